@@ -6,6 +6,7 @@ the packages it uses.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from planwave.config.files import load_settings, read_settings
+from planwave.config.trust import state_directory
 from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
-from planwave.settings import load_settings
 
 if TYPE_CHECKING:
     from planwave.api.server import CommandServer
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
+    from planwave.storage.sqlite.store import SqliteStore
+
+_log = logging.getLogger(__name__)
 
 _SERVER_MODULES: Final = (
     "fastapi",
@@ -60,12 +65,14 @@ def open_service(settings: Settings) -> Service:
     Enter it with ``async with``.
 
     Raises:
-        InputError: ``tracing-unavailable``, ``broken-node-module``.
+        InputError: ``tracing-unavailable``, ``broken-node-module``, ``storage-untrusted``.
         StoreError: The directory cannot be used, or another process writes into it.
     """
     # Lazy: test_help_loads_no_heavy_library
     from planwave.service.service import Service
+    from planwave.storage.ownership import require_trusted
 
+    require_trusted(settings)
     return Service(_service_dependencies(settings))
 
 
@@ -77,13 +84,12 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder
     from planwave.service.flows.flow_service import FlowResolver
-    from planwave.storage.sqlite.store import SqliteStore
 
     limits = settings.limits
     tracer = open_tracer(settings)
     providers, local = open_providers(settings)
     catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
-    store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
+    store = _open_store(settings)
     mcp = open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer)
@@ -118,6 +124,23 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         secrets=secrets,
         redactor=redactor,
     )
+
+
+def _open_store(settings: Settings) -> SqliteStore:
+    """Open the store; log how it is used again where nothing can be recorded, as without a home."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.storage.ownership import is_remembered
+    from planwave.storage.sqlite.store import SqliteStore
+
+    directory = settings.storage_dir
+    store = SqliteStore.open(directory, artifact_bytes=settings.limits.node_result_bytes)
+    if "storage_dir" not in settings.model_fields_set and not is_remembered(directory):
+        _log.warning(
+            "planwave cannot record that it made ./%s, because %s cannot be written: name it the next "
+            "time, with --storage ./%s or PLANWAVE_STORAGE_DIR",
+            directory, state_directory() or "the home directory", directory,
+        )  # fmt: skip
+    return store
 
 
 async def _close_parts(parts: Iterable[_Closable | None]) -> None:
@@ -244,9 +267,10 @@ def open_history(settings: Settings) -> QueryService:
     """Open the stored data for reading only, also while another process writes."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.service.queries.history import QueryService
+    from planwave.storage.ownership import is_trusted
     from planwave.storage.sqlite.store import SqliteStore
 
-    store = SqliteStore.open(settings.storage_dir, read_only=True)
+    store = SqliteStore.open(settings.storage_dir, read_only=True, migrates=is_trusted(settings))
     return QueryService(store, settings.storage_dir)
 
 
@@ -268,7 +292,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
     """
     return (
         installed_types()
-        .with_modules(settings.node_modules)
+        .with_modules(settings.node_modules, installed=settings.installed_modules)
         .with_providers(
             providers or open_providers(settings)[0],
             limits=settings.limits,
@@ -371,7 +395,7 @@ def cli_factories() -> Factories:
     from planwave.cli.options import Factories
 
     return Factories(
-        load_settings,
+        read_settings,
         open_service,
         open_history,
         open_catalogue,

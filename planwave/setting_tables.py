@@ -28,6 +28,23 @@ _LOADER_PREFIXES: Final = ("LD_", "DYLD_", "PYTHON", "PERL5", "RUBY")
 """Environment variables that make programs load other code."""
 
 
+USUAL_VARIABLES: Final = (
+    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR",
+    "TZ", "USER", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+)  # fmt: skip
+"""Variables of planwave's own environment that every program gets."""
+
+
+def child_environment(*names: str, prefixes: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return the usual variables, those of other names, and all whose names begin with a prefix."""
+    wanted = {*USUAL_VARIABLES, *names}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in wanted or (prefixes and name.startswith(prefixes))
+    }
+
+
 class ProviderSettings(BaseModel):
     """One ``[providers.NAME]`` table: an endpoint that speaks the OpenAI chat protocol."""
 

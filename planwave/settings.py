@@ -1,8 +1,8 @@
-"""All settings and limits in one place.
+"""All settings and limits in one place; ``config/files.py`` reads the files that set them.
 
-Order of precedence: environment (``PLANWAVE_*``, limits ``PLANWAVE_LIMIT_*``) over
-``planwave.toml`` over the defaults in this module. The defaults and hard caps of the limits follow
-those of n8n, Dify, Temporal and others.
+The environment (``PLANWAVE_*``, limits ``PLANWAVE_LIMIT_*``) has precedence over the files, and these
+over the defaults in this module. The defaults and hard caps of the limits follow those of n8n, Dify,
+Temporal and others.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    PrivateAttr,
     SecretStr,
-    ValidationError,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from planwave.errors import InputError, reason_of
 from planwave.setting_tables import (
     McpServerSettings,
     NotificationSettings,
@@ -35,7 +35,6 @@ from planwave.setting_tables import (
     SecretSettings,
     parse_service,
 )
-from planwave.validation import describe_error
 
 _PREFIX: Final = "PLANWAVE_"
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -45,6 +44,56 @@ _SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
+CONFIG_VARIABLE: Final = "PLANWAVE_CONFIG"
+"""The environment variable that names a settings file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrows:
+    """Marks a setting that counts in a ``planwave.toml`` that nobody has trusted, where it is stricter.
+
+    Settings without this mark do not count there at all. Limits have it by default: the lower value.
+
+    Attributes:
+        stricter: From the value that holds without the file, and the one in it, the stricter of both.
+    """
+
+    stricter: Callable[[Any, Any], Any]
+
+
+def _in_both(held: list[str] | None, written: list[str]) -> list[str]:
+    return written if held is None else [each for each in written if each in held]
+
+
+def _hosts_in_both(held: list[str] | None, written: list[str]) -> list[str]:
+    """Return the hosts that both lists allow; either may have ``*.`` and a name."""
+    if held is None:
+        return written
+    kept = [each for each in written if _allows_host(held, each)]
+    return kept + [each for each in held if each not in kept and _allows_host(written, each)]
+
+
+def _allows_host(allowed: Iterable[str], host: str) -> bool:
+    plain = host.rstrip(".")
+    return any(
+        plain == each.rstrip(".")
+        or (each.startswith("*.") and plain.endswith(each[1:].rstrip(".")))
+        for each in allowed
+    )
+
+
+_FEWER: Final = Narrows(_in_both)
+_FEWER_HOSTS: Final = Narrows(_hosts_in_both)
+_SWITCHED_ON: Final = Narrows(lambda held, written: held or written)
+_SWITCHED_OFF: Final = Narrows(lambda held, written: held and written)
+_LOWER: Final = Narrows(lambda held, written: written if held is None else min(held, written))
+_HIGHER: Final = Narrows(max)
+
+
+def narrows(field: FieldInfo, *, is_limit: bool = False) -> Narrows | None:
+    """Return how a setting counts in a file that nobody has trusted; None if it does not."""
+    marks = (each for each in field.metadata if isinstance(each, Narrows))
+    return next(marks, _LOWER if is_limit else None)
 
 
 class EnvFirstSettings(BaseSettings):
@@ -77,17 +126,27 @@ class Limits(EnvFirstSettings):
 
     concurrent_executions: int = Field(default=50, ge=1, le=1_000)
     """Executions running at the same time; the others wait in a queue."""
+    burst_executions: int = Field(default=10, ge=0, le=1_000)
+    """Executions running beyond ``concurrent_executions``, each the only one of its principal: who has
+    none running does not wait until one of the others ends."""
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
-    """Executions waiting to start."""
+    """Executions waiting to start, or to go on."""
+    waiting_executions: int = Field(default=100, ge=1, le=10_000)
+    """Executions of one access token that have not ended and do not run: queued ones, paused ones, those
+    that wait for an answer or a time, and those not started. The operator has no such limit."""
+    forks: int = Field(default=100, ge=0, le=1_000)
+    """Forks and retries of one execution."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
     """Triggers of flows."""
     chats: int = Field(default=10_000, ge=0, le=1_000_000)
     """Chats."""
+    token_chats: int = Field(default=100, ge=0, le=10_000)
+    """Chats that one access token has opened."""
     chat_messages: int = Field(default=2_000, ge=2, le=20_000)
     """Messages of one chat, on all its branches."""
-    schedule_gap_s: float = Field(default=60, ge=10, le=86_400)
+    schedule_gap_s: Annotated[float, _HIGHER] = Field(default=60, ge=10, le=86_400)
     """The smallest time between two executions of a schedule."""
     schedule_catch_up_s: float = Field(default=600, ge=0, le=86_400)
     """How late a schedule still starts an execution, for the last of the times that it missed."""
@@ -109,8 +168,16 @@ class Limits(EnvFirstSettings):
     """One attempt to send a notification."""
     notification_bytes: int = Field(default=256 * 1024, ge=0, le=4 * 1024 * 1024)
     """The results in a notification, as JSON; larger ones are left out."""
-    dead_letter_days: float = Field(default=30, gt=0, le=3_650)
+    dead_letter_days: Annotated[float, _HIGHER] = Field(default=30, gt=0, le=3_650)
     """How long notifications that nobody accepted are listed."""
+    heavy_responses: int = Field(default=4, ge=1, le=64)
+    """Documents, results, lists and other large responses to one access token at once; more wait for
+    some seconds, and are refused then."""
+    operator_heavy_responses: int = Field(default=16, ge=1, le=64)
+    """Such responses to the operator at once."""
+    sending_bytes: int = Field(default=128 * 1024 * 1024, ge=1024 * 1024, le=16 * 1024**3)
+    """Bytes of large responses in memory, of all clients together, until they are sent; one client has at
+    most half of them. A single response may be larger. Stored documents are sent from their files."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
@@ -131,7 +198,7 @@ class Limits(EnvFirstSettings):
     """Items on one page of a list."""
     idempotency_key_chars: int = Field(default=255, ge=1, le=255)
     """An ``Idempotency-Key``."""
-    idempotency_hours: float = Field(default=24, gt=0, le=168)
+    idempotency_hours: Annotated[float, _HIGHER] = Field(default=24, gt=0, le=168)
     """How long a response is stored for its ``Idempotency-Key``."""
     socket_message_bytes: int = Field(default=64 * 1024, ge=16, le=1024 * 1024)
     """A message a WebSocket client sends."""
@@ -345,9 +412,9 @@ class Settings(EnvFirstSettings):
     )
     """Services that nodes may send requests to although they have private addresses or other ports
     than 80 and 443: ``host`` (ports 80 and 443) or ``host:port``."""
-    outbound_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]] | None, *_List] = (
-        None
-    )
+    outbound_hosts: Annotated[
+        list[Annotated[str, AfterValidator(parse_host)]] | None, *_List, _FEWER_HOSTS
+    ] = None
     """The only hosts that nodes may send requests to, besides ``allowed_outbound``: ``example.com``, or
     ``*.example.com`` for all hosts below it; None allows every public host."""
     redirect_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]], *_List] = Field(
@@ -357,7 +424,7 @@ class Settings(EnvFirstSettings):
     or ``*.example.com`` for all hosts below it."""
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
-    api_docs: bool = True
+    api_docs: Annotated[bool, _SWITCHED_OFF] = True
     """Whether ``/docs`` and ``/openapi.json`` are served; they need the token if one is set."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
@@ -371,11 +438,13 @@ class Settings(EnvFirstSettings):
     """The default provider; None selects the first available of OpenAI, Anthropic and ``local``."""
     model: str | None = None
     """The default model of the default provider."""
-    require_approval: bool = False
+    require_approval: Annotated[bool, _SWITCHED_ON] = False
     """Whether every execution waits for a person to approve its plan; a request cannot switch it off."""
-    allowed_node_types: Annotated[list[str] | None, *_List] = None
+    allowed_node_types: Annotated[list[str] | None, *_List, _FEWER] = None
     """The only node types that plans written by models may use; None allows every type that is offered to models."""
-    allowed_effects: Annotated[list[Literal["none", "read", "write", "once"]] | None, *_List] = None
+    allowed_effects: Annotated[
+        list[Literal["none", "read", "write", "once"]] | None, *_List, _FEWER
+    ] = None
     """The only side effects that node types of such plans may have; None allows all."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
@@ -405,38 +474,28 @@ class Settings(EnvFirstSettings):
         dict[str, NotificationSettings], AfterValidator(_check_table_names)
     ] = Field(default_factory=dict[str, NotificationSettings])
     """URLs that are notified of executions, one table ``[notifications.NAME]`` each."""
-    unsigned_webhooks: bool = False
+    unsigned_webhooks: Annotated[bool, _SWITCHED_OFF] = False
     """Whether flows may accept webhooks that nobody signs (``auth: none``)."""
     limits: Limits = Field(default_factory=Limits)
     """The table ``[limits]``."""
+    _installed_modules: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def installed_modules(self) -> frozenset[str]:
+        """Those of ``node_modules`` that are never looked for in the working directory."""
+        return self._installed_modules
+
+    def with_installed(self, names: Iterable[str]) -> Self:
+        """Return the settings with the names of :attr:`installed_modules`."""
+        copy = self.model_copy()
+        copy._installed_modules = frozenset(names)
+        return copy
 
     @field_validator("storage_dir")
     @classmethod
     def _expand_home(cls, written: Path) -> Path:
         """Expand ``~`` to the home directory."""
         return Path(os.path.expanduser(written))
-
-
-def load_settings(path: Path | None = None) -> Settings:
-    """Read settings from ``planwave.toml`` (here, or at ``path``) and the environment.
-
-    Raises:
-        InputError: The file or a value in it is invalid; the message names the file and the field.
-    """
-    file = path or Path("planwave.toml")
-    table: dict[str, Any] = {}
-    if path is not None and not file.is_file():
-        raise InputError(f"settings file {str(file)!r} does not exist")
-    if file.is_file():
-        try:
-            table = tomllib.loads(file.read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise InputError(f"{file} cannot be read: {reason_of(error)}") from error
-    try:
-        limits = Limits(**table.pop("limits", {}))
-        return Settings(**table, limits=limits)
-    except ValidationError as error:
-        raise _invalid_setting(error, file) from error
 
 
 def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str | None]:
@@ -449,7 +508,8 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
     Returns:
         ``{name: the closest known name, or None}``.
     """
-    known = [DEBUG_VARIABLE, *(each.api_key_env or "" for each in settings.providers.values())]
+    known = [DEBUG_VARIABLE, CONFIG_VARIABLE]
+    known += [*(each.api_key_env or "" for each in settings.providers.values())]
     for server in settings.mcp.values():
         known += [*server.pass_env, *server.header_env.values()]
     known += [each.env for each in settings.secrets.values()]
@@ -471,17 +531,3 @@ def _closest_variable(name: str, known: Iterable[str]) -> str | None:
     by_field = {each.removeprefix(_PREFIX): each for each in known}
     close = get_close_matches(name.upper().removeprefix(_PREFIX), by_field, n=1)
     return by_field[close[0]] if close else None
-
-
-def _invalid_setting(error: ValidationError, file: Path) -> InputError:
-    """Return an error that names the invalid setting as in the file and the environment."""
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
-    table, variable = "", f"PLANWAVE_{name.upper()}"
-    if error.title == Limits.__name__:
-        table, variable = "limits.", f"PLANWAVE_LIMIT_{name.upper()}"
-    known = Limits.model_fields if table else Settings.model_fields
-    near = get_close_matches(name, known, n=1) if first["type"] == "extra_forbidden" else []
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    hint += f"look in {file}" + (f", and at {variable} in the environment" if name in known else "")
-    return InputError(describe_error(f"setting {table}{name}", first), hint=hint)

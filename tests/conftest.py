@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Generator, Iterator
 from functools import cache, wraps
@@ -49,6 +50,15 @@ for _name in [
     each for each in os.environ if each.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_", "OTEL_"))
 ]:
     del os.environ[_name]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what the tests trust, and their own settings, away from the person who runs them."""
+    directory = tempfile.TemporaryDirectory(prefix="planwave-tests-")
+    config.add_cleanup(directory.cleanup)
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        os.environ[name] = os.path.join(directory.name, name)
+
 
 # A shell without job control lets what it starts in the background ignore Ctrl-C, and all that this
 # starts in turn. Tests send it.

@@ -30,7 +30,8 @@ sys.path.insert(0, str(ROOT))
 
 from planwave import bootstrap  # noqa: E402
 from planwave.cli.app import app  # noqa: E402
-from planwave.settings import Settings, load_settings  # noqa: E402
+from planwave.config.files import load_settings  # noqa: E402
+from planwave.settings import Settings  # noqa: E402
 from tests.support.llm.fake_llm_server import fake_llm_in_thread, schema_of  # noqa: E402
 from tests.support.llm.planner_replies import DIAMOND_REPLY  # noqa: E402
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
@@ -207,6 +207,12 @@ def authenticate(connection: HTTPConnection) -> Principal:
         connection.scope[PRINCIPAL] = principal
         set_principal(principal)
     return principal
+
+
+def account_of(scope: Mapping[str, Any]) -> str:
+    """Return the account of an authenticated request; of any other one that all of them share."""
+    principal: Principal | None = scope.get(PRINCIPAL)
+    return _ANONYMOUS if principal is None else principal.account
 
 
 def _bearer(authorization: str) -> str:

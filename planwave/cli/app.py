@@ -32,6 +32,7 @@ from planwave.cli.commands.serve import serve
 from planwave.cli.commands.tokens import token_app
 from planwave.cli.commands.tools import tools
 from planwave.cli.commands.triggers import trigger_app
+from planwave.cli.commands.trust import trust
 from planwave.cli.console import CommandConsole, logs_as_notes
 from planwave.cli.errors import (
     ExitCode,
@@ -44,6 +45,7 @@ from planwave.cli.errors import (
 from planwave.cli.options import (
     JSON_FLAG,
     CommandContext,
+    ConfigOption,
     Factories,
     ImportOption,
     JsonFlag,
@@ -172,6 +174,7 @@ def planwave(
     ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -189,7 +192,8 @@ def planwave(
     that runs on this machine; with OPENAI_API_KEY or ANTHROPIC_API_KEY set it uses that provider.
     """
     composition: Factories = ctx.obj
-    ctx.obj = CommandContext(composition, json, storage, list(node_modules or ()), provider, model)
+    modules = list(node_modules or ())
+    ctx.obj = CommandContext(composition, json, storage, modules, provider, model, config)
 
 
 app.command()(run)
@@ -220,6 +224,7 @@ app.add_typer(model_app, name="model")
 app.command()(nodes)
 app.command()(tools)
 app.command()(doctor)
+app.command()(trust)
 app.command()(backup)
 app.command()(delete)
 app.command()(prune)

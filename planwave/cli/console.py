@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import termios
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO, cast
@@ -106,6 +107,18 @@ class CommandConsole:
         self.out.print(Text(clean(text)), end="", soft_wrap=True)
         self.out.file.flush()
 
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person can be asked: not with ``--json``, and only at a terminal."""
+        return not self.json and self.live and _is_terminal(cast("TextIO | None", sys.stdin))
+
+    def confirm(self, question: str) -> bool:
+        """Ask the person at the terminal; anything but yes is no."""
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before is no answer
+        self.prompt(f"{question} [y/N] ")
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     def markdown(self, text: str) -> None:
         """Write a model's answer: rendered on a terminal, as it is everywhere else."""
         if not self.pretty:
@@ -155,10 +168,10 @@ def _is_unicode(encoding: str) -> bool:
     return encoding.lower().startswith("utf")
 
 
-def _is_terminal(file: IO[str]) -> bool:
-    """Return whether a stream is a terminal; False for a closed or incomplete stream."""
+def _is_terminal(file: IO[str] | None) -> bool:
+    """Return whether a stream is a terminal; False for a closed, missing or incomplete stream."""
     try:
-        return file.isatty()
+        return file is not None and file.isatty()
     except (ValueError, AttributeError):
         return False
 

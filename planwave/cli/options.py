@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import typer
 
@@ -25,14 +25,17 @@ from planwave.cli.backends.shared_service import (
     shared,
 )
 from planwave.cli.console import CommandConsole
+from planwave.cli.views.trust import show_settings_file
 from planwave.errors import Conflict, InputError, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
 from planwave.settings import unknown_variables
+from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.signals import Interrupt
+    from planwave.config.files import LoadedSettings
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
@@ -64,6 +67,15 @@ StorageOption = Annotated[
         "--storage",
         metavar="DIR",
         help="The directory of plans, executions and JSON results. [default: ./storage]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A settings file to use, beside ./planwave.toml. [default: PLANWAVE_CONFIG]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
@@ -244,7 +256,7 @@ class Factories:
     """The factories that ``main`` composes; commands only call them.
 
     Attributes:
-        settings: Reads ``planwave.toml`` and the environment.
+        settings: Reads the settings files, of which one may be named, and the environment.
         service: Opens the service, which owns the storage directory while it is open.
         history: Opens stored data read-only, also while another process writes.
         catalog: Returns the node types, checked against the available providers.
@@ -257,7 +269,7 @@ class Factories:
             once the given function returns False.
     """
 
-    settings: Callable[[], Settings]
+    settings: Callable[[Path | None], LoadedSettings]
     service: Callable[[Settings], Service]
     history: Callable[[Settings], QueryService]
     catalog: Callable[[Settings], Registry]
@@ -266,6 +278,10 @@ class Factories:
     mcp_servers: Callable[[Settings], McpServers]
     has_web_ui: Callable[[], bool]
     command_server: Callable[[Settings, Callable[[], bool]], CommandServer | None]
+
+
+Untrusted = Literal["ignore", "ask", "refuse"]
+"""What a command does about a ``planwave.toml`` that nobody has trusted; only people are asked."""
 
 
 @dataclass
@@ -278,7 +294,10 @@ class CommandContext:
     node_modules: list[str] = field(default_factory=list[str])
     provider: str | None = None
     model: str | None = None
+    config: str | None = None
+    untrusted: Untrusted = "ignore"
     _has_warned: bool = field(default=False, init=False, repr=False)
+    _has_noted_storage: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
         default_factory=dict[Path, "LockOwner | None"], init=False, repr=False
     )
@@ -288,26 +307,28 @@ class CommandContext:
         return CommandConsole(json=self.json)
 
     def command_hint(self, words: str) -> str:
-        """Return a command line to type next, with the same ``--storage`` and ``--import``."""
+        """Return a command line to type next, with the same ``--storage``, ``--config`` and ``--import``."""
         options = [] if self.storage is None else ["--storage", self.storage]
+        options += [] if self.config is None else ["--config", self.config]
         for name in self.node_modules:
             options += ["--import", name]
         return " ".join([f"planwave {words}", *map(shlex.quote, options)])
 
     def settings(self) -> Settings:
-        """Read the settings and apply the options of this command; warn of unknown variables.
+        """Read the settings and apply the options of this command; warn of what does not count.
 
         Raises:
-            InputError: A setting is unusable.
+            InputError: A setting is unusable; ``settings-untrusted``, see :attr:`untrusted`.
             UnknownModel: No embedded model has the name given by ``--model``.
         """
-        settings = self.factories.settings()
-        self._warn_of_unknown_variables(settings)
+        for option, value in (("--storage DIR", self.storage), ("--config FILE", self.config)):
+            if value == "":
+                name, kind = option.split()
+                kind = "directory" if kind == "DIR" else "file"
+                raise InputError(f"{name} is empty", code="usage", hint=f"name a {kind}: {option}")
+        settings = self._load().settings
+        self._has_warned = True
         changes: dict[str, object] = {}
-        if self.storage == "":
-            raise InputError(
-                "--storage is empty", code="usage", hint="name a directory: --storage DIR"
-            )
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
         if self.node_modules:
@@ -320,19 +341,34 @@ class CommandContext:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
 
-    def _warn_of_unknown_variables(self, settings: Settings) -> None:
-        """Write a warning for each environment variable with the name of no setting, once."""
-        unknown = {} if self._has_warned else unknown_variables(os.environ, settings)
-        self._has_warned = True
-        for name, near in unknown.items():
+    def _load(self) -> LoadedSettings:
+        """Read the settings; at the first time, warn or ask about what does not count."""
+        file = None if self.config is None else Path(os.path.expanduser(self.config))
+        loaded = self.factories.settings(file)
+        if self.untrusted == "refuse":
+            loaded.require_trust()
+        if self._has_warned:
+            return loaded
+        console = self.console()
+        if self.untrusted == "ask" and loaded.file is not None and console.is_interactive:
+            show_settings_file(console, loaded.file, loaded.ignored)
+            if console.confirm(f"Trust ./{loaded.file.path}, with this content, from now on?"):
+                loaded.file.trust()
+                loaded = self.factories.settings(file)
+        for warning in loaded.warnings:
+            console.note(warning)
+        if loaded.notice is not None:
+            console.note(f"{loaded.notice}; to trust it: planwave trust")
+        for name, near in unknown_variables(os.environ, loaded.settings).items():
             suggestion = "" if near is None else f"; did you mean {near}?"
-            self.console().note(f"{name} in the environment is no setting{suggestion}")
+            console.note(f"{name} in the environment is no setting{suggestion}")
+        return loaded
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Return the process that owns the storage directory; None if none responds. Cached."""
         directory = settings.storage_dir
         if directory not in self._running_services:
-            found = lock_owner(directory)
+            found = lock_owner(directory) if is_trusted(settings) else None
             is_there = (
                 found is not None and found.url is not None and is_planwave_service(found.url)
             )
@@ -374,7 +410,15 @@ class CommandContext:
 
     def queries(self, settings: Settings) -> QueryService | RemoteBackend:
         """Return the stored data: through the service that owns it, or read from the disk."""
-        return self.remote_backend(settings) or self.factories.history(settings)
+        return self.remote_backend(settings) or self.history(settings)
+
+    def history(self, settings: Settings) -> QueryService:
+        """Return the stored data read from the disk; note, once, that its directory is not trusted."""
+        if not is_trusted(settings) and not self._has_noted_storage:
+            self._has_noted_storage = True
+            error = untrusted_error(settings.storage_dir)
+            self.console().note(f"{error.message}; {error.hint}")
+        return self.factories.history(settings)
 
     def read(self, read: Callable[[Queries], Awaitable[_Result]]) -> _Result:
         """Run ``read`` on :meth:`queries` in a new event loop and return its result."""
@@ -385,7 +429,7 @@ class CommandContext:
                 async with self.queries(settings) as queries:
                     return await read(queries)
             except Unreachable:  # its owner ended meanwhile: all of it is on the disk
-                async with self.factories.history(settings) as stored:
+                async with self.history(settings) as stored:
                     return await read(stored)
 
         return asyncio.run(in_loop())
@@ -474,6 +518,9 @@ def command_context(
     node_modules: list[str] | None = None,
     provider: str | None = None,
     model: str | None = None,
+    *,
+    config: str | None = None,
+    untrusted: Untrusted = "ignore",
 ) -> CommandContext:
     """Return the context; options after the command override those before it, or add to a list."""
     ctx: CommandContext = typer_ctx.obj
@@ -482,6 +529,8 @@ def command_context(
     ctx.node_modules += node_modules or []
     ctx.provider = provider or ctx.provider
     ctx.model = model or ctx.model
+    ctx.config = ctx.config if config is None else config
+    ctx.untrusted = untrusted
     return ctx
 
 

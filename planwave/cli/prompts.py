@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from rich.text import Text
 
@@ -379,12 +379,11 @@ class TerminalPrompter:
 
 def terminal_prompter(console: CommandConsole) -> Prompter | None:
     """Return a prompter for the terminal; None without a terminal or with ``--json``."""
-    stdin = cast("TextIO | None", sys.stdin)
-    if console.json or not console.live or stdin is None:
+    if not console.is_interactive:
         return None
     try:
-        return TerminalPrompter(console, stdin.fileno()) if stdin.isatty() else None
-    except (OSError, ValueError):  # closed, or none at all
+        return TerminalPrompter(console, sys.stdin.fileno())
+    except (OSError, ValueError):  # it has no number
         return None
 
 

@@ -20,6 +20,8 @@ import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from planwave.setting_tables import child_environment
+
 _EXIT_S: Final = 2.0
 """How long a server may take to exit after its standard input was closed; as in the SDK."""
 _TERMINATE_S: Final = 1.0
@@ -29,11 +31,6 @@ _CHUNK_BYTES: Final = 8 * 1024
 _MAX_LINE_CHARS: Final = 500
 _MAX_LINES: Final = 200
 """Lines of standard error that are passed on, for one process."""
-_INHERITED: Final = (
-    "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR",
-    "TZ", "USER",
-)  # fmt: skip
-"""Variables of planwave's own environment that every server gets."""
 
 _Incoming = SessionMessage | Exception
 
@@ -112,15 +109,11 @@ async def _start(program: Program, message_bytes: int) -> asyncio.subprocess.Pro
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=_base_environment() | {**program.environment},
+        env=child_environment() | {**program.environment},
         cwd=program.directory,
         start_new_session=True,
         limit=message_bytes,
     )
-
-
-def _base_environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 async def _read_messages(

@@ -225,7 +225,7 @@ class Session:
         return McpError(
             f"the MCP server {self._name!r} did not start: {self.end_reason}{said}",
             code="mcp-start-failed",
-            hint=f"correct [mcp.{self._name}] in planwave.toml; `planwave doctor` tries it",
+            hint=f"correct [mcp.{self._name}] in planwave.toml; `planwave doctor --start` tries it",
         )
 
     def _reason_of(self, error: BaseException) -> str:

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,13 +28,13 @@ _HINT: Final = (
 )
 
 
-def load_node_module(name: str, registry: Registry) -> None:
+def load_node_module(name: str, registry: Registry, *, is_installed: bool = False) -> None:
     """Import a module and register the node types and tools in it.
 
     Functions with ``@planwave.node`` or ``@planwave.tool`` register themselves. Registered here are the classes derived
     from ``NodeType`` or ``LinkType`` that the module defines or imports, if their name has no
-    leading underscore. The module is looked for in the working directory, then in the installed
-    environment.
+    leading underscore. The module is looked for in the working directory, unless it ``is_installed``,
+    then in the installed environment.
 
     Raises:
         InputError: ``broken-node-module``: there is no such module, it cannot be imported, holds
@@ -42,7 +42,7 @@ def load_node_module(name: str, registry: Registry) -> None:
     """
     before = registry.names(), registry.tools.names()
     try:
-        with _working_directory_on_path():
+        with nullcontext() if is_installed else _working_directory_on_path():
             module = import_module(name)
     # Foreign code may fail in any way on import; some of it calls sys.exit.
     except (Exception, SystemExit) as error:

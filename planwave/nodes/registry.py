@@ -169,17 +169,18 @@ class Registry:
             self.warnings += self.tools.with_entry_points()
         return self
 
-    def with_modules(self, names: Iterable[str]) -> Registry:
+    def with_modules(self, names: Iterable[str], *, installed: Collection[str] = ()) -> Registry:
         """Add the types and tools of Python modules; see :func:`load_node_module`.
 
-        Each module is read once, however often this method is called.
+        Each module is read once, however often this method is called. Those that are ``installed`` are
+        not looked for in the working directory.
 
         Raises:
             InputError: ``broken-node-module``.
         """
         for name in names:
             if name not in self._modules:
-                load_node_module(name, self)
+                load_node_module(name, self, is_installed=name in installed)
                 self._modules.add(name)
         return self
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
+import time
 import weakref
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from planwave.errors import StoreError
 
 LOCK_NAME: Final = "planwave.lock"
+START_S: Final = 0.5
+"""How long an owner that starts tries again while others only ask whether the lock is held."""
+_RETRY_S: Final = 0.01
+_PRIVATE_MODE: Final = 0o600
+_SAFE_OPEN: Final = os.O_NOFOLLOW | os.O_NONBLOCK
+"""A link would name another file, and to open a pipe would wait for its other end."""
 
 
 class DirectoryLock:
@@ -24,14 +33,16 @@ class DirectoryLock:
 
     Raises:
         StoreError: ``storage-locked``, naming the process of the owner.
-        OSError: The file cannot be written or locked; the lock is not held.
+        OSError: The file cannot be written or locked, or is a link; the lock is not held.
     """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / LOCK_NAME
-        self._file: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._file: int | None = os.open(
+            self._path, os.O_RDWR | os.O_CREAT | _SAFE_OPEN, _PRIVATE_MODE
+        )
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_exclusively(self._file)
             self.write_owner({"pid": os.getpid()})
         except BlockingIOError as error:
             self.close()
@@ -49,7 +60,7 @@ class DirectoryLock:
         """
         if self._file is not None:
             with suppress(PermissionError):  # the file of another user, who could read it anyway
-                os.fchmod(self._file, 0o600)
+                os.fchmod(self._file, _PRIVATE_MODE)
             length = os.fstat(self._file).st_size
             os.pwrite(self._file, json.dumps(holder).encode().ljust(length), 0)
 
@@ -67,13 +78,58 @@ class DirectoryLock:
             self._file = None
 
 
+def _lock_exclusively(file: int) -> None:
+    """Lock a file; wait for processes that only ask for its owner, not for an owner.
+
+    Raises:
+        BlockingIOError: Another process owns it, or asked all the time.
+        OSError: The file system has no locks.
+    """
+    until = time.monotonic() + START_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if _is_held(file) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
+
+
+def _is_held(file: int) -> bool:
+    """Return whether another process owns the lock of a file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
+
+
 def read_owner(directory: Path) -> dict[str, Any] | None:
-    """Return the last owner as it wrote itself, or None. Its process may have ended."""
-    with suppress(OSError, ValueError):
-        holder = json.loads((directory / LOCK_NAME).read_text("utf-8"))
+    """Return the process that holds the lock of a directory, as it describes itself.
+
+    None if no process holds it, whatever the file says, or if its description is not to be trusted:
+    the file belongs to another user (unless this process is root), or others may use it.
+    """
+    with suppress(OSError, ValueError, RecursionError), _open_lock_file(directory) as file:
+        status = os.fstat(file)
+        is_private = stat.S_ISREG(status.st_mode) and status.st_mode & 0o777 == _PRIVATE_MODE
+        if not is_private or os.geteuid() not in (0, status.st_uid) or not _is_held(file):
+            return None
+        holder = json.loads(os.pread(file, status.st_size, 0))
         if isinstance(holder, dict):
             return holder  # pyright: ignore[reportUnknownVariableType]
     return None
+
+
+@contextmanager
+def _open_lock_file(directory: Path) -> Generator[int]:
+    file = os.open(directory / LOCK_NAME, os.O_RDONLY | _SAFE_OPEN)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def _locked_error(directory: Path) -> StoreError:

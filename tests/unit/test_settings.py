@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from planwave.config.files import load_settings
 from planwave.errors import InputError
-from planwave.settings import Limits, McpServerSettings, Settings, load_settings, unknown_variables
+from planwave.settings import Limits, McpServerSettings, Settings, unknown_variables
 
 
 def bounds(name: str) -> tuple[float | None, float]:

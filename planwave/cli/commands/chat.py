@@ -12,6 +12,7 @@ import typer
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     ModelOption,
     ProviderOption,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
     from planwave.cli.prompts import Prompter
+    from planwave.settings import Settings
 
 _PROMPT: Final = "> "
 _HELP: Final = (
@@ -56,6 +58,7 @@ def chat(
     provider: ProviderOption = None,
     model: ModelOption = None,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Talk to a flow, or to a model.
@@ -67,23 +70,25 @@ def chat(
     * `planwave chat "Support" `
     * `planwave chat --model gpt-5.6-luna --system "You are brief."`
     """
-    ctx = command_context(typer_ctx, False, storage, node_modules)
+    ctx = command_context(typer_ctx, False, storage, node_modules, config=config, untrusted="ask")
     chosen = {"provider": provider, "model": model, "system_prompt": system, "tools": tool}
-    config = {name: value for name, value in chosen.items() if value is not None}
-    if flow is not None and config:
+    model_config = {name: value for name, value in chosen.items() if value is not None}
+    if flow is not None and model_config:
         raise InputError(
             "a flow says itself which model replies",
             code="usage",
             hint="leave out the flow, or --provider, --model, --system and --tool",
         )
 
-    asyncio.run(_talk(ctx, flow, config))
+    asyncio.run(_talk(ctx, ctx.settings(), flow, model_config))
 
 
-async def _talk(ctx: CommandContext, flow: str | None, config: dict[str, Any]) -> None:
+async def _talk(
+    ctx: CommandContext, settings: Settings, flow: str | None, config: dict[str, Any]
+) -> None:
     """Create a chat and talk in it until the person leaves."""
     console = ctx.console()
-    async with ctx.backend(ctx.settings()) as backend:
+    async with ctx.backend(settings) as backend:
         found = None if flow is None else await find_flow(backend.queries, flow)
         flow_id = None if found is None else found.flow_id
         chosen = None if flow_id is not None else config

@@ -10,6 +10,7 @@ from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.options import (
+    ConfigOption,
     FileArgument,
     ImportOption,
     JsonFlag,
@@ -25,6 +26,7 @@ def check(
     file: FileArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Report every error of a plan or graph, without running or storing it.
@@ -37,7 +39,7 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
     catalogue = ctx.factories.catalog(settings)

@@ -19,6 +19,7 @@ from planwave.cli.options import (
     BudgetOption,
     BudgetTokensOption,
     CommandContext,
+    ConfigOption,
     ImportOption,
     InputOption,
     JsonFlag,
@@ -115,6 +116,7 @@ def save(
     description: DescriptionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Save a graph or a plan under a name.
@@ -126,7 +128,7 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
@@ -157,6 +159,7 @@ def ls(
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List flows, newest first.
@@ -165,7 +168,7 @@ def ls(
 
     * `planwave flow ls`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
     found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
     flows = found[:limit]
@@ -189,6 +192,7 @@ def show(
     version: VersionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Show a flow: its graph and its versions.
@@ -198,7 +202,7 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --version 3f0c > triage.json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[FlowVersion]]:
@@ -223,6 +227,7 @@ def rename(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Change the name of a flow; its id, versions and executions stay.
@@ -231,7 +236,7 @@ def rename(
 
     * `planwave flow rename triage "Triage of mails"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def change_name(backend: Backend) -> tuple[Flow, Flow]:
         flow = await find_flow(backend.queries, name)
@@ -251,6 +256,7 @@ def rm(
     name: NameArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Remove a flow with all its versions; its executions stay.
@@ -259,7 +265,7 @@ def rm(
 
     * `planwave flow rm triage`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
@@ -292,6 +298,7 @@ def publish(
     none: Annotated[bool, typer.Option("--none", help="As nothing at all.")] = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Publish a flow, so that other programs may call it; without options, show how it is published.
@@ -302,7 +309,7 @@ def publish(
     * `planwave flow publish triage --hook --no-model`
     * `planwave flow publish triage --none`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if none and any(each is not None for each in (model, tool, hook)):
         raise InputError(
             "--none is given together with what the flow is to be published as",
@@ -338,6 +345,7 @@ def run(
     run_from: RunFromOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -352,7 +360,7 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --version 3f0c --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
+    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model, config=config)
     arguments = read_inputs(inputs or ())
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)

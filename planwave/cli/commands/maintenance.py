@@ -14,6 +14,7 @@ from planwave.cli.formatting import counted
 from planwave.cli.lookup import Match, find
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     IdArgument,
     ImportOption,
     JsonFlag,
@@ -22,6 +23,7 @@ from planwave.cli.options import (
 )
 from planwave.errors import InputError, StoreError
 from planwave.storage.files import ARTIFACT_DIR
+from planwave.storage.ownership import require_trusted
 
 if TYPE_CHECKING:
     from planwave.settings import Settings
@@ -36,6 +38,7 @@ def delete(
     name: IdArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Delete an execution that has ended, with its results, or a plan.
@@ -46,7 +49,7 @@ def delete(
 
     * `planwave delete 09a2fd`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def find_and_delete() -> Match:
@@ -80,6 +83,7 @@ def backup(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Write a backup of the storage directory into one file, also while a server runs.
@@ -94,8 +98,9 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
+    require_trusted(settings)
     made = back_up(settings.storage_dir, file)
     if console.json:
         console.result(_backup_json(made))
@@ -129,6 +134,7 @@ def prune(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Delete old executions: events, results, recorded calls, JSON documents.
@@ -140,7 +146,7 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:
@@ -150,6 +156,7 @@ def prune(
             hint=f"{ctx.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )
     before = datetime.now(UTC) - timedelta(days=days)
+    require_trusted(settings)
     removed = _prune(ctx, settings, before) if settings.storage_dir.is_dir() else 0
     if console.json:
         console.result({"removed": removed, "before": before.isoformat(timespec="seconds")})

@@ -13,6 +13,7 @@ from planwave.cli.backends.lock_owner import is_planwave_service
 from planwave.cli.backends.shared_service import shared
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     ModelOption,
     ProviderOption,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 def mcp(
     typer_ctx: typer.Context,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -45,7 +47,9 @@ def mcp(
 
     * `{"command": "planwave", "args": ["mcp", "--storage", "/home/me/planwave"]}`
     """
-    ctx = command_context(typer_ctx, False, storage, node_modules, provider, model)
+    ctx = command_context(
+        typer_ctx, False, storage, node_modules, provider, model, config=config, untrusted="refuse"
+    )
     if not is_installed():
         raise InputError(
             "the SDK of MCP is not installed",

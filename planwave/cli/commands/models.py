@@ -28,6 +28,7 @@ from planwave.cli.errors import ExitCode, hint_of
 from planwave.cli.formatting import counted
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -40,6 +41,7 @@ from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
 from planwave.providers.local.download import download_model as download_model_file
 from planwave.providers.local.download import expand_home, is_present, model_path
 from planwave.service.plans.documents import check_source, is_provider_error
+from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 _GIB = 1024**3
 _COUNT_LIMIT = 1000
 _STORAGE_HINT = "set PLANWAVE_STORAGE_DIR, or --storage, to a directory that can be written"
+
+_NOT_STARTED = "not started"
+_START_HINT = "planwave doctor --start tries it"
 
 model_app = typer.Typer(
     help="Download the embedded model ahead of time.", no_args_is_help=True, add_completion=False
@@ -73,6 +78,7 @@ def pull(
         ),
     ] = None,
     json: JsonFlag = False,
+    config: ConfigOption = None,
 ) -> None:
     """Download the embedded model into the model cache, and check it.
 
@@ -84,7 +90,7 @@ def pull(
     * `planwave model pull`
     * `planwave model pull qwen2.5-coder-0.5b` (half the memory, weaker plans)
     """
-    ctx = command_context(typer_ctx, json)
+    ctx = command_context(typer_ctx, json, config=config)
     console, settings = ctx.console(), ctx.settings()
     path = download_with_progress(console, settings, name or settings.local_model)
     if console.json:
@@ -99,16 +105,22 @@ def doctor(
     typer_ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
+    start: Annotated[
+        bool,
+        typer.Option("--start", metavar="", help="Start the MCP servers, and count their tools."),
+    ] = False,
 ) -> None:
-    """Show what works on this machine, what does not, and how to enable it.
+    """Show what works on this machine, what does not, and how to enable it; it starts nothing.
 
     For example:
 
     * `planwave doctor`
+    * `planwave doctor --start`
     * `planwave doctor --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     providers, local = ctx.factories.providers(settings)
     infos = providers.list()
@@ -128,14 +140,11 @@ def doctor(
             for info in infos
         ],
         "models": _model_report(settings),
-        "mcp_servers": _mcp_report(ctx, settings),
+        "mcp_servers": _mcp_report(ctx, settings, start=start),
         "storage": kept,
         "ok": can_plan and kept["ok"],
     }
-    if console.json:
-        console.result(found)
-    else:
-        _show_report(console, found, can_plan)
+    _show_report(console, found, can_plan)
     if not can_plan:
         raise typer.Exit(ExitCode.NO_PROVIDER)
     if not kept["ok"]:
@@ -143,6 +152,9 @@ def doctor(
 
 
 def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool) -> None:
+    if console.json:
+        console.result(found)
+        return
     machine, store = found["machine"], found["storage"]
     arrow = console.symbol("→", "->")
     console.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
@@ -194,7 +206,8 @@ def _show_mcp_servers(console: CommandConsole, servers: list[dict[str, Any]]) ->
     width = max(len(each["name"]) for each in servers)
     for each in servers:
         works = each["tools"] is not None
-        sign = console.glyph("completed" if works else "blocked")
+        is_tried = each["reason"] != _NOT_STARTED
+        sign = console.glyph("completed" if works else "blocked" if is_tried else "pending")
         state = [counted(each["tools"], "tool")] if works else []
         state += [each["reason"]] if each["reason"] else []
         console.verbatim(f"  {sign} {each['name']:<{width}}  {'; '.join(state)}")
@@ -202,10 +215,18 @@ def _show_mcp_servers(console: CommandConsole, servers: list[dict[str, Any]]) ->
             console.verbatim(f"    {console.symbol('→', '->')} {each['hint']}")
 
 
-def _mcp_report(ctx: CommandContext, settings: Settings) -> list[dict[str, Any]]:
-    """Start each MCP server and count its tools."""
+def _mcp_report(ctx: CommandContext, settings: Settings, *, start: bool) -> list[dict[str, Any]]:
+    """Return the MCP servers; with ``start``, start each and count its tools."""
     if not settings.mcp:
         return []
+    if not start:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.mcp.servers import ServerReport
+
+        return [
+            asdict(ServerReport(name, server.kind, None, _NOT_STARTED, _START_HINT))
+            for name, server in settings.mcp.items()
+        ]
     return [asdict(each) for each in asyncio.run(ctx.factories.mcp_servers(settings).reports())]
 
 
@@ -254,6 +275,8 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
         if not existing.is_dir():
             return entry(f"{str(existing)!r} is a file, not a directory", _STORAGE_HINT)
         state = asyncio.run(count()) if directory.exists() else "not made yet"
+        if not is_trusted(settings):
+            return entry(f"{state}, not trusted", untrusted_error(directory).hint)
     except StoreError as error:
         return entry(error.message, hint_of(error) or _STORAGE_HINT)
     except OSError as error:

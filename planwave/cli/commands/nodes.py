@@ -8,6 +8,7 @@ import typer
 
 from planwave.cli.errors import hint_with_command
 from planwave.cli.options import (
+    ConfigOption,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -29,6 +30,7 @@ def nodes(
     node_type: TypeArgument = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List the node types that graphs may use, or show one: its ports, data fields and an example.
@@ -39,7 +41,7 @@ def nodes(
     * `planwave nodes agent`
     * `planwave --import my_nodes nodes` (with the types of your own module)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     registry = ctx.factories.catalog(settings)
     names = registry.names()

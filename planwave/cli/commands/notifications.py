@@ -11,6 +11,7 @@ import typer
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -39,6 +40,7 @@ def notifications(
     typer_ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List the URLs that are notified of executions, and the messages that nobody accepted.
@@ -48,7 +50,7 @@ def notifications(
     * `planwave notifications`
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if typer_ctx.invoked_subcommand is not None:
         return
 
@@ -99,6 +101,7 @@ def add(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Notify a URL of the executions of a flow.
@@ -108,7 +111,7 @@ def add(
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders --event failed --event waiting`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     events = _checked_events(event or _ENDS)
 
     async def create(backend: Backend, own: NotificationBackend) -> dict[str, Any]:
@@ -134,10 +137,11 @@ def rm(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Notify a URL no more; its messages are removed too."""
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
         found = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
@@ -167,6 +171,7 @@ def resend(
     ] = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Send messages again that nobody accepted, under the same ids.
@@ -176,7 +181,7 @@ def resend(
     * `planwave notifications resend 019a`
     * `planwave notifications resend --all`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if (notification is None) != every:
         raise InputError(
             "name one message, or write --all", hint="planwave notifications lists them"

@@ -17,6 +17,7 @@ from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.lookup import find_plan
 from planwave.cli.options import (
+    ConfigOption,
     ImportOption,
     JsonFlag,
     LimitOption,
@@ -80,6 +81,7 @@ def edit(
     note: NoteOption = "",
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Edit the graph of a plan in $EDITOR; the result is a new revision.
@@ -92,7 +94,7 @@ def edit(
     * `planwave edit last`
     * `planwave edit 09a2fd --file plan.json --note "cheaper model"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     source = None if file is None else read_source(file)
     session = _EditSession(ctx, note, keeps_drafts=draft)
 
@@ -114,6 +116,7 @@ def revisions(
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List the revisions of a plan, newest first; or restore one of them.
@@ -123,7 +126,7 @@ def revisions(
     * `planwave revisions last`
     * `planwave revisions 09a2fd --restore 2`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
     if restore is not None:
         _report_saved(console, asyncio.run(_restored(ctx, name, restore)))

@@ -25,6 +25,7 @@ from planwave.cli.options import (
     BudgetOption,
     BudgetTokensOption,
     CommandContext,
+    ConfigOption,
     FileArgument,
     GoalArgument,
     ImportOption,
@@ -46,6 +47,7 @@ from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
 from planwave.executor.options import RunOptions
+from planwave.storage.ownership import require_trusted
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -67,6 +69,7 @@ def run(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -87,7 +90,9 @@ def run(
     * `planwave run - < goal.txt`
     * `planwave run --approve "Tidy up my notes"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
+    ctx = command_context(
+        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
+    )
     options = run_options(
         scheduling, on_failure, max_parallel, budget=run_budget(budget, budget_tokens)
     )
@@ -107,6 +112,7 @@ def plan(
     goal: GoalArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -118,7 +124,9 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
+    ctx = command_context(
+        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
+    )
     run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
@@ -133,6 +141,7 @@ def exec_(
     inputs: InputOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -148,7 +157,9 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
+    ctx = command_context(
+        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
+    )
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
     run_and_exit(
@@ -190,6 +201,7 @@ def run_budget(usd: float | None, tokens: int | None) -> dict[str, float] | None
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Run a job in an event loop and exit with its exit code."""
     settings = ctx.settings()
+    require_trusted(settings)
     if not job.is_planned:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.planner.planner import check_goal

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from planwave.cli.options import (
+    ConfigOption,
     ImportOption,
     JsonFlag,
     ModelOption,
@@ -63,6 +64,7 @@ def serve(
     open_page: OpenFlag = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
@@ -79,7 +81,9 @@ def serve(
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line has the URL)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model)
+    ctx = command_context(
+        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="refuse"
+    )
     settings = ctx.settings()
     chosen: dict[str, object] = {"host": host, "port": port, "root_path": _parsed(root_path)}
     settings = settings.model_copy(

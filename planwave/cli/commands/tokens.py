@@ -14,6 +14,7 @@ from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -65,6 +66,7 @@ def tokens(
     typer_ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List the access tokens. Their texts are not stored.
@@ -74,7 +76,7 @@ def tokens(
     * `planwave tokens`
     * `planwave tokens create Shop --flow triage --scope chat`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if typer_ctx.invoked_subcommand is not None:
         return
     console = ctx.console()
@@ -108,6 +110,7 @@ def create(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Create an access token, and show it once.
@@ -116,7 +119,7 @@ def create(
 
     * `planwave tokens create Shop --flow triage --scope chat --executions-per-minute 10`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def make(backend: Backend) -> dict[str, Any]:
         # Lazy: test_help_loads_no_heavy_library
@@ -148,10 +151,11 @@ def revoke(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Revoke an access token; the next request with it is refused."""
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def remove(backend: Backend) -> dict[str, Any]:
         found = _find(await backend.tokens().all(), token)

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    ConfigOption,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.cli.views.tools import show_tool, show_tools
 from planwave.errors import NotFound
 from planwave.graph.suggestions import closest_match
@@ -24,6 +30,7 @@ def tools(
     name: NameArgument = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List the tools that `tool` and `toolset` steps may name, or show one with its arguments.
@@ -33,7 +40,7 @@ def tools(
     * `planwave --import shop_tools tools` (with the tools of your own module)
     * `planwave --import shop_tools tools look_up_order`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     found = ctx.factories.catalog(settings).describe_tools()
     if name is None:

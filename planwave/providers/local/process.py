@@ -19,6 +19,11 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from planwave.setting_tables import child_environment
+
+_VARIABLES = ("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PYTHONPATH")
+_PREFIXES = ("CUDA_", "GGML_", "OMP_")
+"""How the program finds its libraries, and uses the processors."""
 _START_S = 120.0
 _STOP_S = 1.0
 _SILENT_S = 20.0
@@ -74,6 +79,7 @@ def start_process(program: Path, stderr: IO[str]) -> subprocess.Popen[str]:
     # handles Ctrl-C of the terminal and ends the calls in order.
     return subprocess.Popen(  # noqa: S603  # our own program, no shell
         [sys.executable, "-P", str(program)],
+        env=child_environment(*_VARIABLES, prefixes=_PREFIXES),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

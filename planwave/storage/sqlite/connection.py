@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from planwave.errors import StoreError, reason_of
 from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.ownership import untrusted_error
 from planwave.storage.sqlite import migrations
 from planwave.storage.sqlite.errors import cause_of, is_recoverable
 from planwave.storage.sqlite.schema import create_tables
@@ -191,16 +193,19 @@ def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) ->
     return folder / name
 
 
-def open_for_reading(path: Path) -> Engine:
+def open_for_reading(path: Path, *, migrates: bool = True) -> Engine:
     """Return an engine for reading; an older database is migrated first.
 
     Raises:
+        InputError: ``storage-untrusted``: an older database may not be migrated.
         StoreError: ``storage-locked``: an older planwave is writing.
         SchemaTooNew: A newer planwave wrote the database.
         OSError, sqlalchemy.exc.DBAPIError: The database cannot be read.
     """
     if not path.exists():
         return empty_engine()
+    if not path.is_file():  # to open a pipe would wait for its other end
+        raise OSError(errno.EINVAL, "it is no file", str(path))
     engine = reading_engine(path)
     try:
         version = _version_of(engine)
@@ -216,6 +221,8 @@ def open_for_reading(path: Path) -> Engine:
         return empty_engine()
     if version < migrations.SCHEMA_VERSION:
         engine.dispose()
+        if not migrates:
+            raise untrusted_error(path.parent)
         lock = DirectoryLock(path.parent)
         try:
             close(open_for_writing(path)[1])

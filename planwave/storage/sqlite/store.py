@@ -27,6 +27,7 @@ from planwave.storage.files import (
     require_directory,
 )
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.ownership import make_directory
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,
@@ -56,6 +57,8 @@ from planwave.storage.sqlite.lists import (
     answered_page,
     count_answered,
     count_by_status,
+    count_forks,
+    count_open,
     execution_from_row,
     plan_from_row,
     search_text,
@@ -118,23 +121,26 @@ class SqliteStore:
         read_only: bool = False,
         *,
         artifact_bytes: int = ARTIFACT_BYTES,
+        migrates: bool = True,
     ) -> Self:
         """Open the store of a directory; blocks for some milliseconds.
 
         Read-only, it works while another process writes, and is empty where nothing was ever
-        stored. Otherwise the directory is made if need be, and locked against other writers.
+        stored; without ``migrates`` it writes nothing at all. Otherwise the directory is made if need
+        be, and locked against other writers.
 
         Raises:
+            InputError: ``storage-untrusted``: without ``migrates``, a database of an older planwave.
             StoreError: ``storage-locked`` (another process writes here), ``store-unusable``.
             SchemaTooNew: A newer planwave wrote the database.
         """
         directory = Path(directory)
-        require_directory(directory)
         path = directory / DATABASE_NAME
         try:
             if read_only:
-                return cls(directory, ReaderPool(open_for_reading(path)), None)
-            directory.mkdir(parents=True, exist_ok=True)
+                require_directory(directory)
+                return cls(directory, ReaderPool(open_for_reading(path, migrates=migrates)), None)
+            make_directory(directory)
             lock = DirectoryLock(directory)
         except (OSError, sqlite3.Error, DBAPIError) as error:
             raise database_unusable(path, error) from error
@@ -319,6 +325,14 @@ class SqliteStore:
         question = ("counts", *chosen.values())
         counted = self._readers.read_shared(question, lambda c: count_by_status(c, chosen))
         return dict(await counted)
+
+    async def count_open(self, account: str) -> int:
+        self._check_open()
+        return await self._readers.read(lambda connection: count_open(connection, account))
+
+    async def count_forks(self, execution_id: str) -> int:
+        self._check_open()
+        return await self._readers.read(lambda connection: count_forks(connection, execution_id))
 
     async def open_executions(self) -> list[ExecutionRecord]:
         return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]

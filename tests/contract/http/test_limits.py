@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from planwave.config.files import load_settings
 from planwave.errors import InputError, PlanwaveError
-from planwave.settings import Limits, load_settings
+from planwave.settings import Limits
 from tests.contract.http.limit_cases import (
     agents,
     chats,

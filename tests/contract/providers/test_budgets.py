@@ -138,6 +138,7 @@ async def test_a_model_without_a_price_counts_nothing_and_is_warned_of_once(
     async with FakeLLMServer(reply_to=Model()) as llm:
         table = f'[providers.box]\nbase_url = "{llm.openai_url}"\nmodels = ["odd"]\n'
         (directory / "planwave.toml").write_text(table, "utf-8")
+        monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
         graph = wide(3, provider="box", model="odd")
         run = start(graph, {"usd": 0.000_001}, llm, monkeypatch)
         events = [event async for event in run]

@@ -97,7 +97,7 @@ def test_unresponsive_owner_allows_reads_and_rejects_writes(
 def test_abandoned_execution_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
         composed = cli_factories()
-        async with composed.service(composed.settings()) as service:
+        async with composed.service(composed.settings(None).settings) as service:
             plan = await service.read_plan(json.dumps(GRAPH))
             return (await service.create_execution(plan)).execution_id
 

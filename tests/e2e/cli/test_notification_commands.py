@@ -34,6 +34,7 @@ def planwave(
     directory = tmp_path / "storage"
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(CONFIG)
+    monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
     monkeypatch.setenv("HOSTED", OTHER_SECRET)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(directory))
 

@@ -18,6 +18,7 @@ import pytest
 from planwave.cli import options
 from planwave.cli.backends.lock_owner import LockOwner, lock_owner
 from planwave.storage.lock import LOCK_NAME, DirectoryLock
+from planwave.storage.ownership import make_directory
 from tests.support.cli.command_process import (
     PLANWAVE,
     isolated_directory,
@@ -279,7 +280,7 @@ def test_owner_that_never_answers_is_an_error_after_a_while(
 ) -> None:
     monkeypatch.setattr(options, "LOCK_WAIT_S", 0.1)
     monkeypatch.setattr(options, "LOCK_NOTE_S", 0.0)
-    STORAGE.mkdir()
+    make_directory(STORAGE)
     lock = DirectoryLock(STORAGE)
     try:
         done = invoke("exec", "ask.json")

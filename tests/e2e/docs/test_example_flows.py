@@ -46,6 +46,7 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in server.items() if name != "env"]
     lines.append(f"env = {{TICKETS_FILE = {json.dumps(server['env']['TICKETS_FILE'])}}}")
     (tmp_path / "planwave.toml").write_text("[mcp.tickets]\n" + "\n".join(lines), "utf-8")
+    monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
 
 
 class Providers:

@@ -13,7 +13,7 @@ import pytest
 
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
-from planwave.settings import load_settings
+from planwave.config.files import load_settings
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.doc_page import blocks, commands
 from tests.support.cli.in_process_command import invoke
@@ -33,6 +33,7 @@ def llm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServ
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (settings,) = [each["text"] for each in blocks(PAGE) if each["kind"] == "toml"]
     (tmp_path / "planwave.toml").write_text(settings)
+    monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
     monkeypatch.setenv("GITHUB_WEBHOOK_SECRET", SECRET)
 
     def answer(body: dict[str, Any]) -> str:

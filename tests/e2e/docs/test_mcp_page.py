@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planwave.config.files import load_settings
 from planwave.graph.checking.checker import read_and_check
 from planwave.nodes.registry import default_registry
-from planwave.settings import load_settings
 from tests.support.cli.doc_page import blocks
 from tests.support.paths import ROOT
 

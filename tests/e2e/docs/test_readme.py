@@ -217,7 +217,15 @@ def test_settings_block_is_valid(tmp_path: Path) -> None:
     (toml,) = blocks("toml")
     (tmp_path / "planwave.toml").write_text(toml, "utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", "from planwave.main import main; main()", "doctor", "--json"],
+        [
+            sys.executable,
+            "-c",
+            "from planwave.main import main; main()",
+            "doctor",
+            "--json",
+            "--config",
+            "planwave.toml",
+        ],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path), "MINE_KEY": "k"},
         capture_output=True,

@@ -36,6 +36,7 @@ def test_url_of_the_page_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyP
     isolated_directory(tmp_path, monkeypatch)
     secret = '[secrets.partner]\nenv = "PARTNER"\nhosts = ["example.com"]\n'
     (tmp_path / "planwave.toml").write_text(block("toml") + secret)
+    monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
     (tmp_path / "intake.json").write_text(block("json"))
     monkeypatch.setenv("PARTNER", SECRET)
     found = re.search(r"^\$ planwave (notifications add .*)$", PAGE, re.MULTILINE)
@@ -51,6 +52,7 @@ def test_url_of_the_page_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_flow_of_the_page_is_listened_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(block("toml"))
+    monkeypatch.setenv("PLANWAVE_CONFIG", "planwave.toml")
     (tmp_path / "intake.json").write_text(block("json"))
     monkeypatch.setenv("ORDERS_WEBHOOK_SECRET", SECRET)
     commands = [line[2:].split()[1:] for line in block("console").splitlines()]

@@ -12,7 +12,7 @@ import pytest
 
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
-from planwave.settings import load_settings
+from planwave.config.files import load_settings
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke_json
 from tests.support.llm.fake_llm_server import (

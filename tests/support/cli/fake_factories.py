@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from planwave.cli.options import Factories
+from planwave.config.files import LoadedSettings
 from planwave.mcp.servers import McpServers
 from planwave.service.queries.history import QueryService
 from planwave.service.service import Service
@@ -44,7 +45,7 @@ def fake_factories(
 ) -> Factories:
     """Compose fakes; every service and history starts empty unless given."""
     return Factories(
-        settings=lambda: Settings(model_dir=model_dir, **settings),
+        settings=lambda _=None: LoadedSettings(Settings(model_dir=model_dir, **settings)),
         service=service or (lambda _: Service(dependencies())),
         history=history or (lambda _: QueryService(MemoryStore(), None)),
         catalog=lambda _: library_registry(),

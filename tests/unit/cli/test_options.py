@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from planwave.cli.options import CommandContext, command_context
+from planwave.config.files import LoadedSettings
 from planwave.errors import UnknownModel
 from planwave.settings import ProviderSettings, Settings
 from tests.support.cli.fake_factories import fake_factories
@@ -66,9 +67,8 @@ def test_unknown_variable_is_a_warning_with_the_nearest_name(
     monkeypatch.setenv("PLANWAVE_DEBUG", "1")
     monkeypatch.setenv("PLANWAVE_MY_KEY", "secret")
     endpoint = ProviderSettings(api_key_env="PLANWAVE_MY_KEY")
-    ctx = CommandContext(
-        replace(fake_factories(), settings=lambda: Settings(providers={"mine": endpoint}))
-    )
+    loaded = LoadedSettings(Settings(providers={"mine": endpoint}))
+    ctx = CommandContext(replace(fake_factories(), settings=lambda _: loaded))
     ctx.settings()
     ctx.settings()
     assert capsys.readouterr().err.splitlines() == [

@@ -139,7 +139,7 @@ async def test_a_program_gets_the_named_variables_and_a_few_usual_ones(
         names = await connection.call(tool, {}, key="k", progress=no_progress)
     assert isinstance(names, str)
     usual = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "USER"}
-    usual |= {"LANGUAGE", "TMPDIR", "TZ"}
+    usual |= {"LANGUAGE", "TMPDIR", "TZ", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}
     assert set(names.split()) - usual == {"GIVEN", "OWN"}
 
 

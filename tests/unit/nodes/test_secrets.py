@@ -9,9 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from planwave.bootstrap import open_catalogue, open_secrets
+from planwave.config.files import load_settings
 from planwave.errors import InputError
 from planwave.nodes.secrets import Secret, open_redactor, read_secrets, redactor_of
-from planwave.settings import Settings, load_settings, unknown_variables
+from planwave.settings import Settings, unknown_variables
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.node_checks import check_node
 

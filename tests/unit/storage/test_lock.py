@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from planwave.errors import StoreError
-from planwave.storage.lock import LOCK_NAME, DirectoryLock, read_owner
+from planwave.storage.lock import LOCK_NAME, START_S, DirectoryLock, read_owner
 
 HOLD = """
 import os, pathlib, sys
@@ -116,3 +119,78 @@ def test_invalid_owner_is_unknown(tmp_path: Path, content: str) -> None:
     with pytest.raises(StoreError, match="pid unknown"):
         DirectoryLock(tmp_path)
     held.release()
+
+
+def test_lock_that_no_process_holds_has_no_owner(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    lock.write_owner({"pid": os.getpid(), "url": "http://127.0.0.1:1", "token": "t"})
+    lock.close()  # as a killed process leaves it
+    assert (tmp_path / LOCK_NAME).read_bytes()
+    assert read_owner(tmp_path) is None
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o602, 0o700])
+def test_owner_in_a_file_for_others_too_is_not_trusted(tmp_path: Path, mode: int) -> None:
+    lock = DirectoryLock(tmp_path)
+    (tmp_path / LOCK_NAME).chmod(mode)
+    assert read_owner(tmp_path) is None
+    (tmp_path / LOCK_NAME).chmod(0o600)
+    assert read_owner(tmp_path) == {"pid": os.getpid()}
+    lock.release()
+
+
+@pytest.mark.parametrize(("reader", "is_trusted"), [(0, True), (1, False)])
+def test_owner_in_the_file_of_another_user_is_trusted_by_root_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: int, is_trusted: bool
+) -> None:
+    lock, own = DirectoryLock(tmp_path), os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if reader == 0 else own + 1)
+    assert (read_owner(tmp_path) is not None) is is_trusted
+    monkeypatch.undo()
+    lock.release()
+
+
+def test_lock_is_never_a_link_or_a_pipe(tmp_path: Path) -> None:
+    (kept := tmp_path / "kept").write_text("as it was")
+    (tmp_path / LOCK_NAME).symlink_to(kept)
+    with pytest.raises(OSError, match="symbolic link"):
+        DirectoryLock(tmp_path)
+    assert read_owner(tmp_path) is None
+    assert kept.read_text() == "as it was"
+    (tmp_path / LOCK_NAME).unlink()
+    os.mkfifo(tmp_path / LOCK_NAME, 0o600)
+    assert read_owner(tmp_path) is None
+
+
+def test_questions_for_the_owner_make_no_start_fail(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).touch(0o600)
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            read_owner(tmp_path)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for each in threads:
+        each.start()
+    try:
+        for _ in range(200):
+            DirectoryLock(tmp_path).release()
+    finally:
+        over.set()
+        for each in threads:
+            each.join()
+
+
+def test_owner_is_reported_at_once_and_a_long_question_after_half_a_second(tmp_path: Path) -> None:
+    held, began = DirectoryLock(tmp_path), time.monotonic()
+    with pytest.raises(StoreError):
+        DirectoryLock(tmp_path)
+    assert time.monotonic() - began < START_S
+    held.release()
+    with (tmp_path / LOCK_NAME).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        began = time.monotonic()
+        with pytest.raises(StoreError):
+            DirectoryLock(tmp_path)
+        assert time.monotonic() - began >= START_S

@@ -11,6 +11,7 @@ from planwave.cli.formatting import asker_of, json_object, one_line, truncate
 from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ExecutionArgument,
     ImportOption,
     JsonFlag,
@@ -75,6 +76,7 @@ def answer(
     form: FormOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Answer a request that an execution waits for; the execution continues at once.
@@ -90,7 +92,7 @@ def answer(
     * `planwave answer last --decision raise --value '{"usd": 10}'`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     given = _answer_from_options(decision, note, value, form)
 
     async def tell(

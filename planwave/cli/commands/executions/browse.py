@@ -29,6 +29,7 @@ from planwave.cli.lookup import find
 from planwave.cli.options import (
     MAX_LISTED,
     CommandContext,
+    ConfigOption,
     IdArgument,
     ImportOption,
     JsonFlag,
@@ -60,6 +61,7 @@ def ls(
     status: StatusOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """List executions, and plans that did not run, newest first.
@@ -69,7 +71,7 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
@@ -81,12 +83,8 @@ def ls(
     found, plans = ctx.read(read)
     executions = found[:limit]
     if console.json:
-        console.result(
-            {
-                "executions": [_execution_json(record) for record in executions],
-                "plans": [_plan_json(plan) for plan in plans],
-            }
-        )
+        shown = {"executions": [_execution_json(record) for record in executions]}
+        console.result({**shown, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
         where = ctx.settings().storage_dir
@@ -112,6 +110,7 @@ def show(
     node: NodeOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Show an execution (steps, results, usage) or a plan.
@@ -121,7 +120,7 @@ def show(
     * `planwave show last`
     * `planwave show 09a2fd --node compare`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:

@@ -14,6 +14,7 @@ from planwave.cli.formatting import clock_time, one_line
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ExecutionArgument,
     ImportOption,
     JsonFlag,
@@ -34,6 +35,7 @@ def pause(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Pause an execution: no further step starts, running steps end.
@@ -42,7 +44,7 @@ def pause(
 
     * `planwave pause last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await backend.pause(execution_id)
@@ -58,6 +60,7 @@ def resume(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Resume an execution that was paused, set aside, or interrupted with its process.
@@ -69,7 +72,7 @@ def resume(
 
     * `planwave resume last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         try:
@@ -114,6 +117,7 @@ def cancel(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Cancel an execution; completed results stay stored.
@@ -123,7 +127,7 @@ def cancel(
     * `planwave cancel last`
     * `planwave cancel last --node research` (independent steps continue)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"

@@ -24,7 +24,13 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution, find_plan
-from planwave.cli.options import ImportOption, JsonFlag, StorageOption, command_context
+from planwave.cli.options import (
+    ConfigOption,
+    ImportOption,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
 from planwave.cli.views.revisions import show_revision_difference
 from planwave.errors import InputError
 
@@ -56,6 +62,7 @@ def diff(
     ],
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Compare two executions: status, time, tokens, cost, and the result of each step.
@@ -69,7 +76,7 @@ def diff(
     * `planwave diff 09a2fd 41c07e --json`
     * `planwave diff 3f0c1a@1 3f0c1a@3`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     is_of_revisions = bool(_REVISION.fullmatch(a) or _REVISION.fullmatch(b))

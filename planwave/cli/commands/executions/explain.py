@@ -22,6 +22,7 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
+    ConfigOption,
     ExecutionArgument,
     ImportOption,
     JsonFlag,
@@ -52,6 +53,7 @@ def explain(
     node: NodeArgument = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Explain why a step ran, did not run, or waits, with its inputs and its history.
@@ -61,7 +63,7 @@ def explain(
     * `planwave explain last`
     * `planwave explain 09a2fd compare`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[str, list[dict[str, Any]]]:

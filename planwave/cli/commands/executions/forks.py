@@ -17,6 +17,7 @@ from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ExecutionArgument,
     ImportOption,
     JsonFlag,
@@ -49,6 +50,7 @@ def retry(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
@@ -59,7 +61,7 @@ def retry(
 
     * `planwave retry last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def start(backend: Backend, execution_id: str) -> str:
         try:
@@ -96,6 +98,7 @@ def fork(
     ] = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Run an execution again with changes, as a new execution.
@@ -111,7 +114,7 @@ def fork(
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules)
+    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     from_file = {} if changes is None else _read_changes(changes)
 
     async def start(backend: Backend, execution_id: str) -> str:

@@ -18,6 +18,7 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
+    ConfigOption,
     ExecutionArgument,
     ImportOption,
     JsonFlag,
@@ -52,6 +53,7 @@ def watch(
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
+    config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
     """Follow an execution until it ends; replay it if it has ended.
@@ -63,7 +65,9 @@ def watch(
     * `planwave watch last`
     * `planwave watch 09a2fd --json > result.json`
     """
-    code = asyncio.run(_watch(command_context(typer_ctx, json, storage, node_modules), name))
+    code = asyncio.run(
+        _watch(command_context(typer_ctx, json, storage, node_modules, config=config), name)
+    )
     if code:
         raise typer.Exit(code)
 
@@ -73,7 +77,7 @@ async def _watch(ctx: CommandContext, name: str) -> int:
     if (remote := ctx.remote_backend(settings)) is not None:
         async with remote:
             return await _show(ctx, remote, partial(_watch_service, remote), name)
-    async with ctx.factories.history(settings) as stored:
+    async with ctx.history(settings) as stored:
         read_events = partial(_poll_store, stored, settings.storage_dir)
         return await _show(ctx, stored, read_events, name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 from starlette.requests import HTTPConnection
@@ -11,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.auth import Authenticator
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size_of_head
+from planwave.api.rate_limit import BytesInFlight, ResponseLimiter
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.memory.store import MemoryStore
@@ -34,6 +36,38 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         headers = {"Content-Type": "application/json"}
         padded = body + b" " * (amount - len(body))
         return refusal_in_response(await client.post("/api/check", content=padded, headers=headers))
+
+
+async def _hold_responses(limits: Limits, name: str, amount: int) -> Refusal | None:
+    limiter = ResponseLimiter()
+    async with AsyncExitStack() as held:
+        for _ in range(amount):
+            await held.enter_async_context(limiter.slot("one", name, getattr(limits, name)))
+    return None
+
+
+@case(
+    "heavy_responses", 2, code="too-many-requests", mentions=["2 large", "LIMIT_HEAVY_RESPONSES"],
+    virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _hold_responses(limits, "heavy_responses", amount)
+
+
+@case(
+    "operator_heavy_responses", 3, code="too-many-requests",
+    mentions=["3 large", "LIMIT_OPERATOR_HEAVY_RESPONSES"], virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _hold_responses(limits, "operator_heavy_responses", amount)
+
+
+@case("sending_bytes", 2**20, code="server-busy", mentions=["LIMIT_SENDING_BYTES"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    in_flight, half = BytesInFlight(limits.sending_bytes), limits.sending_bytes // 2
+    in_flight.hold("one").grow(half)
+    in_flight.hold("another").grow(amount - half)
+    return None
 
 
 @case("webhook_bytes", 64)

@@ -52,14 +52,32 @@ def test_doctor_starts_the_mcp_servers_and_says_why_one_does_not_start(tmp_path:
         "broken": McpServerSettings(**hostile_program(marks, "exit")),
         "works": McpServerSettings(**hostile_program(marks, "plain")),
     }
-    broken, works = json.loads(planwave("doctor", "--json", mcp=tables).stdout)["mcp_servers"]
+    called = ("doctor", "--start")
+    broken, works = json.loads(planwave(*called, "--json", mcp=tables).stdout)["mcp_servers"]
     assert (works["name"], works["kind"], works["tools"]) == ("works", "stdio", 1)
     assert (broken["tools"], "status 7" in broken["reason"]) == (None, True)
-    done = planwave("doctor", mcp=tables)
+    done = planwave(*called, mcp=tables)
     assert "✓ works   1 tool\n" in done.stdout
     assert "⊘ broken  the MCP server 'broken' did not start" in done.stdout
     assert "→ correct [mcp.broken] in planwave.toml" in done.stdout
     assert "MCP servers" not in planwave("doctor").stdout
+
+
+def test_doctor_starts_nothing_unless_asked(tmp_path: Path) -> None:
+    marks = Marks(tmp_path / "marks")
+    tables = {
+        "box": McpServerSettings(**hostile_program(marks, "plain")),
+        "web": McpServerSettings(url="http://192.0.2.1/mcp"),
+    }
+    found = json.loads(planwave("doctor", "--json", mcp=tables).stdout)["mcp_servers"]
+    assert [(each["name"], each["kind"], each["tools"]) for each in found] == [
+        ("box", "stdio", None),
+        ("web", "http", None),
+    ]
+    assert {each["reason"] for each in found} == {"not started"}
+    shown = planwave("doctor", mcp=tables).stdout
+    assert "box  not started\n    → planwave doctor --start tries it\n" in shown
+    assert not (tmp_path / "marks").exists() or list((tmp_path / "marks").iterdir()) == []
 
 
 def test_doctor_reports_storage_errors(tmp_path: Path) -> None:

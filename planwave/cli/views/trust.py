@@ -1,0 +1,67 @@
+"""What a settings file or a storage directory would bring, for a person who is asked to trust it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, SecretStr
+
+from planwave.cli.formatting import one_line, truncate
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+    from planwave.config.files import SettingsFile
+
+_VALUE_CHARS = 500
+_SECRET = "(a secret)"  # noqa: S105 - stands for one
+
+
+def show_settings_file(
+    console: CommandConsole, file: SettingsFile, only: Iterable[str] | None = None
+) -> None:
+    """Show what a settings file sets, each setting in a line; of secrets only that they are there.
+
+    Args:
+        console: Where.
+        file: The file.
+        only: Names, such as ``limits.nodes``; None for all.
+    """
+    wanted = None if only is None else set(only)
+    console.verbatim(f"{file.path} sets:")
+    for name, value in setting_values(file):
+        if wanted is None or name in wanted or name.partition(".")[0] in wanted:
+            console.verbatim(f"  {one_line(name)} = {truncate(one_line(value), _VALUE_CHARS)}")
+    if file.problem is not None:
+        console.note(f"{file.path} {file.problem}")
+
+
+def setting_values(file: SettingsFile) -> Iterator[tuple[str, str]]:
+    """Return name and value of each setting in a file, as JSON; entries of tables are apart."""
+    for name, value in file.values().items():
+        if isinstance(value, Mapping):
+            for key, entry in value.items():  # pyright: ignore[reportUnknownVariableType]
+                yield f"{name}.{key}", _shown(entry)
+        else:
+            yield name, _shown(value)
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case SecretStr():
+            return _SECRET
+        case BaseModel():
+            return {name: _plain(getattr(value, name)) for name in sorted(value.model_fields_set)}
+        case Mapping():
+            return {str(key): _plain(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        case str() | int() | float() | None:
+            return value
+        case _:
+            return str(value)

@@ -1,0 +1,1 @@
+"""Which files the settings come from, and what the user of this account trusts."""

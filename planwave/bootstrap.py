@@ -298,6 +298,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
             limits=settings.limits,
             mcp_servers=_described_servers(settings),
             secrets=frozenset(open_secrets(settings)),
+            redirect_hosts=settings.redirect_hosts,
         )
     )
 

@@ -17,7 +17,8 @@
     │   ├── Unauthorized         401  the token is missing or wrong
     │   ├── Forbidden            403  the Host or Origin is not allowed
     │   └── TooManyRequests      429  too many requests; says when to retry
-    │       └── QueueFull        429  the queue of executions is full
+    │       ├── QueueFull        429  the queue of executions is full
+    │       └── QuotaExceeded    429  one access token has as many of something as it may
     ├── SlowConsumer             503  a subscriber fell too far behind; says where to resume
     ├── ShuttingDown             503  the service is shutting down and accepts no new work
     ├── Unreachable              503  no service answers at the address
@@ -294,6 +295,20 @@ class QueueFull(TooManyRequests):
     """The queue of executions waiting to start is full."""
 
     code = "queue-full"
+
+
+class QuotaExceeded(TooManyRequests):
+    """An access token has as many of something as it may.
+
+    Attributes:
+        limit: The name of the limit.
+    """
+
+    code = "quota-exceeded"
+
+    def __init__(self, limit: str, message: str, *, retry_after_s: float, hint: str) -> None:
+        super().__init__(message, retry_after_s=retry_after_s, hint=hint)
+        self.limit = limit
 
 
 class SlowConsumer(PlanwaveError):

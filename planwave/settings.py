@@ -126,14 +126,24 @@ class Limits(EnvFirstSettings):
 
     concurrent_executions: int = Field(default=50, ge=1, le=1_000)
     """Executions running at the same time; the others wait in a queue."""
+    burst_executions: int = Field(default=10, ge=0, le=1_000)
+    """Executions running beyond ``concurrent_executions``, each the only one of its principal: who has
+    none running does not wait until one of the others ends."""
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
-    """Executions waiting to start."""
+    """Executions waiting to start, or to go on."""
+    waiting_executions: int = Field(default=100, ge=1, le=10_000)
+    """Executions of one access token that have not ended and do not run: queued ones, paused ones, those
+    that wait for an answer or a time, and those not started. The operator has no such limit."""
+    forks: int = Field(default=100, ge=0, le=1_000)
+    """Forks and retries of one execution."""
     drain_s: float = Field(default=25, ge=0, le=3_600)
     """How long running nodes may continue after the service received a signal to stop."""
     triggers: int = Field(default=1_000, ge=0, le=10_000)
     """Triggers of flows."""
     chats: int = Field(default=10_000, ge=0, le=1_000_000)
     """Chats."""
+    token_chats: int = Field(default=100, ge=0, le=10_000)
+    """Chats that one access token has opened."""
     chat_messages: int = Field(default=2_000, ge=2, le=20_000)
     """Messages of one chat, on all its branches."""
     schedule_gap_s: Annotated[float, _HIGHER] = Field(default=60, ge=10, le=86_400)
@@ -142,6 +152,12 @@ class Limits(EnvFirstSettings):
     """How late a schedule still starts an execution, for the last of the times that it missed."""
     webhook_bytes: int = Field(default=1024 * 1024, ge=16, le=10 * 1024 * 1024)
     """The body of a request to a webhook."""
+    unauthenticated_bytes: int = Field(default=16 * 1024 * 1024, ge=1024, le=1024**3)
+    """Bodies of webhooks and logins in memory whose senders are not known yet; one body always fits."""
+    webhook_unauthenticated_bytes: int = Field(default=4 * 1024 * 1024, ge=1024, le=1024**3)
+    """Those of one webhook."""
+    session_bytes: int = Field(default=4 * 1024, ge=64, le=64 * 1024)
+    """The body of a login, ``POST /api/session``."""
     webhook_wait_s: float = Field(default=60, gt=0, le=600)
     """How long a webhook keeps a sender waiting for an answer; then the execution's id is the answer."""
     notification_targets: int = Field(default=100, ge=0, le=10_000)
@@ -154,6 +170,14 @@ class Limits(EnvFirstSettings):
     """The results in a notification, as JSON; larger ones are left out."""
     dead_letter_days: Annotated[float, _HIGHER] = Field(default=30, gt=0, le=3_650)
     """How long notifications that nobody accepted are listed."""
+    heavy_responses: int = Field(default=4, ge=1, le=64)
+    """Documents, results, lists and other large responses to one access token at once; more wait for
+    some seconds, and are refused then."""
+    operator_heavy_responses: int = Field(default=16, ge=1, le=64)
+    """Such responses to the operator at once."""
+    sending_bytes: int = Field(default=128 * 1024 * 1024, ge=1024 * 1024, le=16 * 1024**3)
+    """Bytes of large responses in memory, of all clients together, until they are sent; one client has at
+    most half of them. A single response may be larger. Stored documents are sent from their files."""
     watcher_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
     watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
@@ -393,6 +417,11 @@ class Settings(EnvFirstSettings):
     ] = None
     """The only hosts that nodes may send requests to, besides ``allowed_outbound``: ``example.com``, or
     ``*.example.com`` for all hosts below it; None allows every public host."""
+    redirect_hosts: Annotated[list[Annotated[str, AfterValidator(parse_host)]], *_List] = Field(
+        default_factory=list[str]
+    )
+    """Hosts that answers to webhooks may redirect to (``location``), besides the service: ``example.com``,
+    or ``*.example.com`` for all hosts below it."""
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: Annotated[bool, _SWITCHED_OFF] = True

@@ -14,6 +14,8 @@ from typing import Final
 
 TOLERANCE_S: Final = 300
 """How far the timestamp of a request may be from the present, either way."""
+SIGNED_ID: Final = "webhook-id"
+"""The header with the id of a message, which is signed with it."""
 GITHUB_HEADER: Final = "x-hub-signature-256"
 """The header with the signature of GitHub's webhooks."""
 _PREFIX: Final = "whsec_"
@@ -41,14 +43,14 @@ def signed_headers(
 ) -> dict[str, str]:
     """Return the headers of a message, signed with each of the keys."""
     return {
-        "webhook-id": message_id,
+        SIGNED_ID: message_id,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": " ".join(sign(key, message_id, timestamp, body) for key in keys),
     }
 
 
 def is_signed(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, now: float) -> bool:
-    """Return whether one of the keys signed a message within the tolerance.
+    """Return whether one of the keys signed a message within the tolerance; its id has no full stop.
 
     Args:
         keys: Any of them counts, for rotation.
@@ -56,9 +58,16 @@ def is_signed(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, no
         body: As it was received.
         now: Seconds since the epoch.
     """
-    message_id, written = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    message_id, written = headers.get(SIGNED_ID, ""), headers.get("webhook-timestamp", "")
     given = headers.get("webhook-signature", "").split(" ")[:_MOST_SIGNATURES]
-    if not message_id or not written.isascii() or not written.isdecimal() or len(written) > 15:
+    # A full stop in the id would let two messages have one signature: it ends the id in the signed text.
+    if (
+        not message_id
+        or "." in message_id
+        or not written.isascii()
+        or not written.isdecimal()
+        or len(written) > 15
+    ):
         return False
     timestamp = int(written)
     if abs(now - timestamp) > TOLERANCE_S:

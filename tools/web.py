@@ -93,7 +93,8 @@ class WebProject:
         require_node()
         stamp, wanted = self.folder / "node_modules" / STAMP, _hash(self.folder, _INSTALL_SOURCES)
         if _read(stamp) != wanted:
-            self._npm("ci", "--include=dev")
+            # No package needs its install script to build the page; one that is taken over would use it.
+            self._npm("ci", "--include=dev", "--ignore-scripts")
             stamp.write_text(wanted, "utf-8")
 
     def _npm(self, *arguments: str) -> None:

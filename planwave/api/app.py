@@ -19,9 +19,12 @@ from planwave.api.middleware.host_origin import HostOriginMiddleware
 from planwave.api.middleware.idempotency import IdempotencyMiddleware
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware
+from planwave.api.middleware.response_limits import ResponseLimitsMiddleware
 from planwave.api.middleware.root_path import RootPathMiddleware
+from planwave.api.middleware.security_headers import SecurityHeadersMiddleware
 from planwave.api.middleware.trace_context import TraceContextMiddleware
 from planwave.api.openapi import build_openapi
+from planwave.api.rate_limit import BytesInFlight
 from planwave.api.routes import (
     catalog,
     docs,
@@ -125,6 +128,7 @@ def create_detached_app(
         lifespan: Runs while the application does.
     """
     metrics = PrometheusObserver()
+    in_flight = BytesInFlight(settings.limits.sending_bytes)
     root_path = settings.root_path
     routers = [*ROUTERS, docs.router] if settings.api_docs else ROUTERS
     app = FastAPI(
@@ -140,16 +144,18 @@ def create_detached_app(
         redirect_slashes=False,
         servers=[{"url": root_path}] if root_path else None,
         middleware=[
+            Middleware(SecurityHeadersMiddleware),
             Middleware(RequestContextMiddleware, metrics),
             *([Middleware(RootPathMiddleware, root_path)] if root_path else ()),
             Middleware(HostOriginMiddleware, settings),
             Middleware(RequestLimitsMiddleware, settings.limits),
+            Middleware(ResponseLimitsMiddleware, in_flight),
             Middleware(IdempotencyMiddleware),
             Middleware(HeadMethodMiddleware),
             *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
         ],
     )
-    app.state.metrics = metrics
+    app.state.metrics, app.state.in_flight = metrics, in_flight
     problems.register_handlers(app)
     if is_installed():
         app.router.routes.append(mcp_route)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
 from planwave.api.access_rules import ACCESS_TOKEN, check_access
 from planwave.api.rate_limit import TokenBucket
-from planwave.api.session_cookies import SessionCookies, require_own_page
+from planwave.api.session_cookies import SessionCookies, refuse_other_sites, require_own_page
 from planwave.errors import Unauthorized
 from planwave.principals import LOCAL, OPERATOR, Principal, set_principal
 from planwave.service.access_tokens import TOKEN_PREFIX
@@ -71,9 +71,11 @@ class Authenticator:
 
         Raises:
             Unauthorized: The token is missing or wrong.
-            Forbidden: The request has a cookie and does not say which page it comes from.
+            Forbidden: The request comes from another site, or has a cookie and does not say which page it
+                comes from.
             TooManyRequests: The principal sent too many requests.
         """
+        refuse_other_sites(connection)
         access_token = self._access_token(connection)
         if access_token is not None:
             connection.scope[ACCESS_TOKEN] = access_token
@@ -181,6 +183,15 @@ async def require_principal(connection: HTTPConnection) -> Principal:
     return principal
 
 
+async def require_no_other_site(connection: HTTPConnection) -> None:
+    """Check an unauthenticated request; the dependency of routes that prove their senders themselves.
+
+    Raises:
+        Forbidden: See :func:`planwave.api.session_cookies.refuse_other_sites`.
+    """
+    refuse_other_sites(connection)
+
+
 def authenticate(connection: HTTPConnection) -> Principal:
     """Return the principal of a request or WebSocket; check and count it the first time only.
 
@@ -196,6 +207,12 @@ def authenticate(connection: HTTPConnection) -> Principal:
         connection.scope[PRINCIPAL] = principal
         set_principal(principal)
     return principal
+
+
+def account_of(scope: Mapping[str, Any]) -> str:
+    """Return the account of an authenticated request; of any other one that all of them share."""
+    principal: Principal | None = scope.get(PRINCIPAL)
+    return _ANONYMOUS if principal is None else principal.account
 
 
 def _bearer(authorization: str) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, field
 from typing import Annotated, Final, cast
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from planwave.api.access_rules import access_token
 from planwave.api.auth import Authenticator, authenticate, require_principal
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.problems import InvalidRequest
-from planwave.api.rate_limit import ConnectionLimiter
+from planwave.api.rate_limit import BytesInFlight, ConnectionLimiter, ResponseLimiter
+from planwave.api.responses import file_response, pieces_response
 from planwave.errors import ShuttingDown
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.endpoint import McpEndpoint
@@ -33,6 +36,7 @@ class AppState:
     mcp: McpEndpoint
     metrics: PrometheusObserver = field(default_factory=PrometheusObserver)
     connection_limiter: ConnectionLimiter = field(default_factory=ConnectionLimiter)
+    response_limiter: ResponseLimiter = field(default_factory=ResponseLimiter)
 
 
 def app_state(connection: HTTPConnection) -> AppState:
@@ -78,7 +82,84 @@ async def _require_single_parameters(connection: HTTPConnection) -> None:
         raise InvalidRequest("; ".join(messages.values()), issues)
 
 
-AUTHENTICATED: Final = [Depends(require_principal), Depends(_require_single_parameters)]
+LIGHT_ROUTES: Final = frozenset(
+    {
+        "explainNode",  # a few sentences
+        "forecastPlan",
+        "getPublication",
+        "getMetrics",
+        "getModel",
+        "listLimits",
+        "listMcpServers",
+        "listModels",
+        "listNodeTypes",
+        "listProviders",
+        "listTokens",
+        "listTools",
+        "streamChat",  # streams have a limit of their own: socket_connections
+        "streamEvents",
+        "streamReply",
+    }
+)
+"""Routes that read and whose responses are small, or streams; by ``operation_id``."""
+
+
+def is_heavy(connection: HTTPConnection) -> bool:
+    """Return whether the response may be large: that of every route that reads, but the light ones."""
+    name = getattr(connection.scope.get("route"), "operation_id", None)
+    if connection.scope.get("method") != "GET" or name is None:
+        return False
+    is_document = (
+        name == "streamEvents" and connection.query_params.get("format", "events") != "events"
+    )
+    return is_document or name not in LIGHT_ROUTES
+
+
+async def _hold_response_slot(connection: HTTPConnection) -> AsyncGenerator[None]:
+    """Count a large response until its last byte is sent.
+
+    Raises:
+        TooManyRequests: The principal has as many as it may, for some seconds.
+    """
+    if not is_heavy(connection):
+        yield
+        return
+    state, limits = app_state(connection), app_state(connection).settings.limits
+    name = "operator_heavy_responses" if access_token(connection) is None else "heavy_responses"
+    async with state.response_limiter.slot(
+        authenticate(connection).account, name, getattr(limits, name)
+    ):
+        yield
+
+
+async def document_response(
+    connection: HTTPConnection, execution_id: str, names: Collection[str] | None = None
+) -> Response:
+    """Return the document of an execution, or some of its members; neither is ever one text in memory.
+
+    It is read from the stored file if that is current, and else computed from the events.
+
+    Raises:
+        NotFound: There is no execution of that id.
+        Conflict: ``unreadable``.
+        ProblemError: ``server-busy``: too many bytes are being sent.
+    """
+    service = app_state(connection).service
+    in_flight = cast("BytesInFlight", connection.app.state.in_flight)
+    if names is None:
+        file = await service.document_file(execution_id)
+        if file is not None:
+            return file_response(file)
+    async with in_flight.rendering:
+        pieces = await service.document_pieces(execution_id, names)
+        return await pieces_response(pieces, in_flight.hold(authenticate(connection).account))
+
+
+AUTHENTICATED: Final = [
+    Depends(require_principal),
+    Depends(_require_single_parameters),
+    Depends(_hold_response_slot),
+]
 """For routers: ``APIRouter(dependencies=AUTHENTICATED)`` authenticates every request."""
 PREASSIGNED_ID: Final = "planwave.subject"
 

@@ -64,9 +64,7 @@ ChatId = Annotated[str, Path(description="A chat's id.", pattern=_UUID, examples
 MessageId = Annotated[
     str, Path(description="A message's id.", pattern=_UUID, examples=[MESSAGE_ID])
 ]
-HookId = Annotated[
-    str, Path(description="The id of a webhook's trigger.", pattern=_UUID, examples=[TRIGGER_ID])
-]
+HookId = Annotated[str, Path(description="The id of a webhook's trigger.", examples=[TRIGGER_ID])]
 RequestId = Annotated[
     str,
     Path(

@@ -46,6 +46,7 @@ from planwave.validation import describe_error
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
+_BUSY_RETRY_S: Final = 1
 _LISTED: Final = ("execution", "plan", "flow", "trigger")
 """What a GET of its plural lists, by the name in a path's ``*_id``."""
 _LONGEST_REASON: Final = 123
@@ -291,6 +292,8 @@ def _headers(error: PlanwaveError) -> dict[str, str]:
             return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
         case ShuttingDown():
             return {"Retry-After": f"{DRAINING_RETRY_S:.0f}"}
+        case LimitExceeded(status_hint=503):
+            return {"Retry-After": str(_BUSY_RETRY_S)}
         case Unauthorized():
             return {"WWW-Authenticate": "Bearer"}
         case PreconditionFailed():

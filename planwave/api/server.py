@@ -59,7 +59,9 @@ _PORTS_TRIED: Final = 20
 _NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """Errors of binding to an address that this machine does not have."""
 _WILDCARD_HOSTS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only compared
-_AUTH_HINT: Final = "set PLANWAVE_TOKEN to a long random text"
+_AUTH_HINT: Final = "set PLANWAVE_TOKEN to a long random text, such as openssl rand -hex 32"
+_TOKEN_CHARS: Final = 16
+"""The fewest characters of a token that others than this machine can try."""
 
 
 class ShutdownSignals:
@@ -301,15 +303,23 @@ async def shutdown(service: Service, server: Server, signals: ShutdownSignals) -
 
 
 def check_token(settings: Settings) -> None:
-    """Check that a service that other machines can reach has a token.
+    """Check that a service that other machines can reach has a token that cannot be guessed.
 
     Raises:
         InputError: ``token-required``.
     """
     token = settings.token
     if token is not None:
-        if not token.get_secret_value().strip():
+        length = len(token.get_secret_value().strip())
+        if not length:
             raise InputError("the token is empty", code="token-required", hint=_AUTH_HINT)
+        if length < _TOKEN_CHARS and not _is_loopback(settings.host):
+            raise InputError(
+                f"listening on {settings.host!r}, which other machines can reach, needs a token of "
+                f"at least {_TOKEN_CHARS} characters, and this one has {length}",
+                code="token-required",
+                hint=f"{_AUTH_HINT}, or listen on 127.0.0.1",
+            )
     elif not _is_loopback(settings.host):
         raise InputError(
             f"listening on {settings.host!r}, which other machines can reach, needs a token",

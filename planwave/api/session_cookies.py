@@ -1,8 +1,9 @@
 """The browser's session cookie: issued for the token, accepted from own pages only, revocable.
 
-A cookie is signed, not stored: ``expiry.nonce.signature``. Only the sessions that were closed before
-their expiry are stored, in one small file of the storage directory, so that a restart does not
-open them again. An entry is removed once its session has expired anyway.
+A cookie is signed, not stored: ``expiry.nonce.signature``. The key is made of the token, so that a new
+one ends all sessions, and of random bytes in the storage directory, so that nobody who has a cookie can try
+tokens on it. Only the sessions that were closed before their expiry are stored, in one small file beside
+that, so that a restart does not open them again. An entry is removed once its session has expired anyway.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
+from secrets import token_bytes, token_hex
 from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
@@ -26,6 +27,10 @@ SESSION_COOKIE: Final = "planwave_session"
 SESSION_S: Final = 7 * 86_400
 FILE_NAME: Final = "closed-sessions.json"
 _ID_CHARS: Final = 16
+KEY_FILE_NAME: Final = "session.key"
+_KEY_BYTES: Final = 32
+_OWN_MODE: Final = 0o600
+_OTHER_SITES: Final = ("cross-site", "same-site")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 _log = logging.getLogger(__name__)
@@ -40,7 +45,8 @@ class SessionCookies:
     """
 
     def __init__(self, token: bytes | None, now: Callable[[], float]) -> None:
-        self._key = sha256(b"planwave session\0" + (token or b"")).digest()
+        self._token = token or b""
+        self._key = self._key_of(token_bytes(_KEY_BYTES))
         self._now = now
         self._closed: dict[str, float] = {}
         self._path: Path | None = None
@@ -79,17 +85,19 @@ class SessionCookies:
             self._closed[claims] = float(claims.partition(".")[0])
 
     def open(self, directory: Path | None) -> None:
-        """Read the closed sessions of a storage directory, and store them there from now on.
+        """Read the key and the closed sessions of a storage directory, and store them there from now on.
 
         Args:
             directory: None stores nothing.
 
         Raises:
-            StoreError: ``store-unreadable``: the file exists and cannot be read.
+            StoreError: ``store-unreadable``: a file exists and cannot be read; ``store-failed``: the key
+                cannot be stored.
         """
         self._path = None if directory is None else directory / FILE_NAME
         if self._path is None:
             return
+        self._key = self._key_of(_stored_key(self._path.with_name(KEY_FILE_NAME)))
         try:
             stored = _parse_closed(json.loads(self._path.read_bytes()))
         except FileNotFoundError:
@@ -113,6 +121,9 @@ class SessionCookies:
             except OSError as error:
                 _log.warning("closed sessions are only remembered until a restart: %s", error)
 
+    def _key_of(self, random: bytes) -> bytes:
+        return hmac.digest(random, b"planwave session\0" + self._token, "sha256")
+
     def _signature(self, claims: str) -> str:
         return hmac.new(self._key, claims.encode(errors="replace"), "sha256").hexdigest()
 
@@ -134,6 +145,60 @@ def require_own_page(connection: HTTPConnection) -> None:
     raise Forbidden(
         "a session cookie is only accepted from the service's own pages",
         hint="send the Origin header, or the token as Authorization: Bearer",
+    )
+
+
+def refuse_other_sites(connection: HTTPConnection) -> None:
+    """Refuse a request that a page of another site makes a browser send.
+
+    Such a page can read nothing, but would use up the rate limit of the user. With an ``Origin`` the Host and
+    Origin middleware has decided. Programs send neither header. The page of the web UI needs no
+    authentication, so that links from elsewhere lead to it.
+
+    Raises:
+        Forbidden: ``Sec-Fetch-Site`` names another site, and there is no ``Origin``.
+    """
+    site = connection.headers.get("sec-fetch-site", "").strip().lower()
+    if site in _OTHER_SITES and "origin" not in connection.headers:
+        raise Forbidden(
+            "pages of other sites may not use this service",
+            hint="open the address directly, or follow a link to the web UI",
+        )
+
+
+def _stored_key(path: Path) -> bytes:
+    """Return the random bytes in a file that only its user can read; make it where there is none.
+
+    Raises:
+        StoreError: It cannot be read or written.
+    """
+    try:
+        stored = path.read_bytes()
+    except FileNotFoundError:
+        stored = token_bytes(_KEY_BYTES)
+        _store_key(path, stored)
+    except OSError as error:
+        raise _unreadable_key(path, reason_of(error)) from error
+    if len(stored) != _KEY_BYTES:
+        raise _unreadable_key(path, f"it has {len(stored)} bytes, not {_KEY_BYTES}")
+    return stored
+
+
+def _store_key(path: Path, key: bytes) -> None:
+    try:
+        write_atomically(path, key)
+        path.chmod(_OWN_MODE)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {reason_of(error)}", code="store-failed"
+        ) from error
+
+
+def _unreadable_key(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path} cannot be read: {why}",
+        code="store-unreadable",
+        hint="remove the file: all browsers have to log in again",
     )
 
 

@@ -218,6 +218,27 @@ class TimerFired:
     timer: Timer
 
 
+@dataclass(frozen=True, slots=True)
+class IdleChanged:
+    """Other tasks of a node than before wait for something that comes only after a while."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class IdleEnded:
+    """What a task of a node waited for has come; it goes on once the execution has a running place."""
+
+    attempt: Attempt
+    reply: ReplyTo
+    wait: object
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceGranted:
+    """The execution has the running place that it waited for."""
+
+
 Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
 """Commands of callers who wait for the reply."""
 
@@ -237,4 +258,7 @@ Message = (
     | CancelExecution
     | Command
     | TimerFired
+    | PlaceGranted
+    | IdleChanged
+    | IdleEnded
 )

@@ -184,6 +184,7 @@ class Attempt:
         has_deadline: A timer for ``limit_s`` is set.
         open_nested_runs: Number of nested runs that the node waits for.
         budget_waits: Number of its calls that wait for the budget of the execution.
+        idle_waits: The waits of its counted tasks for something that comes only after a while.
         due_outcomes: Number of nested outcomes and grants of the budget that its tasks have not yet taken.
         task: The task that runs its code; None before, and after a restart of the process.
         group_tasks: The unfinished tasks of its task groups (``context.task_group()``).
@@ -212,6 +213,7 @@ class Attempt:
         "group_tasks",
         "has_deadline",
         "has_other_tasks",
+        "idle_waits",
         "limit_s",
         "node",
         "node_run",
@@ -258,6 +260,7 @@ class Attempt:
         self.decision: Json = None
         self.depends_on: str | None = None
         self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
+        self.idle_waits: set[object] = set()
         self.task: object | None = None
         self.group_tasks: set[object] | None = None
         self.own_calls = self.covered = 0
@@ -331,6 +334,12 @@ class Attempt:
     def does_own_work(self) -> bool:
         """Whether an own-work block is open, other than one around a wait for a nested run."""
         return self.own_calls > self.covered
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all its tasks wait, and one of them for something that comes only after a while."""
+        waiting = len(self.idle_waits) + len(self.waits or ())
+        return bool(self.idle_waits) and waiting >= self.active_tasks
 
     @property
     def has_waits(self) -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, Final, cast
 
 Json = Any
 """Any JSON value."""
+LARGEST_WHOLE: Final = 2.0**63
+"""Larger floats keep their exponent, as in ``1e+22``."""
 
 
 def to_text(value: Json) -> str:
     """Return a value as text: text unchanged, null as empty text, else compact JSON.
+
+    A number alone has one text: a float that is whole, and no larger than 64 bits, has that of the integer,
+    as in the template engine.
 
     Raises:
         TypeError: The value is not JSON.
@@ -19,6 +24,8 @@ def to_text(value: Json) -> str:
         return value
     if value is None:
         return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE:
+        return str(int(value))
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -26,12 +26,15 @@ from minijinja import TemplateError as EngineError
 from planwave.expressions import errors
 from planwave.expressions.engine_errors import describe
 from planwave.expressions.filters import not_a_number
-from planwave.expressions.json_text import Json, to_text
+from planwave.expressions.json_text import LARGEST_WHOLE, Json, to_text
 
 EXIT_MEMORY = 77
 """Exit status after a ``MemoryError`` that Python could still catch."""
 _READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
 
+_SMALLEST, _LARGEST = -(2**127), 2**128 - 1
+"""The integers that the engine keeps."""
+_SMALLEST_LOSS = 2.0**126
 _NUMBER_FAULTS = ("invalid float literal", "cannot parse float", "cannot convert")
 """How the engine begins its messages on values that the filters int and float cannot read."""
 
@@ -79,6 +82,8 @@ def seal(value: Json) -> Json:
         return SealedDict((k, seal(v)) for k, v in cast(dict[str, Json], value).items())
     if isinstance(value, list):
         return SealedList(seal(item) for item in cast(list[Json], value))
+    if isinstance(value, float) and abs(value) == LARGEST_WHOLE:
+        return int(value)  # the engine has one less for it
     return value
 
 
@@ -95,6 +100,17 @@ def _json(value: Json) -> str:
         )
     except ValueError as error:
         raise RenderError(errors.FAILED, f"the expression's value is not JSON: {error}") from error
+
+
+def _large_integer_in(value: Json) -> int | None:
+    """Return an integer in a value that the engine makes a float of, as it has more than 128 bits."""
+    if isinstance(value, dict):
+        value = list(cast(dict[str, Json], value).values())
+    if isinstance(value, list):
+        items = map(_large_integer_in, cast(list[Json], value))
+        return next((each for each in items if each is not None), None)
+    is_large = isinstance(value, int) and not _SMALLEST <= value <= _LARGEST
+    return value if is_large else None
 
 
 class OutputBudget:
@@ -126,6 +142,7 @@ class RenderEnvironment:
     def __init__(self, output_bytes: int, fuel: int) -> None:
         self._budget = OutputBudget(output_bytes)
         self._fuel = fuel
+        self._variables: dict[str, Any] = {}
         self._engine = self._new_engine()
 
     def _new_engine(self) -> Environment:
@@ -144,11 +161,24 @@ class RenderEnvironment:
             return self._budget.spend(value)
         if value is None:
             return ""
+        self._require_digits(value)
         return self._budget.spend(_json(value))
+
+    def _require_digits(self, value: Json) -> None:
+        """Refuse to print a float that stands for an integer, or was calculated from one."""
+        if not isinstance(value, float) or abs(value) < _SMALLEST_LOSS:
+            return
+        if (large := _large_integer_in(list(self._variables.values()))) is not None:
+            raise RenderError(
+                errors.FAILED,
+                f"the integer {large} has more than 128 bits, and would lose digits here",
+                "print it by a path alone, as in {{ input }}, outside of blocks and calculations",
+            )
 
     def answer(self, request: dict[str, Any]) -> Json:
         """Return the result of a request."""
         variables = {name: seal(value) for name, value in request["variables"].items()}
+        self._variables = variables
         try:
             return self._run(request, variables)
         except EngineError as error:
@@ -196,6 +226,7 @@ class RenderEnvironment:
         # The engine returns None for undefined; the text is known to be a single expression.
         if value is None and not self._engine.eval_expr(f"({expression}) is defined", **variables):
             raise RenderError(errors.UNDEFINED, f"{expression} is undefined")
+        self._require_digits(value)
         self._budget.spend(to_text(value) if isinstance(value, str) else _json(value))
         return value
 

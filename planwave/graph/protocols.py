@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
@@ -175,6 +175,8 @@ class FlowContext:
     ``answers`` counts the answers this attempt has received; ``time_left_s`` returns the seconds
     until its timeout, infinity without one. A node wraps its own work in ``with context.own_work():``
     while graphs run inside it: outside of such blocks it holds no slot and its own time does not pass.
+    A wait for something that comes only after a while, such as a pause that a provider asks for, is
+    ``async with context.idle():``; the execution gives its running place back while all its nodes wait so.
     When these graphs only wait for answers, the node waits too. The task of a ``replayable`` type may
     end then; an answer executes the node again from the top. Tasks that ask for nested runs are started
     in ``async with context.task_group() as group:``, or one cannot see that they all wait.
@@ -202,6 +204,7 @@ class FlowContext:
     record: Callable[[str, Json], Awaitable[None]] = _record_outside
     task_group: Callable[[], NodeTasks] = _task_group_outside
     budget: Budget | None = None
+    idle: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     local: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -38,8 +38,9 @@ def call_scope(context: FlowContext) -> CallScope:
     scope = context.local.get(_SCOPE)
     if scope is None:
         scope = context.local[_SCOPE] = CallScope(
-            context.run_id, context.path, context.attempt, context.answers, context.time_left_s
-        )
+            context.run_id, context.path, context.attempt, context.answers, context.time_left_s,
+            context.idle,
+        )  # fmt: skip
     return cast("CallScope", scope)
 
 

@@ -79,6 +79,7 @@ class Registry:
         limits: Limits | None = None,
         mcp_servers: Mapping[str, str | None] | None = None,
         secrets: Collection[str] | None = None,
+        redirect_hosts: Collection[str] | None = None,
         tools: ToolRegistry | None = None,
     ) -> None:
         """Initialize a registry.
@@ -91,6 +92,7 @@ class Registry:
             limits: Limits that :meth:`check` enforces; None for no limits.
             mcp_servers: The MCP servers that nodes may name, and what each is for; None checks none.
             secrets: The names of secrets that :meth:`check` knows; None does not check them.
+            redirect_hosts: The hosts that answers to webhooks may redirect to; None for all.
             tools: The tools that nodes may name; None for none yet.
         """
         self.tools = ToolRegistry() if tools is None else tools
@@ -102,7 +104,7 @@ class Registry:
         self._defaults = (default_provider, default_model)
         self._limits = limits
         self._mcp_servers = mcp_servers
-        self._secrets = secrets
+        self._secrets, self._redirect_hosts = secrets, redirect_hosts
         self._checks = DataChecks(limits)
         self._cached_index: tuple[weakref.ref[Graph], GraphIndex] | None = None
         self._variable_names: tuple[str, ...] = ()
@@ -191,6 +193,7 @@ class Registry:
         limits: Limits | None = None,
         mcp_servers: Mapping[str, str | None] | None = None,
         secrets: Collection[str] | None = None,
+        redirect_hosts: Collection[str] | None = None,
     ) -> Registry:
         """Return a registry of the same types and tools that looks up models at these providers.
 
@@ -203,6 +206,7 @@ class Registry:
             limits=limits,
             mcp_servers=mcp_servers,
             secrets=secrets,
+            redirect_hosts=redirect_hosts,
             tools=self.tools,
         )
         other._specs = self._specs
@@ -355,6 +359,7 @@ class Registry:
                     self._variable_names,
                     tools=self.tools,
                     secrets=self._secrets,
+                    redirect_hosts=self._redirect_hosts,
                     mcp_servers=None if self._mcp_servers is None else [*self._mcp_servers],
                 ),
             )

@@ -212,7 +212,9 @@ class ModelClient:
                     raise failed from error
             finally:
                 gate.release(call)
-            await self._sleep(self._backoff(number))
+            wait_s = self._backoff(number)
+            async with call.idle(wait_s):
+                await self._sleep(wait_s)
 
     def _begin(self, request: ModelRequest, scope: CallScope | None) -> _Attempt:
         trace = None if self._open_trace is None else self._open_trace(request, scope)

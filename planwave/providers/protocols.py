@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -247,6 +248,8 @@ class CallScope:
     Attributes:
         record_failures: Whether the next call is recorded also if it fails: another call follows that
             would not be made if this one succeeded after a crash.
+        idle: Returns a block around a wait of some seconds or more, in which the execution of the call
+            needs no running place.
         reserve: Called before a call that is paid for; it waits until the budget has what the call may use.
     """
 
@@ -256,6 +259,7 @@ class CallScope:
         "_whole",
         "attempt",
         "execution_id",
+        "idle",
         "path",
         "record_failures",
         "reserve",
@@ -269,10 +273,12 @@ class CallScope:
         attempt: int,
         answers: int = 0,
         time_left_s: Callable[[], float] = lambda: math.inf,
+        idle: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self.execution_id = execution_id
         self.path = path
         self.attempt = attempt
+        self.idle = idle
         self.time_left_s = time_left_s
         self.record_failures = False
         self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
@@ -294,7 +300,9 @@ class CallScope:
 
     def at(self, ordinal: int) -> CallScope:
         """Return the scope of one call, whose number was taken by :meth:`next_ordinal` before."""
-        scope = CallScope(self.execution_id, self.path, self.attempt, time_left_s=self.time_left_s)
+        scope = CallScope(
+            self.execution_id, self.path, self.attempt, time_left_s=self.time_left_s, idle=self.idle
+        )
         scope._whole, scope._ordinal = self._whole, ordinal
         scope.record_failures, scope.reserve = self.record_failures, self.reserve
         return scope

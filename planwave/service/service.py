@@ -233,6 +233,8 @@ class Service:
         self.explain = queries.explain
         self.diff = queries.diff
         self.document = queries.document
+        self.document_file = queries.document_file
+        self.document_pieces = queries.document_pieces
         self.node_document = queries.node_document
         self.document_path = queries.document_path
         self.backup = queries.backup

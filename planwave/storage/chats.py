@@ -129,7 +129,10 @@ class ChatStore(Protocol):
         """Return chats, newest first; ``text`` is searched in the title."""
         ...
 
-    async def count(self) -> int: ...
+    async def count(self, account: str | None = None) -> int:
+        """Return the number of chats, or of those that an account has opened."""
+        ...
+
     async def update(
         self, chat_id: str, at: str, *, title: str | None = None, head: str | None = None
     ) -> ChatRecord | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 
@@ -18,8 +18,14 @@ from planwave.events.types import error_message
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.upstream_text import result_text
 from planwave.ids import UUID_PATTERN
+from planwave.jsonio import dumps_trusted
 from planwave.storage.call_documents import calls_by_node
-from planwave.storage.files import replace_atomically, sync_directory
+from planwave.storage.files import (
+    remove_files,
+    replace_durably,
+    sync_directory,
+    write_temporary,
+)
 from planwave.storage.records import ExecutionRecord, StoredCall
 
 DOCUMENT_VERSION: Final = 2
@@ -44,8 +50,50 @@ def build_document(
     ``requests`` are open; ``answers`` a node received; ``reentries`` are its repetitions after crashes.
     ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
+    members = _members(events, record, calls)
+    nodes: list[_Document] = list(members["nodes"])
+    results = {each["path"]: each["result"] for each in nodes if each["result"] is not None}
+    return {**members, "nodes": nodes, "node_results": results}
+
+
+def document_pieces(
+    events: Sequence[Event],
+    record: ExecutionRecord,
+    calls: Iterable[StoredCall] = (),
+    names: Collection[str] | None = None,
+) -> Iterator[bytes]:
+    """Yield the compact JSON of a document in pieces, none larger than one node or one other member.
+
+    ``names`` are the members of the document that are wanted; None for all.
+    """
+    before = b"{"
+    for name, value in _members(events, record, calls).items():
+        if names is not None and name not in names:
+            continue
+        yield before + dumps_trusted(name) + b":"
+        before = b","
+        if name == "nodes":
+            yield from _separated(b"[", map(dumps_trusted, value), b"]")
+        elif name == "node_results":
+            each = (dumps_trusted(path) + b":" + dumps_trusted(text) for path, text in value)
+            yield from _separated(b"{", each, b"}")
+        else:
+            yield dumps_trusted(value)
+    yield b"}"
+
+
+def _separated(opening: bytes, pieces: Iterable[bytes], closing: bytes) -> Iterator[bytes]:
+    yield opening
+    for number, piece in enumerate(pieces):
+        yield b"," + piece if number else piece
+    yield closing
+
+
+def _members(
+    events: Sequence[Event], record: ExecutionRecord, calls: Iterable[StoredCall]
+) -> _Document:
+    """Return the members of a document in order; ``nodes`` and ``node_results`` are iterators."""
     state = fold(events)
-    nodes = _nodes(state, timelines(events), calls_by_node(calls))
     return {
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,
@@ -70,8 +118,8 @@ def build_document(
         "usage": state.usage.as_json(),
         "budget": state.budget_json(),
         "inputs": state.inputs,
-        "nodes": nodes,
-        "node_results": {n["path"]: n["result"] for n in nodes if n["result"] is not None},
+        "nodes": _nodes(state, timelines(events), calls_by_node(calls)),
+        "node_results": _results(state),
         "execution_logs": execution_logs(events),
         "graph": state.graph,
     }
@@ -105,20 +153,46 @@ async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[s
     Raises:
         OSError: The directory cannot be synced; new documents may be lost after a power failure.
     """
-    return await asyncio.to_thread(_write_each, directory, texts)
-
-
-def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
-    """Write documents in one thread call, because each call has a cost."""
+    unfinished: dict[str, Path] = {}
     failed: dict[str, Exception] = {}
-    for execution_id, text in texts.items():
+    try:
+        for execution_id, text in texts.items():
+            try:
+                path = _path_of(directory, execution_id)
+                unfinished[execution_id] = await write_temporary(path, text)
+            except (InputError, OSError) as error:
+                failed[execution_id] = error
+    except asyncio.CancelledError:
+        remove_files(unfinished.values())
+        raise
+    return failed | await asyncio.to_thread(_replace_each, directory, unfinished)
+
+
+def _replace_each(directory: Path, written: Mapping[str, Path]) -> dict[str, Exception]:
+    """Make documents durable in one thread call, because each call has a cost."""
+    failed: dict[str, Exception] = {}
+    for execution_id, temporary in written.items():
         try:
-            replace_atomically(_path_of(directory, execution_id), text)
-        except (InputError, OSError) as error:
+            replace_durably(temporary, _path_of(directory, execution_id))
+        except OSError as error:
             failed[execution_id] = error
-    if len(failed) < len(texts):
+    if len(failed) < len(written):
         sync_directory(directory)
     return failed
+
+
+def open_document(directory: Path, execution_id: str) -> BinaryIO | None:
+    """Open a written document; None if there is none, or an earlier version of planwave wrote it."""
+    try:
+        file = _path_of(directory, execution_id).open("rb")
+    except OSError:
+        return None
+    opening = b'{\n  "schema_version": %d,' % DOCUMENT_VERSION
+    if file.read(len(opening)) == opening:
+        file.seek(0)
+        return file
+    file.close()
+    return None
 
 
 def document_seq(path: Path) -> int:
@@ -156,11 +230,22 @@ _Calls = Mapping[str, Sequence[_Document]]
 
 def _nodes(
     state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]], calls: _Calls
-) -> list[_Document]:
+) -> Iterator[_Document]:
     feeds = NodeInputs(state)
-    return [
-        _node(node, feeds, of.get(path, ()), state, calls) for path, node in state.nodes.items()
-    ]
+    for path, node in state.nodes.items():
+        yield _node(node, feeds, of.get(path, ()), state, calls)
+
+
+def _results(state: ExecutionState) -> Iterator[tuple[str, str]]:
+    for path, node in state.nodes.items():
+        text = _result(node)
+        if text is not None:
+            yield path, text
+
+
+def _result(node: NodeState) -> str | None:
+    has_result = node.outputs is not None and node.status == "completed"
+    return result_text(outputs_from_json(node.outputs)) if has_result else None
 
 
 def _node(
@@ -173,7 +258,6 @@ def _node(
     location = feeds.graphs.locate(node.path)
     document, own_id = location.document, location.id
     data: Mapping[str, Any] = document.get("data") or {}
-    has_result = node.outputs is not None and node.status == "completed"
     return {
         "id": own_id,
         "path": node.path,
@@ -183,7 +267,7 @@ def _node(
         "provider": node.provider or data.get("provider"),
         "model": node.model or data.get("model"),
         "status": node.status,
-        "result": result_text(outputs_from_json(node.outputs)) if has_result else None,
+        "result": _result(node),
         "outputs": node.outputs,
         "error": None if node.error is None else error_message(node.error),
         "error_detail": node.error,

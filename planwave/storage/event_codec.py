@@ -31,6 +31,8 @@ STATUS_AFTER: Final = {
 SETTLED_STATUSES: Final = ("paused", "completed", "failed", "cancelled")
 """Statuses in which a document on disk should show the last event."""
 
+OPEN_STATUSES: Final = ("starting", "executing", "paused")
+"""Statuses of executions that have not ended."""
 ACTIVE_STATUSES: Final = ("executing", "paused")
 """Statuses in which an execution has begun and not ended."""
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -62,27 +63,62 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         OSError: Nothing was written under ``path``.
     """
-    replace_atomically(path, content)
-    sync_directory(path.parent)
-
-
-def replace_atomically(path: Path, content: bytes) -> None:
-    """Write a file atomically; its name is durable after :func:`sync_directory`.
-
-    Raises:
-        OSError: Nothing was written under ``path``.
-    """
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
     except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
+        remove_files([Path(name)])
         raise
+    replace_durably(Path(name), path)
+    sync_directory(path.parent)
+
+
+async def write_temporary(path: Path, content: bytes) -> Path:
+    """Write a temporary file beside a path, without blocking the event loop; return where it is.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it.
+    """
+    # Lazy: test_help_loads_no_heavy_library
+    from aiofiles.tempfile import NamedTemporaryFile
+
+    async with NamedTemporaryFile(
+        "wb", prefix=f".{path.name}.", suffix=".tmp", dir=path.parent, delete=False
+    ) as file:
+        temporary = Path(str(file.name))
+        try:
+            await file.write(content)
+            await file.flush()
+        except BaseException:
+            remove_files([temporary])
+            raise
+    return temporary
+
+
+def replace_durably(temporary: Path, path: Path) -> None:
+    """Sync a temporary file and rename it; the name is durable after :func:`sync_directory`.
+
+    Raises:
+        OSError: What was under ``path`` before is still there; the temporary file is removed.
+    """
+    try:
+        handle = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        temporary.replace(path)
+    except BaseException:
+        remove_files([temporary])
+        raise
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files; one that cannot be removed only takes up space."""
+    for path in paths:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def sync_directory(directory: Path) -> None:

@@ -217,7 +217,7 @@ class ExecutionRecord:
     ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: the
     execution was accepted for running, and runs even after a restart. ``flow_version`` is the version
     of the flow ``flow_id``; None if the graph of the execution was changed. ``created_by`` is who
-    created it; None where an older planwave did.
+    created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of.
     """
 
     execution_id: str
@@ -235,6 +235,7 @@ class ExecutionRecord:
     flow_id: str | None = None
     flow_version: str | None = None
     created_by: Principal | None = None
+    parent_id: str | None = None
 
     @property
     def is_behind(self) -> bool:
@@ -439,6 +440,14 @@ class Store(Protocol):
         flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
         """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
+        ...
+
+    async def count_open(self, account: str) -> int:
+        """Return the number of executions of an account that have not ended, those not started included."""
+        ...
+
+    async def count_forks(self, execution_id: str) -> int:
+        """Return the number of forks and retries of an execution, deleted ones not included."""
         ...
 
     async def count_executions(

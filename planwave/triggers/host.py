@@ -255,6 +255,9 @@ class TriggerHost:
             if not self._listens:
                 return
             found = await self.page(flow_id=flow_id, limit=self._service.limits.triggers)
+            self.webhooks.known.update(
+                e.trigger_id for e in found if e.kind == WEBHOOK and e.enabled
+            )
             wanted = {
                 each.trigger_id: each
                 for each in found

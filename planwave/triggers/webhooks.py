@@ -20,12 +20,21 @@ from planwave.errors import (
     Unauthorized,
 )
 from planwave.ids import new_id
+from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
-from planwave.signatures import GITHUB_HEADER, is_signed, is_signed_by_github, signing_key
+from planwave.signatures import (
+    GITHUB_HEADER,
+    SIGNED_ID,
+    TOLERANCE_S,
+    is_signed,
+    is_signed_by_github,
+    signing_key,
+)
 from planwave.triggers.adapter import STARTED, TEST_PREFIX, TriggerAdapter
 from planwave.triggers.webhook_answers import (
+    JSON_TYPE,
     WebhookAnswer,
     accepted_answer,
     stored_answer,
@@ -39,6 +48,10 @@ _log = logging.getLogger(__name__)
 
 WEBHOOK: Final = "webhook"
 _REJECTED: Final = "rejected"
+_GITHUB_DELIVERY: Final = "x-github-delivery"
+_GITHUB_EVENT: Final = "x-github-event"
+_PING: Final = "ping"
+_FORM: Final = "application/x-www-form-urlencoded"
 _LONGEST_KEY: Final = 255
 FIRST_ANSWER_S: Final = 30.0
 """How long a repeated delivery waits for the answer to the first one."""
@@ -74,13 +87,21 @@ def hook_path(trigger_id: str) -> str:
 
 
 class Webhooks(TriggerAdapter):
-    """The adapter of ``webhook`` nodes; ``POST /hooks/{trigger_id}`` calls it."""
+    """The adapter of ``webhook`` nodes; ``POST /hooks/{trigger_id}`` calls it.
+
+    Attributes:
+        known: Ids of enabled webhooks that were found; the store need not be asked whether others exist
+            once too many have been guessed.
+    """
 
     node_type = WEBHOOK
 
     def __init__(self, service: Service, settings: Settings) -> None:
         super().__init__(service, settings)
+        self.known: set[str] = set()
         self._under_way: dict[tuple[str, str], asyncio.Future[WebhookAnswer | None]] = {}
+        self._bodies: dict[tuple[str, str], tuple[str, float]] = {}
+        """By trigger and digest of a body: the key of its delivery, and until when it stands for the body."""
 
     def problem(self, trigger: Trigger) -> str | None:
         auth = trigger.data.auth
@@ -111,7 +132,9 @@ class Webhooks(TriggerAdapter):
         with suppress(NotFound):
             trigger = await self.service.trigger(hook_id)
             if trigger.kind == WEBHOOK and trigger.enabled and trigger.problem is None:
+                self.known.add(hook_id)
                 return trigger
+        self.known.discard(hook_id)
         raise NotFound("there is no such webhook")
 
     def authenticate(self, trigger: Trigger, headers: Mapping[str, str], body: bytes) -> None:
@@ -129,7 +152,7 @@ class Webhooks(TriggerAdapter):
         """Process an authenticated request, and return its answer.
 
         A repeated delivery gets the first answer, also while the first is processed. One that
-        cannot be processed leaves nothing behind, and may come again.
+        cannot be processed leaves nothing behind, and may come again. GitHub's ``ping`` starts nothing.
 
         Args:
             trigger: The webhook.
@@ -141,7 +164,11 @@ class Webhooks(TriggerAdapter):
             Conflict: ``request-under-way``: the first delivery takes long.
             QueueFull, ShuttingDown, StoreError: Nothing was started.
         """
-        place = trigger.trigger_id, _delivery_key(trigger, request)
+        if trigger.data.auth == "github" and request.headers.get(_GITHUB_EVENT) == _PING:
+            return WebhookAnswer(
+                200, {"content-type": JSON_TYPE}, dumps_exact({"event": _PING}), ""
+            )
+        place = trigger.trigger_id, self._delivery_key(trigger, request)
         while (first := self._under_way.get(place)) is not None:
             if (answer := await _first_answer(first)) is not None:
                 return answer._replace(is_repeated=True)
@@ -182,9 +209,27 @@ class Webhooks(TriggerAdapter):
 
     # -- the delivery
 
+    def _delivery_key(self, trigger: Trigger, request: WebhookRequest) -> str:
+        """Return what identifies a delivery; without such a header, and without a signed body, a new id.
+
+        GitHub signs the body and no id. So a body that comes again within the tolerance of a signature is
+        the same delivery, whatever its headers say.
+        """
+        key = _key_in_headers(trigger, request)
+        if trigger.data.auth != "github":
+            return key
+        now = self.service.now().timestamp()
+        self._bodies = {place: each for place, each in self._bodies.items() if each[1] > now}
+        place = trigger.trigger_id, sha256(request.body).hexdigest()
+        return self._bodies.setdefault(place, (key, now + TOLERANCE_S))[0]
+
     def _payload(self, trigger: Trigger, request: WebhookRequest) -> Any:
-        kind = request.headers.get("content-type", "")
-        body = self.service.read_payload(kind, request.body, self.service.limits.json_depth)
+        kind, depth = request.headers.get("content-type", ""), self.service.limits.json_depth
+        body = self.service.read_payload(kind, request.body, depth)
+        if trigger.data.auth == "github" and kind.split(";")[0].strip().lower() == _FORM:
+            written = cast("dict[str, Any]", body or {}).get("payload")
+            if isinstance(written, str):
+                body = self.service.read_payload(JSON_TYPE, written.encode(), depth)
         self.service.check_payload(body, trigger.data.body_schema)
         return body
 
@@ -304,9 +349,14 @@ class Webhooks(TriggerAdapter):
         await self.service.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)
 
 
-def _delivery_key(trigger: Trigger, request: WebhookRequest) -> str:
-    """Return what identifies a delivery; of a request without such a header a new id."""
-    key = request.headers.get(trigger.data.delivery_header.lower(), "")
+def _key_in_headers(trigger: Trigger, request: WebhookRequest) -> str:
+    """Return what identifies a delivery among its headers; without such a header a new id."""
+    auth, header = trigger.data.auth, trigger.data.delivery_header
+    if (
+        header is None or auth == "signature"
+    ):  # other headers than the id of a message are not signed
+        header = _GITHUB_DELIVERY if auth == "github" else SIGNED_ID
+    key = request.headers.get(header.lower(), "")
     if len(key) > _LONGEST_KEY or key.startswith(TEST_PREFIX):
         return sha256(key.encode(errors="replace")).hexdigest()
     return key or new_id()

@@ -23,7 +23,8 @@ from planwave.api.auth import authenticate
 from planwave.api.dependencies import PREASSIGNED_ID, app_state
 from planwave.api.problems import ProblemError, problem_response
 from planwave.api.responses import NOT_REPLAYABLE, UNFINISHED
-from planwave.errors import InputError, LimitExceeded, PlanwaveError
+from planwave.errors import GraphInvalid, InputError, LimitExceeded, PlanwaveError
+from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
 
@@ -114,7 +115,7 @@ class IdempotencyMiddleware:
             await problem_response(error)(scope, receive, send)
 
     async def _once(self, name: str, request: Request, body: bytes, send: Send) -> None:
-        digest = sha256(request.scope["query_string"] + b"\0" + body).hexdigest()
+        digest = sha256(request.scope["query_string"] + b"\0" + _canonical(body)).hexdigest()
         while (claim := self._in_flight.get(name)) is not None:
             _require_same_request(claim.digest, digest)
             if (answer := await _wait_for_first(claim)) is not None:
@@ -256,6 +257,18 @@ def _validated_key(request: Request, keys: Sequence[str]) -> str:
         error.status_hint = 422
         raise error
     return key
+
+
+def _canonical(body: bytes) -> bytes:
+    """Return a body as JSON that is written in one way: order of fields and white space make no other request.
+
+    Numbers stay what they are: 1 and 1.0 differ. What is no strict JSON stays as it came; the route refuses it.
+    """
+    try:
+        value = parse_strict_json(body)
+    except GraphInvalid:
+        return body
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def _require_same_request(kept: str, given: str) -> None:

@@ -1,6 +1,6 @@
 """Each request's id, its line in the access log, and a response to unexpected errors.
 
-Pure ASGI, outside all other middleware: requests that those reject have an id, a line and a count too.
+Pure ASGI, outside all middleware that answers: requests that those reject have an id, a line and a count too.
 """
 
 from __future__ import annotations
@@ -137,5 +137,4 @@ class _Request:
     def _complete(self, message: Message) -> None:
         headers = MutableHeaders(scope=message)
         headers[REQUEST_ID_HEADER] = self.context.id
-        headers.setdefault("x-content-type-options", "nosniff")
         headers.setdefault("cache-control", "no-store")

@@ -3,11 +3,15 @@
 A body whose declared length is too large is rejected before it is read. One that turns out too large,
 or arrives too slowly, raises in the route that reads it, and is answered as any other error. Either
 way the connection is closed after the response.
+
+Webhooks and logins are read before their sender is known, which alone proves who it is. What is in memory of
+such bodies is limited for all together and for each webhook, until :func:`sender_is_known`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 from typing import Any, Final
 
@@ -20,6 +24,9 @@ from planwave.errors import LimitExceeded, PlanwaveError
 from planwave.settings import Limits
 
 _HOOKS: Final = "/hooks/"
+_SESSION: Final = "/api/session"
+_UNKNOWN_SENDER: Final = "planwave.body-of-unknown-sender"
+"""Key of the share of a body in a scope."""
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 256 * 1024 * 1024
 """How much of a body that was refused is still taken off the wire. A connection that is closed on
@@ -29,11 +36,12 @@ _HEADER_OVERHEAD: Final = len(": \r\n")
 
 
 class RequestLimitsMiddleware:
-    """Middleware that enforces ``header_bytes``, ``body_bytes`` or ``webhook_bytes``, and ``body_read_s``."""
+    """Middleware that enforces the limits on heads and bodies of requests, and ``body_read_s``."""
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self._app = app
         self._limits = limits
+        self._unauthenticated = _UnauthenticatedBodies(limits)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] not in ("http", "websocket"):
@@ -45,7 +53,16 @@ class RequestLimitsMiddleware:
         if scope["type"] == "websocket":
             return self._app(scope, receive, send)
         body = _LimitedBody(self._limits, _body_limit(scope), scope, receive, send)
+        if _is_read_unauthenticated(scope):
+            return self._read_unauthenticated(scope, body)
         return self._app(scope, body.receive, body.send)
+
+    async def _read_unauthenticated(self, scope: Scope, body: _LimitedBody) -> None:
+        share = body.share = scope[_UNKNOWN_SENDER] = _Share(self._unauthenticated, scope["path"])
+        try:
+            await self._app(scope, body.receive, body.send)
+        finally:
+            share.release()
 
     def _check_head(self, scope: Scope) -> None:
         limits = self._limits
@@ -71,8 +88,73 @@ class RequestLimitsMiddleware:
             await answer(scope, receive, body.send)
 
 
+class _UnauthenticatedBodies:
+    """The bytes in memory of bodies whose senders are not known yet, by the path that they are sent to."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held: Counter[str] = Counter()
+
+    def hold(self, path: str, count: int) -> None:
+        """Count bytes that were received.
+
+        Raises:
+            LimitExceeded: 503: there are too many; these are not counted.
+        """
+        self._check("unauthenticated_bytes", self._held.total() + count)
+        if path.startswith(_HOOKS):
+            self._check("webhook_unauthenticated_bytes", self._held[path] + count)
+        self._held[path] += count
+
+    def release(self, path: str, count: int) -> None:
+        """Stop counting bytes."""
+        self._held[path] -= count
+        if not self._held[path]:
+            del self._held[path]
+
+    def _check(self, name: str, held: int) -> None:
+        # A single body always fits: else a smaller limit would refuse all of some size, for ever.
+        most = max(getattr(self._limits, name), self._limits.webhook_bytes)
+        if held > most:
+            error = LimitExceeded(
+                name, most, held, what="the bodies of unknown senders", hint="send it again later"
+            )
+            error.status_hint = 503
+            raise error
+
+
+class _Share:
+    """The bytes of one body among those of unknown senders."""
+
+    def __init__(self, bodies: _UnauthenticatedBodies, path: str) -> None:
+        self._bodies = bodies
+        self._path = path
+        self._count = 0
+        self._is_counted = True
+
+    def add(self, count: int) -> None:
+        if self._is_counted:
+            self._bodies.hold(self._path, count)
+            self._count += count
+
+    def release(self) -> None:
+        self._is_counted = False
+        self._bodies.release(self._path, self._count)
+        self._count = 0
+
+
+def sender_is_known(scope: Scope) -> None:
+    """Stop counting the body of a request among those of unknown senders."""
+    share: _Share = scope[_UNKNOWN_SENDER]
+    share.release()
+
+
 class _LimitedBody:
-    """The body of one request, counted and timed, and the answer, which may have to close."""
+    """The body of one request, counted and timed, and the answer, which may have to close.
+
+    Attributes:
+        share: Where its bytes are counted until the sender is known; None where it was before.
+    """
 
     def __init__(
         self, limits: Limits, limit_name: str, scope: Scope, receive: Receive, send: Send
@@ -88,6 +170,7 @@ class _LimitedBody:
         # Who asks whether to go on has not sent the body, and will not when refused.
         self._awaits_continue = HTTPConnection(scope).headers.get("expect", "") != ""
         self.is_rejected = False
+        self.share: _Share | None = None
 
     async def receive(self) -> Message:
         if self._is_complete:
@@ -109,7 +192,16 @@ class _LimitedBody:
         if self._bytes > self._most:
             self.is_rejected = True
             raise LimitExceeded(self._limit_name, self._most, self._bytes, what="the body")
+        if self.share is not None:
+            self._count(self.share, len(message.get("body", b"")))
         return message
+
+    def _count(self, share: _Share, received: int) -> None:
+        try:
+            share.add(received)
+        except LimitExceeded:
+            self.is_rejected = True
+            raise
 
     async def send(self, message: Message) -> None:
         if self.is_rejected and message["type"] == "http.response.start":
@@ -138,7 +230,15 @@ class _LimitedBody:
 
 def _body_limit(scope: Scope) -> str:
     """Return the name of the limit for the body of a request."""
-    return "webhook_bytes" if str(scope["path"]).startswith(_HOOKS) else "body_bytes"
+    path: str = scope["path"]
+    if path == _SESSION:
+        return "session_bytes"
+    return "webhook_bytes" if path.startswith(_HOOKS) else "body_bytes"
+
+
+def _is_read_unauthenticated(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return path == _SESSION or path.startswith(_HOOKS)
 
 
 def size_of_head(scope: Scope) -> int:

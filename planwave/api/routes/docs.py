@@ -12,11 +12,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from planwave.api.dependencies import AUTHENTICATED
+from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
 from planwave.jsonio import dumps_exact
 
 router = APIRouter(include_in_schema=False, dependencies=AUTHENTICATED)
 
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+_POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; {NO_FRAMES}"
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "code,pre{font:14px/1.4 ui-monospace,monospace}pre{overflow:auto;padding:.5rem;"
@@ -36,7 +37,7 @@ async def openapi_document(request: Request) -> Response:
 async def docs(request: Request) -> HTMLResponse:
     """Return the OpenAPI document as a page that loads nothing from other hosts."""
     page = "".join(_page(request.app.openapi()))
-    return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+    return HTMLResponse(page, headers={POLICY_HEADER: _POLICY})
 
 
 def _page(document: Mapping[str, Any]) -> Generator[str]:

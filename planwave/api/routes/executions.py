@@ -18,6 +18,7 @@ from planwave.api.dependencies import (
     PreassignedExecutionIdDep,
     ServiceDep,
     app_state,
+    document_response,
 )
 from planwave.api.json_body import graph_depth, json_body
 from planwave.api.pagination import (
@@ -252,12 +253,9 @@ async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Respo
     response_model=ResultResponse,
     responses={**example_response("Its results.", RESULT), **problems(404, 409)},
 )
-async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
+async def get_result(request: Request, execution_id: ExecutionId) -> Response:
     """Return the results of the nodes as text, and the log; before the end, those that exist."""
-    document = await service.document(execution_id)
-    return await json_response_in_thread(
-        {name: document[name] for name in ResultResponse.model_fields}
-    )
+    return await document_response(request, execution_id, ResultResponse.model_fields)
 
 
 @router.get(
@@ -267,9 +265,9 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     response_model=DocumentResponse,
     responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
-async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
+async def get_document(request: Request, execution_id: ExecutionId) -> Response:
     """Return the whole document: graph, inputs, prompts, results, times and usage of every node, the log."""
-    return await json_response_in_thread(await service.document(execution_id))
+    return await document_response(request, execution_id)
 
 
 @router.get(

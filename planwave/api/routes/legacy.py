@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.dependencies import AUTHENTICATED, ServiceDep
+from planwave.api.dependencies import AUTHENTICATED, ServiceDep, document_response
 from planwave.api.pagination import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
@@ -88,9 +89,9 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     response_model=DocumentResponse,
     responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
-async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
+async def load(request: Request, execution_id: ExecutionId) -> Response:
     """Return the same as `GET /api/executions/{execution_id}/document`."""
-    return await json_response_in_thread(await service.document(execution_id))
+    return await document_response(request, execution_id)
 
 
 def _node_result(node: dict[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from planwave.api.auth import require_principal
+from planwave.api.auth import require_no_other_site, require_principal
 from planwave.api.dependencies import AppState, StateDep
 from planwave.api.json_body import json_body
 from planwave.api.problems import problems
 from planwave.api.schemas.requests import SessionRequest
 from planwave.api.session_cookies import SESSION_COOKIE, SESSION_S
 
-router = APIRouter(tags=["session"])
+router = APIRouter(tags=["session"], dependencies=[Depends(require_no_other_site)])
 
 
 @router.post(

@@ -20,6 +20,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
+from planwave.api.problems import ProblemError
+from planwave.graph.diagnostics import short_repr
+
 BUILT_FILES: Final = Path(__file__).resolve().parent.parent / "web"
 PAGE_NAME: Final = "index.html"
 NONCE_NAME: Final = "style-nonce"
@@ -27,7 +31,7 @@ NONCE_NAME: Final = "style-nonce"
 _ASSETS: Final = "assets"
 """The folder of files whose names hold a hash of their content."""
 _SERVICE_PATHS: Final = frozenset(
-    {"api", "hooks", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
+    {"api", _ASSETS, "hooks", "ws", "docs", "healthz", "mcp", "readyz", "metrics"}
 )
 """First segments of addresses that are never the page."""
 _SCREENS: Final = frozenset(
@@ -37,12 +41,16 @@ _SCREENS: Final = frozenset(
 
 At other addresses only browsers get the page, which shows "not found"; programs get the API's 404.
 """
-_FILE_NAME: Final = re.compile(r"(?!index\.html)[^.]+\.[a-z]+")
-"""A file beside the page, such as ``favicon.svg``."""
+_FILE_PATH: Final = re.compile(
+    rf"/({_ASSETS}/)?(?!\.)[A-Za-z0-9._-]+\.(?!html?\Z)[a-z0-9]+", re.ASCII
+)
+"""A built file: plain names only, so that no spelling of ``..`` leads from one to another. The page is
+none of them, because it needs its headers."""
+_UNUSED_METHODS: Final = frozenset({"CONNECT", "OPTIONS", "TRACE"})
 _BASE: Final = re.compile(r'<base href="[^"]*"\s*/?>')
 _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'nonce-{nonce}'; "
-    "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+    f"object-src 'none'; base-uri 'self'; form-action 'self'; {NO_FRAMES}"
 )
 _NOT_BUILT: Final = """<!doctype html>
 <html lang="en">
@@ -86,9 +94,12 @@ class WebUI:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._not_found
-        if scope["type"] == "http" and scope["method"] == "GET":
-            first, _, rest = scope["path"].strip("/").partition("/")
-            if first == _ASSETS or (_FILE_NAME.fullmatch(first) and not rest):
+        if scope["type"] == "http":
+            first, *_ = scope["path"].strip("/").split("/")
+            is_file = _FILE_PATH.fullmatch(scope["path"]) is not None
+            if scope["method"] != "GET":
+                _refuse_method(scope, is_here=is_file or first in _SCREENS)
+            elif is_file:
                 scope["route"], app = _FILE_ROUTE, self._files
             elif first in _SCREENS or (first not in _SERVICE_PATHS and _accepts_html(scope)):
                 scope["route"] = _PAGE_ROUTE
@@ -99,9 +110,7 @@ class WebUI:
         """Return the page with the path prefix and a new nonce; 503 if it is not built."""
         nonce = token_urlsafe(16)
         headers = {
-            "Content-Security-Policy": _POLICY.format(nonce=nonce),
-            "Referrer-Policy": "same-origin",
-            "Cross-Origin-Opener-Policy": "same-origin",
+            POLICY_HEADER: _POLICY.format(nonce=nonce),
             "Cache-Control": "no-cache",
         }
         try:
@@ -126,6 +135,18 @@ class _BuiltFiles(StaticFiles):
             "public, max-age=31536000, immutable" if is_hashed else "no-cache"
         )
         return response
+
+
+def _refuse_method(scope: Scope, *, is_here: bool) -> None:
+    """Refuse a method that files and pages do not have, and methods that nothing here has, at any address.
+
+    Raises:
+        ProblemError: 405.
+    """
+    if is_here or scope["method"] in _UNUSED_METHODS:
+        where, method = short_repr(scope["path"]), short_repr(scope["method"])
+        message, allowed = f"{where} has no method {method}", {"Allow": "GET, HEAD"}
+        raise ProblemError(405, "method-not-allowed", message, headers=allowed)
 
 
 def _accepts_html(scope: Scope) -> bool:

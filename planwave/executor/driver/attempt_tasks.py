@@ -20,7 +20,7 @@ from planwave.executor.messages import (
 )
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.node_events import NodeEvents
-from planwave.executor.node_api.own_work import OwnWork
+from planwave.executor.node_api.own_work import Idle, OwnWork
 from planwave.executor.node_api.results import (
     error_without_secrets,
     read_result,
@@ -172,7 +172,7 @@ class AttemptTasks:
             unlimited if attempt.limit_s is None else partial(_time_left_s, attempt),
             self._own_work, partial(self._events.emit, attempt, asyncio.get_running_loop()),
             partial(self._events.record, attempt), self._task_group,
-            host.budget,
+            host.budget, idle=self._idle,
         )  # fmt: skip
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         if attempt.resume_args is not None:
@@ -186,6 +186,10 @@ class AttemptTasks:
     def _task_group(self) -> NodeTaskGroup:
         """Return a task group of the current node."""
         return NodeTaskGroup(current_attempt.get(), self._host.mailbox)
+
+    def _idle(self) -> Idle:
+        """Return a context manager around a wait of the current node for what comes after a while."""
+        return Idle(current_attempt.get(), self._host.mailbox)
 
     def _own_work(self) -> OwnWork:
         """Return a context manager that marks a call of the current node as own work."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from planwave.errors import PlanwaveError
 from planwave.executor.messages import Timer
@@ -91,6 +92,18 @@ class RaiseInterrupt:
     error: KeyboardInterrupt
 
 
+PlaceChange = Literal["wanted", "taken", "freed"]
+"""What becomes of the running place of an execution: it waits for one, works already and so takes one,
+or needs none, because nothing of it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlace:
+    """Report what becomes of the running place of the execution."""
+
+    change: PlaceChange
+
+
 Effect = (
     StartAttempt
     | CancelTask
@@ -102,4 +115,5 @@ Effect = (
     | KeepOnceValue
     | CloseLinks
     | RaiseInterrupt
+    | ChangePlace
 )

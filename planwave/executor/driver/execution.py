@@ -24,10 +24,12 @@ from planwave.executor.driver.effects import (
     CancelReply,
     CancelTask,
     CancelTimer,
+    ChangePlace,
     CloseLinks,
     DeliverOutcome,
     Effect,
     KeepOnceValue,
+    PlaceChange,
     RaiseInterrupt,
     Reply,
     SetTimer,
@@ -42,6 +44,7 @@ from planwave.executor.messages import (
     CancelNode,
     NodeActivityChanged,
     PauseExecution,
+    PlaceGranted,
     RequestTimer,
     ResumeExecution,
     Timer,
@@ -139,6 +142,8 @@ class Execution:
             :data:`Parking`.
         waits_for: It does not park while an open request satisfies this.
         approval: The request that a person answers before any node starts; ignored once started.
+        on_place: Called when nothing of it runs any more, and when something wants to; it holds a
+            running place at first, and then starts nodes once :meth:`grant_place` is called.
     """
 
     def __init__(
@@ -164,6 +169,7 @@ class Execution:
         waits_for: Callable[[Suspension], bool] = lambda _: False,
         reuse: Reuse | None = None,
         approval: Json | None = None,
+        on_place: Callable[[PlaceChange], None] | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
         self.publisher = Publisher(execution_id, journal, epoch, on_events, now)
@@ -185,11 +191,11 @@ class Execution:
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._is_recovery = now, is_recovery
+        self._utc_now, self._is_recovery, self._on_place = now, is_recovery, on_place
         self._parks, self._waits_for, self._approval = parks, waits_for, approval
         self._stop_mode: Literal["soon", "now"] | None = None
-        self._has_begun = self._has_settled = False
         self._final_status: str | None = None
+        self._has_begun = self._has_settled = False
 
     # -- for callers -------------------------------------------------------------------------------
 
@@ -279,6 +285,10 @@ class Execution:
         self._mailbox.post(AnswerRequest(request_id, answer, reply))
         return done
 
+    def grant_place(self) -> None:
+        """Let nodes start that have waited for a running place."""
+        self._mailbox.post(PlaceGranted())
+
     def interrupt(self, *, at_once: bool = False) -> None:
         """Start no more nodes; end :meth:`run` once the running nodes have finished, or at once.
 
@@ -305,6 +315,7 @@ class Execution:
         """
         self._loop = asyncio.get_running_loop()
         self._has_begun = True
+        self._run.shares_places = self._on_place is not None
         reducer.begin(
             self._run, self._now(), is_recovery=self._is_recovery, approval=self._approval
         )
@@ -398,7 +409,7 @@ class Execution:
         for effect in self._run.drain_effects():  # of commits
             self._perform(effect, now)
 
-    def _perform(self, effect: Effect, now: Now) -> None:
+    def _perform(self, effect: Effect, now: Now) -> None:  # noqa: C901 - one case an effect
         match effect:
             case StartAttempt() | CancelTask():
                 pass  # performed before
@@ -421,6 +432,9 @@ class Execution:
                 self.host.open_links.close(graph_run.values)
             case RaiseInterrupt(error):
                 raise error
+            case ChangePlace(change):
+                if self._on_place is not None:
+                    self._on_place(change)
             case _:
                 assert_never(effect)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from planwave.events.types import NODE_PARKED, NODE_UNPARKED
-from planwave.executor.driver.effects import SetTimer
+from planwave.executor.driver.effects import ChangePlace, Reply, SetTimer
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer
-from planwave.executor.state import NESTED, PARKED, RUNNING, Attempt, GraphRun
+from planwave.executor.messages import AttemptTimer, IdleEnded
+from planwave.executor.state import DONE, NESTED, PARKED, RUNNING, Attempt, GraphRun
 
 
 def update_activity(run: RunState, attempt: Attempt) -> None:
@@ -75,3 +75,49 @@ def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
         attempt.has_deadline = True
         left_s = attempt.limit_s - attempt.own_time(run.now.loop_s)
         run.effects.append(SetTimer(AttemptTimer(attempt), run.now.loop_s + max(left_s, 0.0)))
+
+
+# -- the running place of the execution ------------------------------------------------------------
+
+
+def idle_changed(run: RunState, attempt: Attempt) -> None:
+    """Follow which tasks of a node wait for something that comes only after a while."""
+    if attempt.idle_waits and attempt.phase is not DONE:
+        run.idle[attempt] = None
+    else:
+        run.idle.pop(attempt, None)
+
+
+def idle_ended(run: RunState, message: IdleEnded) -> None:
+    """Let a task go on that has waited so, once the execution has its place."""
+    if message.attempt.phase is DONE:
+        run.effects.append(Reply(message.reply, message.attempt.ended_error()))
+    else:
+        run.returning.append(message)
+
+
+def return_idle(run: RunState) -> None:
+    """Let the tasks go on that wait for the place only, if it is there."""
+    if run.returning and (run.place == "held" or run.is_stopping):
+        for each in run.returning:
+            each.attempt.idle_waits.discard(each.wait)
+            idle_changed(run, each.attempt)
+            run.effects.append(Reply(each.reply))
+        run.returning.clear()
+
+
+def follow_place(run: RunState) -> None:
+    """Ask for a running place, or give it back, by what the nodes do now.
+
+    Without one, only starts of nodes wait, and tasks that would go on after a wait.
+    """
+    if not run.shares_places or run.outcome is not None:
+        return  # the end of an execution gives its place back anyway
+    if run.slots.has_working(run.idle):
+        if run.place != "held":  # code that cannot be held up works beside its nested runs
+            run.change_place("held", ChangePlace("taken"))
+    elif not run.is_stopping and (run.slots.wants_to_start or run.returning):
+        if run.place == "none":
+            run.change_place("wanted", ChangePlace("wanted"))
+    elif run.place != "none":
+        run.change_place("none", ChangePlace("freed"))

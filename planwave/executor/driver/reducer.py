@@ -17,7 +17,7 @@ from planwave.events.types import (
     WAITING,
     StartedData,
 )
-from planwave.executor.driver import attempts, budget, commands, nested_runs, timeouts
+from planwave.executor.driver import attempts, budget, commands, nested_runs, parking, timeouts
 from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
 from planwave.executor.driver.progress import begin_graph, decide
 from planwave.executor.driver.resume import resume_execution
@@ -35,6 +35,8 @@ from planwave.executor.messages import (
     CancelExecution,
     CancelNode,
     ExecutionTimer,
+    IdleChanged,
+    IdleEnded,
     Message,
     NestedRunAbandoned,
     NestedRunRequested,
@@ -42,6 +44,7 @@ from planwave.executor.messages import (
     NodeEmitted,
     OnceValueMade,
     PauseExecution,
+    PlaceGranted,
     RequestTimer,
     ResultReused,
     ResumeExecution,
@@ -127,6 +130,13 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
             commands.apply_command(run, message)
         case TimerFired(timer):
             _timer_fired(run, timer)
+        case PlaceGranted():
+            if run.place == "wanted":
+                run.change_place("held")
+        case IdleChanged(attempt):
+            parking.idle_changed(run, attempt)
+        case IdleEnded():
+            parking.idle_ended(run, message)
         case _:
             assert_never(message)
 
@@ -152,9 +162,11 @@ def finish_turn(run: RunState) -> None:
     decide(run)
     if run.budget is not None and not run.is_ending:
         budget.follow(run, run.budget)
-    if not run.is_stopping:
+    if not run.is_stopping and run.place == "held":
         _fill_slots(run)
+    parking.return_idle(run)
     _conclude(run)
+    parking.follow_place(run)
 
 
 def _fill_slots(run: RunState) -> None:

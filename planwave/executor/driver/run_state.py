@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from planwave.errors import ErrorDocument
 from planwave.events import Event
@@ -12,12 +12,15 @@ from planwave.executor.budget import RunBudget
 from planwave.executor.driver.effects import Effect
 from planwave.executor.driver.slots import Slots
 from planwave.executor.limits import RunLimits
+from planwave.executor.messages import IdleEnded
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequests
 from planwave.executor.scheduling.decisions import RunOutcome
-from planwave.executor.state import GraphRun
+from planwave.executor.state import Attempt, GraphRun
 from planwave.graph.model import Json
+
+Place = Literal["held", "wanted", "none"]
 
 
 class Now(NamedTuple):
@@ -50,10 +53,15 @@ class RunState:
         error: Why it failed.
         cancel_cause: Why it was cancelled, "" where it was not.
         paused_since: When it was paused, by the event loop's clock; None where it is not.
-        paused_s: How long it was paused before.
+        paused_s: How long it was paused, or waited for a running place, before.
         extended_s: By how much of that the time limit of the execution was extended.
         began_s: When this process began to drive it, by the event loop's clock.
         budget: What it may use; None where nothing limits it.
+        shares_places: Its running place is one of a bounded number.
+        place: Whether it has its running place, or waits for it.
+        idle: The attempts with tasks that wait for what comes only after a while, or then for the place.
+        returning: What such tasks wait for now: the place.
+        wanted_since: Since when it waits for it, by the event loop's clock; None where it does not.
     """
 
     def __init__(
@@ -85,6 +93,11 @@ class RunState:
         self.cancel_cause = ""
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None
+        self.wanted_since: float | None = None
+        self.shares_places = False
+        self.idle: dict[Attempt, None] = {}
+        self.returning: list[IdleEnded] = []
+        self.place: Place = "held"
         self.paused_s = self.extended_s = self.began_s = 0.0
         limits = options.budget_limits
         self.budget = RunBudget(limits) if limits else None
@@ -123,11 +136,23 @@ class RunState:
     @property
     def active_s(self) -> float:
         """The seconds so far in which the execution was not paused, those of earlier processes too."""
-        paused_s = self.paused_s
-        if self.paused_since is not None:
-            paused_s += self.now.loop_s - self.paused_since
         before_s = 0.0 if self.history is None else self.history.active_s
-        return before_s + self.now.loop_s - self.began_s - paused_s
+        return before_s + self.now.loop_s - self.began_s - self.idle_s
+
+    @property
+    def idle_s(self) -> float:
+        """The seconds so far in which it was paused or waited for a running place, in this process."""
+        began = (each for each in (self.paused_since, self.wanted_since) if each is not None)
+        return self.paused_s + sum(self.now.loop_s - each for each in began)
+
+    def change_place(self, place: Place, effect: Effect | None = None) -> None:
+        """Note what becomes of the running place; the wait for it does not count as active time."""
+        if self.wanted_since is not None:
+            self.paused_s += self.now.loop_s - self.wanted_since
+        self.place = place
+        self.wanted_since = self.now.loop_s if place == "wanted" else None
+        if effect is not None:
+            self.effects.append(effect)
 
     def drain_events(self) -> list[Event]:
         """Return this turn's batch and begin a new one."""

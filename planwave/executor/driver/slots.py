@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from planwave.errors import InputError
 from planwave.executor.driver.effects import DeliverOutcome
@@ -46,6 +46,19 @@ class Slots:
     def has_running(self) -> bool:
         """Whether any node does its own work."""
         return self._busy > 0
+
+    def has_working(self, idle: Collection[Attempt]) -> bool:
+        """Return whether any node does its own work, other than these that only wait."""
+        return self._busy > sum(each.phase is RUNNING and each.is_idle for each in idle)
+
+    @property
+    def wants_to_start(self) -> bool:
+        """Whether a queued attempt, or the outcome of a nested run, only waits for a slot."""
+        if self._limit == 0:
+            return False
+        while self._queue and self._queue[0].phase is not QUEUED:
+            self._queue.popleft()
+        return bool(self._queue or self._returns)
 
     @property
     def has_nested(self) -> bool:

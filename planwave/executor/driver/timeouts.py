@@ -27,15 +27,14 @@ def start_execution_timer(run: RunState) -> None:
 
 
 def execution_timed_out(run: RunState, timer: ExecutionTimer) -> None:
-    """Fail the execution, unless it was paused meanwhile: pauses do not count."""
+    """Fail the execution, unless it was paused meanwhile: pauses, and waits for a place, do not count."""
     decide(run)
     if run.is_ending:
         return
-    now_s = run.now.loop_s
-    paused_s = run.paused_s + (0.0 if run.paused_since is None else now_s - run.paused_since)
-    more_s, run.extended_s = paused_s - run.extended_s, paused_s
+    idle_s = run.idle_s
+    more_s, run.extended_s = idle_s - run.extended_s, idle_s
     if more_s > EARLY_S:
-        run.effects.append(SetTimer(timer, now_s + more_s))
+        run.effects.append(SetTimer(timer, run.now.loop_s + more_s))
     else:
         message = f"the execution did not finish within {timer.limit_s:g} s"
         fail_execution(run, {"code": "run-timeout", "message": message})

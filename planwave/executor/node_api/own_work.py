@@ -1,10 +1,11 @@
-"""Own work of a node beside its nested runs; the node is not parked meanwhile."""
+"""What a node does beside its nested runs: own work, or a wait for something that comes after a while."""
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 
-from planwave.executor.messages import NodeActivityChanged
+from planwave.executor.messages import IdleChanged, IdleEnded, NodeActivityChanged
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.state import Attempt
 
@@ -34,3 +35,36 @@ class OwnWork:
     def _tell(self) -> None:
         if self._attempt.has_waits:
             self._mailbox.post(NodeActivityChanged(self._attempt))
+
+
+class Idle:
+    """An async context manager around a wait of a node, in which its execution needs no running place.
+
+    Of a task that is not counted nothing is known, so its waits change nothing.
+    """
+
+    __slots__ = ("_attempt", "_mailbox")
+
+    def __init__(self, attempt: Attempt, mailbox: Mailbox) -> None:
+        self._attempt, self._mailbox = attempt, mailbox
+
+    async def __aenter__(self) -> None:
+        if self._attempt.counts(asyncio.current_task()):
+            self._attempt.idle_waits.add(self)
+            self._mailbox.post(IdleChanged(self._attempt))
+
+    async def __aexit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        if self not in self._attempt.idle_waits:
+            return
+        reply = None
+        try:
+            if error_type is None and not self._mailbox.is_closed:
+                reply, granted = self._mailbox.expect_reply()
+                self._mailbox.post(IdleEnded(self._attempt, reply, self))
+                await granted
+        finally:
+            if reply is not None:
+                self._mailbox.forget(reply)
+            if self in self._attempt.idle_waits:
+                self._attempt.idle_waits.discard(self)
+                self._mailbox.post(IdleChanged(self._attempt))

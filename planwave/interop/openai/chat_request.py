@@ -20,18 +20,20 @@ from planwave.interop.openai.requests import (
     object_schema,
     stop_texts,
     turn_of,
+    unusable_part,
 )
 from planwave.service.flows.chat_entries import ChatTurn
 
 
-class _ImageUrl(ClientModel):
-    url: str
-
-
 class _Part(ClientModel):
-    type: Literal["text", "image_url", "refusal"]
-    text: str | None = None
-    image_url: _ImageUrl | None = None
+    """A part of a content: ``{"type": "text", "text"}`` or ``{"type": "image_url", "image_url": {"url"}}``.
+
+    The fields are checked where the part is used, so that the answer to any other part names its type.
+    """
+
+    type: Any = None
+    text: Any = None
+    image_url: Any = None
 
 
 class _Function(ClientModel):
@@ -50,6 +52,7 @@ class _Message(ClientModel):
     content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
+    function_call: Any = None
 
 
 class _Tool(ClientModel):
@@ -97,6 +100,8 @@ class ChatCompletionRequest(ClientModel):
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     reasoning_effort: Effort | None = None
+    functions: Any = Field(None, description="Not supported: send `tools`.")
+    function_call: Any = Field(None, description="Not supported: send `tool_choice`.")
     n: int | None = None
 
     @property
@@ -112,6 +117,10 @@ class ChatCompletionRequest(ClientModel):
         """
         if self.n not in (None, 1):
             raise InvalidParameter("n", "a flow gives one answer: n is 1")
+        if self.functions is not None:
+            raise _without_functions("functions")
+        if self.function_call is not None:
+            raise _without_functions("function_call")
         offered = [each.function for each in self.tools or ()]
         tools, must_call = chosen_tools(offered, self.tool_choice)
         return ModelSettings(
@@ -149,6 +158,8 @@ def _as_message(message: _Message, index: int) -> dict[str, Any]:
     where = f"messages[{index}]"
     if role == "tool" and message.tool_call_id is None:
         raise InvalidParameter(f"{where}.tool_call_id", "a tool message has a tool_call_id")
+    if message.function_call is not None:
+        raise _without_functions(f"{where}.function_call")
     content = _content(message.content, role, where)
     found: dict[str, Any] = {"role": role, "content": content}
     if role == "tool":
@@ -163,6 +174,11 @@ def _as_message(message: _Message, index: int) -> dict[str, Any]:
     return found
 
 
+def _without_functions(param: str) -> InvalidParameter:
+    message = f"{param}: functions and function_call are not supported"
+    return InvalidParameter(param, message, hint="send tools and tool_choice, which replaced them")
+
+
 def _content(
     content: str | Sequence[_Part] | None, role: str, where: str
 ) -> str | list[dict[str, Any]] | None:
@@ -175,14 +191,13 @@ def _content(
         return content
     parts: list[dict[str, Any]] = []
     for index, part in enumerate(content):
-        if part.type == "image_url" and part.image_url is not None and role == "user":
-            parts.append({"type": "image_url", "image_url": {"url": part.image_url.url}})
-        elif part.type == "text" and part.text is not None:
-            parts.append({"type": "text", "text": part.text})
-        else:
-            raise InvalidParameter(
-                f"{where}.content[{index}]", f"a part {part.type!r} cannot be used here"
-            )
+        match part:
+            case _Part(type="image_url", image_url={"url": str(url)}) if role == "user":
+                parts.append({"type": "image_url", "image_url": {"url": url}})
+            case _Part(type="text", text=str(text)):
+                parts.append({"type": "text", "text": text})
+            case _:
+                raise unusable_part(f"{where}.content[{index}]", part.type)
     if role == "user":
         return parts
     return "\n".join(part["text"] for part in parts)

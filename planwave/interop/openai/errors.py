@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
+from planwave.service.flows.chat_entries import ChatTurn
 
 PREFIX: Final = "/v1/"
 """The beginning of the paths whose errors have this form."""
@@ -21,6 +23,13 @@ _TYPES: Final = {
 _UNPROCESSABLE: Final = 422
 _INVALID: Final = 400
 _FIRST_SERVER_ERROR: Final = 500
+_URL_CODES: Final = frozenset(
+    {
+        "address-refused", "fetch-timeout", "host-unreachable", "http-status", "invalid-response",
+        "url-refused",
+    }
+)  # fmt: skip
+"""Codes of requests for a URL that were refused or failed."""
 _INDEX: Final = re.compile(r"/(\d+)(?=/|$)")
 
 
@@ -72,9 +81,31 @@ def error_body(message: str, kind: str, code: str | None, param: str | None) -> 
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def failure_body(failure: Mapping[str, Any]) -> dict[str, Any]:
+def failure_status(failure: Mapping[str, Any], turn: ChatTurn) -> int:
+    """Return the status for an execution that failed: 400 if a URL of the caller is the cause, else 500."""
+    if failure["code"] not in _URL_CODES:
+        return _FIRST_SERVER_ERROR
+    hosts = {urlsplit(url).hostname for url in _urls_of(turn)} - {None}
+    named = any(f"{host}" in str(failure["message"]) for host in hosts)
+    return _INVALID if named else _FIRST_SERVER_ERROR
+
+
+def _urls_of(turn: ChatTurn) -> Iterator[str]:
+    """Yield the URLs of the images in a conversation."""
+    yield from turn.images
+    for message in turn.history:
+        parts: Any = message.get("content")
+        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
+            if part.get("type") == "image_url":
+                yield part["image_url"]["url"]
+
+
+def failure_body(failure: Mapping[str, Any], status: int = _FIRST_SERVER_ERROR) -> dict[str, Any]:
     """Return ``{"error": …}`` for an execution that failed or was cancelled."""
-    return error_body(str(failure["message"]), "server_error", failure["code"], None)
+    is_of_caller = status == _INVALID
+    kind = "invalid_request_error" if is_of_caller else "server_error"
+    param = "messages" if is_of_caller else None
+    return error_body(str(failure["message"]), kind, failure["code"], param)
 
 
 def _param(pointer: str) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 from planwave.interop.openai.errors import InvalidParameter
 from planwave.service.flows.chat_entries import ChatTurn
@@ -134,6 +135,12 @@ def turn_of(messages: Sequence[Mapping[str, Any]], settings: ModelSettings) -> C
     texts = [part["text"] for part in parts if part["type"] == "text"]
     images = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     return ChatTurn("\n".join(texts), images, history, options)
+
+
+def unusable_part(param: str, kind: Any) -> InvalidParameter:
+    """Return the error about a part of a content that is of another type, or not of its form."""
+    hint = "texts can be used, and images of the user"
+    return InvalidParameter(param, f"a part {short_repr(kind)} cannot be used here", hint=hint)
 
 
 def called(call_id: str, name: str, arguments: str) -> dict[str, Any]:

@@ -18,14 +18,17 @@ from planwave.interop.openai.requests import (
     chosen_tools,
     object_schema,
     turn_of,
+    unusable_part,
 )
 from planwave.service.flows.chat_entries import ChatTurn
 
 
 class _Part(ClientModel):
-    type: str
-    text: str | None = None
-    image_url: str | None = None
+    """A part of a content; its fields are checked where it is used, so that the answer names its type."""
+
+    type: Any = None
+    text: Any = None
+    image_url: Any = None
 
 
 class _Item(ClientModel):
@@ -159,9 +162,10 @@ def _add_item(messages: list[dict[str, Any]], item: _Item, where: str) -> None:
 def _texts(content: str | list[_Part], where: str) -> str:
     if isinstance(content, str):
         return content
-    if any(part.text is None for part in content):
-        raise InvalidParameter(where, "only texts can be used here")
-    return "\n".join(part.text or "" for part in content)
+    for index, part in enumerate(content):
+        if not isinstance(part.text, str):
+            raise unusable_part(f"{where}[{index}]", part.type)
+    return "\n".join(part.text for part in content)
 
 
 def _user_content(content: str | list[_Part], where: str) -> str | list[dict[str, Any]]:
@@ -169,10 +173,10 @@ def _user_content(content: str | list[_Part], where: str) -> str | list[dict[str
         return content
     parts: list[dict[str, Any]] = []
     for index, part in enumerate(content):
-        if part.type == "input_image" and part.image_url:
+        if part.type == "input_image" and part.image_url and isinstance(part.image_url, str):
             parts.append({"type": "image_url", "image_url": {"url": part.image_url}})
-        elif part.text is not None:
+        elif isinstance(part.text, str):
             parts.append({"type": "text", "text": part.text})
         else:
-            raise InvalidParameter(f"{where}[{index}]", f"a part {part.type!r} cannot be used here")
+            raise unusable_part(f"{where}[{index}]", part.type)
     return parts

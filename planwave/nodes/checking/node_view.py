@@ -28,7 +28,8 @@ class GraphIndex:
 
     ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs,
     ``tools`` the tools that nodes may name, ``secrets`` the names of secrets that have a value,
-    ``mcp_servers`` those of MCP servers; None where that is not known.
+    ``mcp_servers`` those of MCP servers, ``redirect_hosts`` the hosts that answers may redirect to; None where
+    that is not known.
     """
 
     def __init__(
@@ -40,13 +41,14 @@ class GraphIndex:
         tools: ToolRegistry | None = None,
         secrets: Collection[str] | None = None,
         mcp_servers: Sequence[str] | None = None,
+        redirect_hosts: Collection[str] | None = None,
     ) -> None:
         # Keep parts of the graph, not the graph: the index is cached by a weak reference to it.
         self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
         self._linked = materialized_ids(graph)
         self._specs = specs
         self.variable_names = names
-        self.mcp_servers = mcp_servers
+        self.mcp_servers, self.redirect_hosts = mcp_servers, redirect_hosts
         self.tools, self.secrets = tools, secrets
         self._steps_left = _MAX_WALK_STEPS
         self._suggestions_left = _MAX_SUGGESTIONS

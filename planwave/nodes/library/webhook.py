@@ -16,6 +16,7 @@ from planwave.graph.suggestions import closest_match
 from planwave.nodes.authoring.data_fields import NO_SOCKET
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
 from planwave.nodes.checking.node_view import NodeView
+from planwave.signatures import SIGNED_ID
 
 _HEADER_NAME: Final = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
 HeaderName = Annotated[str, StringConstraints(pattern=_HEADER_NAME)]
@@ -42,9 +43,11 @@ class WebhookData(NodeData):
         description="With `auth: secret`, the header that holds it.",
         json_schema_extra=NO_SOCKET,
     )
-    delivery_header: HeaderName = Field(
-        "webhook-id",
-        description="The header that identifies a delivery: a repeated one gets the first answer.",
+    delivery_header: HeaderName | None = Field(
+        None,
+        description="The header that identifies a delivery: a repeated one gets the first answer. "
+        "Without it `webhook-id`, with `auth: github` `x-github-delivery`. With `auth: signature` it is "
+        "always `webhook-id`, which is signed.",
         json_schema_extra=NO_SOCKET,
     )
     body_schema: dict[str, Json] | None = Field(
@@ -53,8 +56,8 @@ class WebhookData(NodeData):
         json_schema_extra=NO_SOCKET,
     )
     allow_sse: bool = Field(
-        True,
-        description="Whether the sender may watch the run as a stream.",
+        False,
+        description="Whether the sender may watch the run as a stream, with what each node gives.",
         json_schema_extra=NO_SOCKET,
     )
     on_disconnect: OnDisconnect = Field(
@@ -104,6 +107,14 @@ class Webhook(NodeType):
                 "/data/secrets",
                 "name a secret of the operator, [secrets.NAME] in planwave.toml",
                 "warning",
+            )
+        if data.auth == "signature" and (data.delivery_header or SIGNED_ID).lower() != SIGNED_ID:
+            yield NodeFinding(
+                "invalid-data",
+                f"data.deliveryHeader: {data.delivery_header!r} is not signed: the same message could be "
+                "delivered many times",
+                "/data/deliveryHeader",
+                f"leave it out: with auth: signature {SIGNED_ID} identifies a delivery",
             )
         yield from _check_schema(data)
 

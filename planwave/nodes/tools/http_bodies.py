@@ -11,7 +11,6 @@ from typing import Final
 
 from planwave.errors import OutboundError
 from planwave.expressions import to_text
-from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 from planwave.jsonio import dumps_exact
 from planwave.outbound.client import OutboundResponse
@@ -57,11 +56,10 @@ def response_value(response: OutboundResponse, *, is_head: bool) -> Json:
     if kind == "application/json" or kind.endswith("+json"):
         return None if is_head or not response.body else _parse_json(response)
     is_text = kind.startswith(_TEXT_TYPES) or kind.endswith("+xml")
-    charset = written.get_content_charset("utf-8")
-    if not _is_known(charset):
-        raise _invalid(response, f"its charset is {short_repr(charset)}, which is not known")
+    charset = known_charset(written.get_content_charset("utf-8"))
+    is_replaced = is_text or charset is None
     try:
-        return response.body.decode(charset, "replace" if is_text else "strict")
+        return response.body.decode(charset or "utf-8", "replace" if is_replaced else "strict")
     except UnicodeDecodeError as error:
         raise _invalid(response, f"its type is {kind!r}, which is no text") from error
 
@@ -70,16 +68,21 @@ def body_text(response: OutboundResponse) -> str:
     """Return the body of a response of any type as text, in its charset where that is known."""
     written = Message()
     written[_CONTENT_TYPE] = response.headers.get(_CONTENT_TYPE.lower(), "")
-    charset = written.get_content_charset("utf-8")
-    return response.body.decode(charset if _is_known(charset) else "utf-8", "replace")
+    charset = known_charset(written.get_content_charset("utf-8"))
+    return response.body.decode(charset or "utf-8", "replace")
 
 
-def _is_known(charset: str) -> bool:
-    """Return whether a charset is one of text; Python has others that take any time, or are no text."""
+def known_charset(declared: str) -> str | None:
+    """Return the codec of a declared charset of text; None if it is not known.
+
+    Python has other codecs that take any time, or are not of text. A body of an unknown charset is read as
+    UTF-8 with replacement.
+    """
     try:
-        return _CHARSET.fullmatch(codecs.lookup(charset).name) is not None
+        name = codecs.lookup(declared).name
     except (LookupError, ValueError):
-        return False
+        return None
+    return name if _CHARSET.fullmatch(name) is not None else None
 
 
 def _parse_json(response: OutboundResponse) -> Json:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from planwave.settings import Limits
 
 _PROBE_S, _MAX_PROBE_S = 1.0, 60.0
 _QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S = 60.0, 900.0
+_LONG_WAIT_S = 1.0
+"""Waits from here on are worth giving the running place of the execution to another one."""
 _OUTAGE_CODES = frozenset(
     {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
 )
@@ -50,6 +52,11 @@ class CallContext:
     def execution(self) -> str:
         """The key of the queue: the execution id."""
         return self.scope.execution_id if self.scope is not None else ""
+
+    def idle(self, wait_s: float) -> AbstractAsyncContextManager[None]:
+        """Return a block around a wait; in a long one the execution needs no running place."""
+        is_long = self.scope is not None and wait_s >= _LONG_WAIT_S
+        return self.scope.idle() if is_long and self.scope is not None else nullcontext()
 
     def time_left_s(self) -> float:
         """Return the seconds until the timeout of the node."""
@@ -97,7 +104,7 @@ class CallGate:
             await self._wait_for_circuit(call)
             if is_retry:
                 await self._wait_for_retry_budget(call)
-            self._check_time_left(call)
+            await self._wait_for_pause(call)
             async with self._limiter.acquire(
                 call.execution, lambda: self._try_start(call, is_retry)
             ) as started:
@@ -151,7 +158,8 @@ class CallGate:
         if not self._circuit.is_open:
             return
         began = self._clock()
-        closed = await self._circuit.wait(self._max_wait_s(call))
+        async with call.idle(self._circuit.retry_in()):
+            closed = await self._circuit.wait(self._max_wait_s(call))
         call.waited_s += self._clock() - began
         cause = self._circuit.cause
         if closed or cause is None:
@@ -166,17 +174,24 @@ class CallGate:
             if wait > self._max_wait_s(call):
                 sentence = "{who} fails too often for another try now"
                 raise _not_called(call, "provider-overloaded", sentence, wait)
-            await self._sleep(wait)
+            async with call.idle(wait):
+                await self._sleep(wait)
             call.waited_s += wait
 
     def _max_wait_s(self, call: CallContext) -> float:
         return min(self._limits.provider_wait_s - call.waited_s, call.time_left_s())
 
-    def _check_time_left(self, call: CallContext) -> None:
-        """Raise if the node times out before the provider's pause ends."""
+    async def _wait_for_pause(self, call: CallContext) -> None:
+        """Wait for the end of a long pause of the provider; raise if the node times out before it.
+
+        Short ones, and what the pause is extended by, are waited for in the queue.
+        """
         wait = self._limiter.paused_for()
         if wait > call.time_left_s():
             raise _not_called(call, "rate-limited", "{who} asked all calls to wait", wait)
+        if wait >= _LONG_WAIT_S:
+            async with call.idle(wait):
+                await self._sleep(wait)
 
     def _try_start(self, call: CallContext, is_retry: bool) -> bool:
         """Check again when the call is next in the queue; the state may have changed meanwhile."""

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id as make_id
-from planwave.principals import current_principal
+from planwave.principals import OPERATOR, current_principal
 from planwave.service.chats.chat_documents import Chat, Turn, UserContent
 from planwave.service.chats.message_tree import MessageTree, entry_values, seed_of, text_of, turn_of
 from planwave.service.chats.replies import ReplySubscription
@@ -104,12 +104,19 @@ class ChatService:
             created_by=current_principal(),
         )
         await self._runs.source_of(record, "")
-        most, present = self._dependencies.limits.chats, await self._store.chats.count()
-        if present >= most:
-            hint = "delete some, or raise the limit chats"
-            raise LimitExceeded("chats", most, present + 1, hint=hint)
+        await self._check_room("chats", None)
+        account = current_principal().account
+        if account != OPERATOR.account:
+            await self._check_room("token_chats", account)
         await self._store.chats.create(record)
         return await self.chat(record.chat_id)
+
+    async def _check_room(self, limit: str, account: str | None) -> None:
+        most: int = getattr(self._dependencies.limits, limit)
+        present = await self._store.chats.count(account)
+        if present >= most:
+            hint = f"delete some, or raise the limit {limit}"
+            raise LimitExceeded(limit, most, present + 1, hint=hint)
 
     async def chat(self, chat_id: str) -> Chat:
         """Return a chat with all its messages.

@@ -38,6 +38,7 @@ from planwave.service.plans.documents import (
 )
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.policies import Policies, apply_policies
+from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
 from planwave.service.streaming.stored_execution import load_record
 from planwave.service.streaming.subscriptions import StreamingService
@@ -116,6 +117,7 @@ class ExecutionService:
         self._streaming = streaming
         self._live_executions = streaming.live_executions
         self._commands = commands
+        self._quotas = Quotas(self._store, dependencies.limits, commands.runner.running_of)
 
     async def create_execution(
         self,
@@ -451,12 +453,13 @@ class ExecutionService:
     async def _store_created(
         self, record: ExecutionRecord, created: Event, plan: PlanRecord | None
     ) -> None:
-        try:
-            await self._store.create_execution(record, [created], plan)
-        except asyncio.CancelledError:
-            why = "the caller left before it started"
-            self._commands.tasks.create_task(self._abandon(record.execution_id, why))
-            raise
+        async with self._quotas.admit(record):
+            try:
+                await self._store.create_execution(record, [created], plan)
+            except asyncio.CancelledError:
+                why = "the caller left before it started"
+                self._commands.tasks.create_task(self._abandon(record.execution_id, why))
+                raise
 
     async def _abandon(self, execution_id: str, cause: str) -> None:
         """Cancel a stored execution, or one being stored, that will never be started."""
@@ -546,6 +549,7 @@ def new_execution(
         flow_id=facts.get("flow_id"),
         flow_version=facts.get("flow_version"),
         created_by=by,
+        parent_id=None if spec.parent is None else spec.parent["execution_id"],
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 

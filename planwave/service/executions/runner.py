@@ -1,4 +1,8 @@
-"""The runner of executions: a bounded number at once, the others queued in order of arrival."""
+"""The runner of executions: a bounded number at once, the others in a queue that shares the places.
+
+An execution holds a place while a node of it works. One that only waits (for a retry, a provider, an
+answer) may stay in memory without a place, and waits for one again before its next node starts.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
@@ -22,10 +27,12 @@ from planwave.service.executions.parent_results import ReuseDependencies, load_r
 from planwave.service.executions.plan_approval import approval_request, hash_to_approve
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
+from planwave.service.fair_queue import FairQueue
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
+    from planwave.executor.driver.effects import PlaceChange
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json
@@ -71,6 +78,8 @@ class ExecutionRunner:
             dependencies.limits,
         )
         self._tasks = asyncio.TaskGroup()
+        limits = dependencies.limits
+        self._places = FairQueue(limits.concurrent_executions, limits.burst_executions)
         self._queue: dict[str, LiveExecution] = {}
         self._running: dict[str, LiveExecution] = {}
         self._starting: dict[str, LiveExecution] = {}
@@ -94,7 +103,7 @@ class ExecutionRunner:
 
     @property
     def running(self) -> int:
-        """The number of running executions."""
+        """The number of running executions, those that wait in memory included."""
         return len(self._running)
 
     @property
@@ -102,11 +111,13 @@ class ExecutionRunner:
         """The number of queued executions."""
         return len(self._queue)
 
+    def running_of(self, account: str) -> int:
+        """Return the number of running places of an account; see :attr:`Principal.account`."""
+        return self._places.running_of(account)
+
     def position(self, execution_id: str) -> int | None:
-        """Return the position in the queue, 1 for the next execution; None if it is not queued."""
-        if execution_id not in self._queue:
-            return None
-        return 1 + list(self._queue).index(execution_id)
+        """Return the position in the queue, 1 for the next execution; None if it waits for no place."""
+        return self._places.position(execution_id)
 
     def check_open(self) -> None:
         """Raise if the service is shutting down.
@@ -129,7 +140,7 @@ class ExecutionRunner:
         taken = len(self._running) + len(self._queue) + self._reserved
         if taken >= limits.concurrent_executions + limits.queued_executions:
             raise QueueFull(
-                f"{len(self._queue)} executions wait to be started, as many as may",
+                f"{taken - self._places.running} executions wait, as many as may",
                 retry_after_s=_RETRY_AFTER_S,
                 hint=f"try again in {_RETRY_AFTER_S:.0f} s, or raise the limit queued_executions",
             )
@@ -172,6 +183,11 @@ class ExecutionRunner:
         if self._starting.get(live.execution_id) is live:
             return  # its task waits for the command that is settled just now, and takes this turn
         self._queue[live.execution_id] = live
+        self._places.add(
+            live.execution_id,
+            live.account,
+            has_started=not isinstance(entry, RunSpec),  # else it was accepted before
+        )
         self._idle.clear()
         self._start_queued()
 
@@ -225,6 +241,7 @@ class ExecutionRunner:
         """Take an execution out of the queue; False if it is not there (any more)."""
         live = self._queue.pop(execution_id, None)
         if live is not None:
+            self._places.remove(execution_id)
             live.queue_entry = None
             self._update_idle()
         return live is not None
@@ -262,12 +279,30 @@ class ExecutionRunner:
                 live.execution.interrupt(at_once=True)
 
     def _start_queued(self) -> None:
-        while self._queue and len(self._running) < self._dependencies.limits.concurrent_executions:
-            execution_id = next(iter(self._queue))
-            live = self._running[execution_id] = self._queue.pop(execution_id)
-            self._starting[execution_id] = live
+        while (execution_id := self._places.next()) is not None:
+            live = self._queue.pop(execution_id, None)
+            if live is None:
+                self._grant_place(self._running[execution_id])
+                continue
+            self._running[execution_id] = self._starting[execution_id] = live
             live.holders += 1  # no second projection may be created and run until then
             self._tasks.create_task(self._run_task(live))
+
+    def _grant_place(self, live: LiveExecution) -> None:
+        if live.execution is not None:
+            live.execution.grant_place()
+
+    def _place_changed(self, live: LiveExecution, change: PlaceChange) -> None:
+        """Follow what becomes of the place of an execution that stays in memory."""
+        match change:
+            case "wanted":
+                self._places.add(live.execution_id, live.account, has_started=True)
+            case "taken":
+                self._places.take(live.execution_id, live.account)
+            case "freed":
+                self._places.remove(live.execution_id)
+        if not self.is_draining:
+            self._start_queued()
 
     def _update_idle(self) -> None:
         if not self._queue and not self._running:
@@ -291,6 +326,7 @@ class ExecutionRunner:
         self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
         # Without an await, so that no command comes in between.
         del self._running[live.execution_id]
+        self._places.remove(live.execution_id)
         if rests:
             live.mark_idle()
             self._on_idle(live)
@@ -344,7 +380,7 @@ class ExecutionRunner:
                 self._dependencies.tracer.started(live.state, order.trace_context)
             self._check(order)
             reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
-            made = self._build_execution(live, order, self._journal, reuse)
+            made = self._build_execution(live, order, self._journal, reuse, shares_places=True)
             if self._dependencies.parent_calls is not None:
                 self._dependencies.parent_calls.count_for(made, order.stored_bytes)
         except PlanwaveError as error:
@@ -380,7 +416,13 @@ class ExecutionRunner:
             raise_for_run(found)
 
     def _build_execution(
-        self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
+        self,
+        live: LiveExecution,
+        spec: RunSpec,
+        journal: Journal,
+        reuse: Reuse | None = None,
+        *,
+        shares_places: bool = False,
     ) -> Execution:
         with guard_stored(live.execution_id):
             return Execution(
@@ -400,6 +442,7 @@ class ExecutionRunner:
                 parks="replayable",
                 reuse=reuse,
                 approval=self._approval_request(live, spec),
+                on_place=partial(self._place_changed, live) if shares_places else None,
             )
 
     def _approval_request(self, live: LiveExecution, spec: RunSpec) -> Json | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from planwave.errors import InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
@@ -25,7 +25,12 @@ from planwave.service.queries.digest import (
 from planwave.service.queries.explain import explain
 from planwave.service.streaming.stored_execution import load_events, load_record, load_state
 from planwave.storage.backup import back_up
-from planwave.storage.documents import build_document, build_node_document
+from planwave.storage.documents import (
+    build_document,
+    build_node_document,
+    document_pieces,
+    open_document,
+)
 from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store, StoredCall
 
@@ -235,6 +240,25 @@ class QueryService:
         events = await self._store.events(execution_id)
         calls = await self._calls_of(execution_id)
         return await asyncio.to_thread(build_document, events, record, calls)
+
+    async def document_file(self, execution_id: str) -> BinaryIO | None:
+        """Open the stored JSON document of an execution; None if it is older than the events."""
+        record = await self.execution(execution_id)
+        if self.directory is None or record.document_seq != record.last_seq:
+            return None
+        return await asyncio.to_thread(open_document, self.directory, execution_id)
+
+    async def document_pieces(
+        self, execution_id: str, names: Collection[str] | None = None
+    ) -> Iterator[bytes]:
+        """Return the JSON of the document, or of some of its members, piece by piece.
+
+        It is computed from the present events as the pieces are taken, best in a thread.
+        """
+        record = await self.execution(execution_id)
+        events = await self.events(execution_id)
+        calls = await self._calls_of(execution_id)
+        return document_pieces(events, record, calls, names)
 
     async def _calls_of(self, execution_id: str) -> Sequence[StoredCall]:
         return (await self._store.calls([execution_id])).get(execution_id, ())

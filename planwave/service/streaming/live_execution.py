@@ -20,6 +20,7 @@ from planwave.errors import Conflict, ShuttingDown
 from planwave.events import ENDED_NODE, TERMINAL, TRANSIENT, Event, ExecutionState, TextLog
 from planwave.events.unreadable import guard_stored
 from planwave.jsonio import dumps_trusted
+from planwave.principals import OPERATOR, Principal
 from planwave.service.streaming.delta_coalescing import coalesce_text
 from planwave.service.streaming.status_messages import snapshot_of, status_summary_of, streamed_text
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
@@ -170,6 +171,11 @@ class LiveExecution:
                 and (line := self._sentences.line_for(event)) is not None
             ):
                 self._logs.append(line)
+
+    @property
+    def account(self) -> str:
+        """Whose share of the running places it counts towards; see :attr:`Principal.account`."""
+        return (Principal.from_json(self.state.created_by) or OPERATOR).account
 
     @property
     def is_unscheduled(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from planwave.principals import OPERATOR
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.event_codec import encode_document, storable_text
 from planwave.storage.records import PageCursor
@@ -51,8 +52,9 @@ class MemoryChats:
             if wanted in each.title.casefold() and (before is None or _sort_key(each) < before)
         ][: max(limit, 0)]
 
-    async def count(self) -> int:
-        return len(self._chats)
+    async def count(self, account: str | None = None) -> int:
+        accounts = ((each.created_by or OPERATOR).account for each in self._chats.values())
+        return sum(account in (None, each) for each in accounts)
 
     async def update(
         self, chat_id: str, at: str, *, title: str | None = None, head: str | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.ids import new_id
+from planwave.principals import OPERATOR
 from planwave.providers.protocols import CallKey
 from planwave.storage.errors import (
     append_to_unknown,
@@ -26,6 +27,7 @@ from planwave.storage.errors import (
 from planwave.storage.event_codec import (
     ACTIVE_STATUSES,
     ENDED_STATUSES,
+    OPEN_STATUSES,
     EncodedBatch,
     asks_person,
     decode_events,
@@ -229,6 +231,16 @@ class MemoryStore:
             text=text, since=since, plan_id=plan_id, flow_id=flow_id, limit=len(self._executions)
         )
         return dict(Counter(record.status for record in found))
+
+    async def count_open(self, account: str) -> int:
+        records = (kept.record for kept in self._executions.values())
+        accounts = (
+            (r.created_by or OPERATOR).account for r in records if r.status in OPEN_STATUSES
+        )
+        return sum(each == account for each in accounts)
+
+    async def count_forks(self, execution_id: str) -> int:
+        return sum(kept.record.parent_id == execution_id for kept in self._executions.values())
 
     async def open_executions(self) -> list[ExecutionRecord]:
         records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)

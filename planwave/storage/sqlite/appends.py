@@ -99,7 +99,7 @@ _ADD_PLANS: Final = MultiRowStatement.insert(
 _ADD_EXECUTIONS: Final = MultiRowStatement.insert(
     "executions",
     "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
-    "epoch, queued, flow_id, flow_version, created_by",
+    "epoch, queued, flow_id, flow_version, created_by, parent_id",
 )
 _ADD_TEXTS: Final = MultiRowStatement.insert(
     "execution_texts", "execution, title, user_prompt, search"
@@ -288,6 +288,7 @@ def _execution_row(key: int, record: ExecutionRecord, change: StatusChange) -> t
         record.flow_id,
         record.flow_version,
         principal_text(record.created_by),
+        record.parent_id,
     )
 
 

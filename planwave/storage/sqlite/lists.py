@@ -26,9 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import dialect
 
-from planwave.principals import Principal
+from planwave.principals import OPERATOR, Principal
 from planwave.storage.errors import unknown_cursor
-from planwave.storage.event_codec import ACTIVE_STATUSES, storable_text
+from planwave.storage.event_codec import ACTIVE_STATUSES, OPEN_STATUSES, storable_text
 from planwave.storage.records import AnsweredRequest, ExecutionRecord, PageCursor, PlanRecord
 from planwave.storage.sqlite.schema import (
     DELETED,
@@ -169,6 +169,7 @@ _EXECUTION: Final = (
     executions.c.flow_id,
     executions.c.flow_version,
     executions.c.created_by,
+    executions.c.parent_id,
 )
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
@@ -198,6 +199,27 @@ OPEN_EXECUTIONS: Final = (
     .order_by(executions.c.created_at, executions.c.execution_id)
 )
 """Rows like those of ``EXECUTIONS``: the executions to recover at a start, oldest first."""
+
+
+def count_open(connection: Connection, account: str) -> int:
+    """Count the executions of an account that have not ended."""
+    statement = (
+        select(executions.c.created_by, func.count())
+        .where(executions.c.status.in_(OPEN_STATUSES))
+        .group_by(executions.c.created_by)
+    )
+    found = ((Principal.from_text(text), n) for text, n in connection.execute(statement))
+    return sum(n for principal, n in found if (principal or OPERATOR).account == account)
+
+
+def count_forks(connection: Connection, execution_id: str) -> int:
+    """Count the forks of an execution that are not deleted."""
+    statement = (
+        select(func.count())
+        .select_from(executions)
+        .where(executions.c.parent_id == execution_id, executions.c.status != DELETED)
+    )
+    return connection.execute(statement).scalar_one()
 
 
 def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -> dict[str, int]:
@@ -256,11 +278,12 @@ def plan_from_row(row: Any) -> PlanRecord:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *fields, queued, flow_id, flow_version, created_by = row
+    *fields, queued, flow_id, flow_version, created_by, parent_id = row
     return ExecutionRecord(
         *fields,
         queued=bool(queued),
         flow_id=flow_id,
         flow_version=flow_version,
         created_by=Principal.from_text(created_by),
+        parent_id=parent_id,
     )

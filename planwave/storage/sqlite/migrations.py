@@ -142,6 +142,7 @@ def _add_notifications(connection: Connection) -> None:
 
 _COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
     executions.c.created_by,
+    executions.c.parent_id,
     triggers.c.created_by,
     chats.c.created_by,
 )

@@ -245,6 +245,7 @@ executions = Table(
     Column("flow_id", Text),
     Column("flow_version", Text),
     Column("created_by", Text),
+    Column("parent_id", Text),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
@@ -257,7 +258,7 @@ executions = Table(
     ),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
-principal as JSON."""
+principal as JSON, ``parent_id`` the execution that one is a fork of."""
 
 execution_texts = Table(
     "execution_texts",

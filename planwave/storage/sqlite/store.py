@@ -57,6 +57,8 @@ from planwave.storage.sqlite.lists import (
     answered_page,
     count_answered,
     count_by_status,
+    count_forks,
+    count_open,
     execution_from_row,
     plan_from_row,
     search_text,
@@ -323,6 +325,14 @@ class SqliteStore:
         question = ("counts", *chosen.values())
         counted = self._readers.read_shared(question, lambda c: count_by_status(c, chosen))
         return dict(await counted)
+
+    async def count_open(self, account: str) -> int:
+        self._check_open()
+        return await self._readers.read(lambda connection: count_open(connection, account))
+
+    async def count_forks(self, execution_id: str) -> int:
+        self._check_open()
+        return await self._readers.read(lambda connection: count_forks(connection, execution_id))
 
     async def open_executions(self) -> list[ExecutionRecord]:
         return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]

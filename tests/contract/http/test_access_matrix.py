@@ -21,6 +21,7 @@ from starlette.routing import WebSocketRoute
 from planwave.api.access_rules import RULES
 from planwave.api.app import ROUTERS, create_app
 from planwave.api.openapi import http_routes
+from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.graph.model import Node
 from planwave.ids import new_id
 from planwave.service.access_tokens import SCOPES
@@ -28,6 +29,7 @@ from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.server.raw_asgi import ACCEPTED, raw_request, raw_socket
 from tests.support.service.dependencies import dependencies
 
 OPERATOR = "the operator's token"
@@ -122,6 +124,173 @@ async def send(
     return answer.status_code, said.get("error", said)["code"]
 
 
+EXPECTED: dict[str, str] = {
+    "health": "GET /healthz, GET /readyz",
+    "page": "GET /, GET /runs/1, GET /assets/x.js",
+    "sender": "POST /api/session, POST /hooks/{hook_id}",
+    "any scope": "GET /mcp, POST /mcp, DELETE /mcp",
+    "chat, own only": "GET /v1/models",
+    "chat": "GET /v1/models/{model_id:path}, POST /v1/chat/completions, POST /v1/responses",
+    "run": """
+        POST /api/execute, POST /api/execute/{execution_id}/start,
+        POST /api/executions/{execution_id}/cancel""",
+    "read": """
+        WS /ws/{execution_id:path}, GET /ws/{execution_id:path}, GET /api/executions,
+        GET /api/executions/{execution_id}, GET /api/executions/{execution_id}/result,
+        GET /api/executions/{execution_id}/document, GET /api/executions/{execution_id}/nodes/{path:path},
+        GET /api/executions/{execution_id}/explain/{path:path}, GET /api/executions/{execution_id}/requests,
+        GET /api/execution/{execution_id}/status, GET /api/execution/{execution_id}/result,
+        GET /api/execution/{execution_id}/load, GET /api/executions/{execution_id}/events,
+        GET /api/flows/{flow_id}, GET /api/flows/{flow_id}/versions""",
+    "operator": """
+        GET /api/chats/{chat_id}/messages/{message_id}/events, GET /api/chats/{chat_id}/events,
+        WS /ws/chats/{chat_id}/messages/{message_id}, WS /ws/chats/{chat_id}, POST /api/plan,
+        GET /api/plans, GET /api/plans/{plan_id}, DELETE /api/plans/{plan_id},
+        POST /api/plans/{plan_id}/validate, GET /api/plans/{plan_id}/forecast, POST /api/check,
+        PATCH /api/plans/{plan_id}, GET /api/plans/{plan_id}/revisions,
+        GET /api/plans/{plan_id}/revisions/{revision}, GET /api/plans/{plan_id}/revisions/{revision}/diff,
+        POST /api/plans/{plan_id}/revisions/{revision}/restore, POST /api/run,
+        DELETE /api/executions/{execution_id}, POST /api/executions/{execution_id}/pause,
+        POST /api/executions/{execution_id}/resume, GET /api/requests,
+        POST /api/executions/{execution_id}/requests/{request_id}, POST /api/executions/{execution_id}/retry,
+        POST /api/executions/{execution_id}/fork, GET /api/executions/{execution_id}/diff/{other_id},
+        POST /api/flows, GET /api/flows, PUT /api/flows/{flow_id}, PATCH /api/flows/{flow_id},
+        DELETE /api/flows/{flow_id}, GET /api/flows/{flow_id}/publication,
+        PUT /api/flows/{flow_id}/publication, POST /api/chats, GET /api/chats, GET /api/chats/{chat_id},
+        PATCH /api/chats/{chat_id}, DELETE /api/chats/{chat_id}, POST /api/chats/{chat_id}/messages,
+        GET /api/chats/{chat_id}/messages/{message_id}, POST /api/chats/{chat_id}/messages/{message_id}/edit,
+        POST /api/chats/{chat_id}/messages/{message_id}/retry,
+        POST /api/chats/{chat_id}/messages/{message_id}/continue,
+        POST /api/chats/{chat_id}/messages/{message_id}/cancel, POST /api/triggers, GET /api/triggers,
+        GET /api/triggers/{trigger_id}, POST /api/triggers/{trigger_id}/enable,
+        POST /api/triggers/{trigger_id}/disable, POST /api/triggers/{trigger_id}/fire,
+        DELETE /api/triggers/{trigger_id}, GET /api/notification-targets, POST /api/notification-targets,
+        DELETE /api/notification-targets/{target_id}, GET /api/notifications,
+        GET /api/notifications/{notification_id}, POST /api/notifications/{notification_id}/resend,
+        GET /api/providers, GET /api/mcp-servers, GET /api/node-types, GET /api/tools, GET /api/limits,
+        DELETE /api/session, POST /api/tokens, GET /api/tokens, DELETE /api/tokens/{token_id}, GET /metrics,
+        GET /openapi.json, GET /docs""",
+}
+"""The routes by who may use them. A route that is new has to be added; nothing here is read from the code."""
+ROWS = {
+    row: kind
+    for kind, rows in EXPECTED.items()
+    for row in (" ".join(each.split()) for each in rows.split(","))
+}
+EVIL = "https://evil.example"
+OWN = "http://127.0.0.1"
+IN, OUT, NO, GONE = "in", 401, 403, 404
+TOKENS = ("chat", "run", "read", "all scopes", "another flow's")
+CALLERS = (
+    "no token", "wrong", "unknown", *TOKENS, "cookie", "cookie, own page", "cookie, evil page",
+    "cookie, same site", "operator, evil host", "operator, page without origin",
+)  # fmt: skip
+
+
+def expected(kind: str, method: str, caller: str) -> str | int:
+    """Return how a caller is answered; the rules of docs/operations.md and docs/openai.md in words."""
+    if caller in ("cookie, evil page", "operator, page without origin"):
+        return NO
+    if caller == "operator, evil host":
+        return IN if kind == "health" else NO
+    if kind in ("health", "page"):
+        return IN
+    if caller == "cookie, same site":
+        return NO
+    if kind == "sender" or caller == "cookie, own page":
+        return IN
+    if caller == "cookie":
+        return IN if method == "GET" else NO
+    if caller not in TOKENS:
+        return OUT
+    return _expected_of_token(kind, caller)
+
+
+def _expected_of_token(kind: str, caller: str) -> str | int:
+    if kind in ("any scope", "operator"):
+        return IN if kind == "any scope" else NO
+    scope = kind.partition(",")[0]
+    if caller == "another flow's":
+        return IN if kind == "chat, own only" else GONE
+    return IN if caller in (scope, "all scopes") else NO
+
+
+def headers_of(caller: str, ours: Program, theirs: Program, cookie: str) -> dict[str, str]:
+    """Return what a caller sends."""
+    by_token = {
+        "wrong": "wrong", "unknown": "pw_unknown", "all scopes": ours.all_scopes,
+        "another flow's": theirs.all_scopes, **ours.by_scope,
+    }  # fmt: skip
+    match caller:
+        case "no token":
+            return {}
+        case "cookie":
+            return {"cookie": cookie}
+        case "cookie, own page":
+            return {"cookie": cookie, "origin": OWN, "sec-fetch-site": "same-origin"}
+        case "cookie, evil page":
+            return {"cookie": cookie, "origin": EVIL, "sec-fetch-site": "cross-site"}
+        case "cookie, same site":
+            return {"cookie": cookie, "sec-fetch-site": "same-site"}
+        case "operator, evil host":
+            return {**bearing(OPERATOR), "host": "evil.example"}
+        case "operator, page without origin":
+            return {**bearing(OPERATOR), "origin": "null"}
+        case _:
+            return bearing(by_token[caller])
+
+
+def test_every_route_and_socket_has_a_row_in_the_matrix() -> None:
+    app = create_app(Settings(), lambda _: Service(dependencies()))
+    routes: list[Any] = list(app.routes)
+    there = {
+        f"{method} {route.path}"
+        for route in routes
+        for method in (set(getattr(route, "methods", None) or ["WS"]) - {"HEAD"})
+    }
+    pages = {row for row, kind in ROWS.items() if kind == "page"}
+    assert there == set(ROWS) - pages
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+async def test_each_route_answers_each_caller_as_the_matrix_says(caller: str) -> None:
+    nobody = Program(new_id(), new_id(), "", {})
+    async with two_programs() as (calls, ours, theirs):
+        assert isinstance(calls._transport, httpx2.ASGITransport)
+        app: Any = calls._transport.app
+        sessions = app.state.planwave.authenticator.sessions
+        wrong: dict[str, tuple[Any, Any]] = {}
+        for row, kind in ROWS.items():
+            method, path = row.split(" ")
+            # What a token may reach exists; what the operator may reach does not, so that it stays.
+            filled_path = filled(path, ours if caller in TOKENS else nobody)
+            cookie = f"{SESSION_COOKIE}={sessions.issue()}"
+            headers = headers_of(caller, ours, theirs, cookie)
+            if method == "WS":
+                status = await raw_socket(app, filled_path, headers) % 4000
+            else:
+                query = f"flow_id={ours.flow_id}" if row == "GET /api/executions" else ""
+                body = json.dumps(body_for(row, ours)).encode() if method != "GET" else b""
+                headers["content-type"] = "application/json"
+                status, *_ = await raw_request(app, method, filled_path, headers, body, query)
+            wanted = expected(kind, "GET" if method == "GET" else "POST", caller)
+            refusals = (OUT, NO, GONE) if caller in TOKENS and kind != "any scope" else (OUT, NO)
+            is_open = kind in ("health", "page", "sender")
+            found = status if status in (refusals if not is_open else (OUT, NO)) else IN
+            if found != wanted:
+                wrong[row] = (status, wanted)
+        assert wrong == {}
+
+
+def body_for(row: str, owner: Program) -> dict[str, Any]:
+    """Return a body that would otherwise be accepted, or is refused for its fields."""
+    return {
+        "POST /api/execute": {"flow_id": owner.flow_id},
+        "POST /v1/chat/completions": {"model": owner.flow_id, "messages": [{"role": "user", "content": "x"}]},
+        "POST /v1/responses": {"model": owner.flow_id, "input": "x"},
+    }.get(row, {})  # fmt: skip
+
+
 def test_every_rule_is_about_a_route() -> None:
     assert set(RULES) <= set(ROUTES) | SOCKETS
     assert set(ROUTES) >= OPEN
@@ -177,44 +346,23 @@ async def test_each_route_needs_its_scope() -> None:
                 assert (status == 403) is (scope != rule.scope), (operation, scope)
 
 
-async def opening_message(calls: InProcessClient, path: str, token: str) -> tuple[str, int]:
-    """Open a WebSocket; give the type and the code of the first message that is no acceptance."""
-    sent: list[Any] = []
-    messages = iter([{"type": "websocket.connect"}, {"type": "websocket.disconnect", "code": 1000}])
-
-    async def receive() -> Any:
-        return next(messages)
-
-    async def send_message(message: Any) -> None:
-        if message["type"] != "websocket.accept":
-            sent.append(message)
-
-    headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
-    scope = {
-        "type": "websocket", "path": path, "raw_path": path.encode(), "query_string": b"mode=events",
-        "headers": headers, "scheme": "ws", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
-        "subprotocols": [],
-    }  # fmt: skip
-    assert isinstance(calls._transport, httpx2.ASGITransport)
-    await calls._transport.app(scope, receive, send_message)
-    return sent[0]["type"], sent[0].get("code", 0)
-
-
 async def test_sockets_are_of_the_own_flow_too() -> None:
     async with two_programs() as (calls, ours, theirs):
         cases = {
-            (ours.execution_id, ours.all_scopes): ("websocket.send", 0),
-            (theirs.execution_id, ours.all_scopes): ("websocket.close", 4404),
-            (ours.execution_id, ours.by_scope["run"]): ("websocket.close", 4403),
-            (ours.execution_id, "pw_unknown"): ("websocket.close", 4401),
+            (ours.execution_id, ours.all_scopes): ACCEPTED,
+            (theirs.execution_id, ours.all_scopes): 4404,
+            (ours.execution_id, ours.by_scope["run"]): 4403,
+            (ours.execution_id, "pw_unknown"): 4401,
         }
-        for (execution_id, token), expected in cases.items():
-            assert await opening_message(calls, f"/ws/{execution_id}", token) == expected
+        assert isinstance(calls._transport, httpx2.ASGITransport)
+        app: Any = calls._transport.app
+        for (execution_id, token), code in cases.items():
+            assert await raw_socket(app, f"/ws/{execution_id}", bearing(token)) == code
         others = SOCKETS - set(RULES)
         assert others
         for path in others:
-            opened = await opening_message(calls, filled(path, ours), ours.all_scopes)
-            assert opened == ("websocket.close", 4403), path
+            opened = await raw_socket(app, filled(path, ours), bearing(ours.all_scopes))
+            assert opened == 4403, path
 
 
 async def test_without_a_token_of_the_service_access_tokens_still_hold() -> None:

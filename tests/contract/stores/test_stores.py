@@ -88,6 +88,22 @@ async def test_execution_keeps_its_creator(store: Store, by: Principal | None) -
     assert [each.created_by for each in await store.open_executions()] == [by]
 
 
+async def test_open_executions_of_an_account_and_forks_are_counted(store: Store) -> None:
+    one, another = Principal("token", "t1", "crm"), Principal("token", "t2")
+    await create(store, "x1", created_by=one)
+    await create(store, "x2", created_by=Principal("trigger", "h", by=one), parent_id="x1")
+    await create(store, "x3", created_by=one, parent_id="x1")
+    await create(store, "x4", created_by=another, parent_id="x3")
+    await create(store, "x5")
+    await store.append("x1", 1, [event(2, "execution.started"), event(3, "execution.completed")])
+    accounts = (one.account, another.account, Principal("local").account, "token t3")
+    assert [await store.count_open(each) for each in accounts] == [2, 1, 1, 0]
+    assert [await store.count_forks(each) for each in ("x1", "x3", "x5")] == [2, 1, 0]
+    kept = await store.execution("x4")
+    assert kept is not None
+    assert kept.parent_id == "x3"
+
+
 async def test_plan_round_trips(store: Store) -> None:
     saved = plan("p1", document={"nodes": [{"id": "a"}], "n": 1.5, "none": None})
     await store.save_plan(saved)

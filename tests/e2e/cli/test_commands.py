@@ -24,7 +24,17 @@ from tests.support.llm.fake_llm_server import (
     schema_of,
 )
 
-HEAVY = ("openai", "anthropic", "pydantic_ai", "mcp", "fastapi", "xllamacpp", "jinja2", "minijinja")
+HEAVY = (
+    "openai",
+    "anthropic",
+    "pydantic_ai",
+    "mcp",
+    "fastapi",
+    "xllamacpp",
+    "jinja2",
+    "minijinja",
+    "aiofiles",
+)
 PLAN: dict[str, Any] = {
     "title": "Two ways compared",
     "nodes": [

@@ -183,7 +183,9 @@ def test_image_has_the_files_it_is_built_from() -> None:
 
 def test_image_uses_supported_python_and_unprivileged_user() -> None:
     least = PROJECT["requires-python"].removeprefix(">=")
-    node, *stages = (rest.split()[0] for rest in following("FROM"))
+    defaults = dict(rest.split("=", 1) for rest in following("ARG"))
+    images = (rest.split()[0].removeprefix("${").removesuffix("}") for rest in following("FROM"))
+    node, *stages = (defaults[image] for image in images)
     assert node.startswith("node:")  # builds the web UI
     assert set(stages) == {f"python:{least}-slim"}
     (user,) = following("USER")

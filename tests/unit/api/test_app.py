@@ -32,4 +32,5 @@ async def test_requests_over_burst_get_retry_after_except_health() -> None:
 def test_routes_and_dependencies_are_coroutines() -> None:
     for route in http_routes(app_of()):
         for call in [route.endpoint, *dependencies_of(route.dependant)]:
-            assert inspect.iscoroutinefunction(call), (route.path, call)
+            is_async = inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+            assert is_async, (route.path, call)

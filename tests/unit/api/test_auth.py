@@ -1,4 +1,7 @@
+import hmac
 import json
+import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +10,7 @@ from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 
 from planwave.api.auth import Authenticator
-from planwave.api.session_cookies import FILE_NAME, SESSION_COOKIE, SESSION_S
+from planwave.api.session_cookies import FILE_NAME, KEY_FILE_NAME, SESSION_COOKIE, SESSION_S
 from planwave.errors import Forbidden, StoreError, TooManyRequests, Unauthorized
 from planwave.principals import LOCAL, OPERATOR
 from planwave.settings import Limits, Settings
@@ -52,6 +55,80 @@ async def test_closed_session_stays_closed_after_reopening(tmp_path: Path) -> No
     assert TOKEN not in (tmp_path / FILE_NAME).read_text()
 
 
+def test_key_of_cookies_is_random_private_and_outlives_a_restart(tmp_path: Path) -> None:
+    ours = access()
+    ours.sessions.open(tmp_path)
+    cookie = session(ours)
+    key = tmp_path / KEY_FILE_NAME
+    assert key.stat().st_mode & 0o777 == 0o600
+    again = access()
+    again.sessions.open(tmp_path)
+    assert again.check(with_cookie(cookie)).kind == "session"
+    changed = access("another token")
+    changed.sessions.open(tmp_path)
+    elsewhere, unstored = access(), access()
+    (tmp_path / "elsewhere").mkdir()
+    elsewhere.sessions.open(tmp_path / "elsewhere")
+    for other in (changed, elsewhere, unstored):
+        with pytest.raises(Unauthorized):
+            other.check(with_cookie(cookie))
+    assert len({(tmp_path / each / KEY_FILE_NAME).read_bytes() for each in (".", "elsewhere")}) == 2
+
+
+def test_cookie_proves_no_guess_of_the_token(tmp_path: Path) -> None:
+    ours = access()
+    ours.sessions.open(tmp_path)
+    claims, _, signature = session(ours).rpartition(".")
+    for text in (b"", b"planwave session\0", b"planwave session"):
+        for guess in (text + TOKEN.encode(), TOKEN.encode() + text):
+            for key in (guess, sha256(guess).digest()):
+                assert hmac.new(key, claims.encode(), "sha256").hexdigest() != signature
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 33])
+def test_unreadable_key_stops_the_start(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / KEY_FILE_NAME).write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        access().sessions.open(tmp_path)
+    assert caught.value.code == "store-unreadable"
+    assert "log in again" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site", " same-site "])
+@pytest.mark.parametrize("token", [None, TOKEN])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", None])
+def test_requests_of_other_sites_are_refused_and_not_counted(
+    site: str, token: str | None, method: str | None
+) -> None:
+    ours = access(token, requests_burst=1, requests_per_s=0.001)
+    bearer = f"Bearer {TOKEN}"
+    for headers in (
+        {},
+        {"authorization": bearer},
+        {"cookie": f"{SESSION_COOKIE}={session(access())}"},
+    ):
+        for mode in ("navigate", "no-cors", "cors"):
+            with pytest.raises(Forbidden):
+                ours.check(request(method, sec_fetch_site=site, sec_fetch_mode=mode, **headers))
+    assert ours.check(request("GET", authorization=bearer))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {}, {"sec_fetch_site": "same-origin"}, {"sec_fetch_site": "none"},
+        {"sec_fetch_site": "cross-site", "origin": "https://allowed.example"},
+        {"sec_fetch_site": "same-site", "origin": "http://127.0.0.1"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_programs_own_pages_and_allowed_origins_are_let_in(headers: dict[str, str]) -> None:
+    for method in ("GET", "POST", None):
+        assert (
+            access().check(request(method, authorization=f"Bearer {TOKEN}", **headers)) == OPERATOR
+        )
+
+
 async def test_expired_closed_sessions_are_removed(tmp_path: Path) -> None:
     time = [1_000.0]
     ours = access(now=lambda: time[0])
@@ -68,7 +145,10 @@ async def test_session_is_closed_in_memory_when_store_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ours = access()
-    ours.sessions.open(tmp_path / "gone")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ours.sessions.open(gone)
+    shutil.rmtree(gone)
     cookie = session(ours)
     ours.sessions.revoke(with_cookie(cookie))
     await ours.sessions.store()
@@ -141,7 +221,6 @@ def test_session_does_not_contain_the_token() -> None:
     assert shown.id not in cookie
     assert shown != ours.check(with_cookie(session(ours)))
     assert ours.check(with_cookie(cookie)).kind == "session"
-    assert access().check(with_cookie(cookie)).kind == "session"  # a restart ends no session
 
 
 def test_session_ends_by_expiry_token_change_or_close() -> None:

@@ -60,6 +60,15 @@ def test_other_address_needs_token(host: str) -> None:
         check_token(Settings(host=host))
     assert refused.value.code == "token-required"
     assert "PLANWAVE_TOKEN" in str(refused.value.hint)
+    for short in ("secret", "a", "x" * 15, f" {'x' * 15} "):
+        with pytest.raises(InputError, match="at least 16 characters") as refused:
+            check_token(Settings(host=host, token=SecretStr(short)))
+        assert short not in f"{refused.value.message} {refused.value.hint}" or short == "a"
+    check_token(Settings(host=host, token=SecretStr("x" * 16)))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_token_of_loopback_may_be_short(host: str) -> None:
     check_token(Settings(host=host, token=SecretStr("secret")))
 
 

@@ -366,3 +366,63 @@ def test_values_pass_through_as_they_are(prefix: str, value: str) -> None:
     template = compiled([literal + "{{ x }}", "{{ x }}"])
     whole = asyncio.run(template.resolve(Variables(x=value), None))
     assert whole == [literal + value, value]
+
+
+# -- numbers
+
+EDGES = [
+    sign * (base + step)
+    for base in (0, 2**31, 2**53, 2**63, 2**64, 2**127, 2**128, 10**40, 10**300)
+    for step in (-1, 0, 1)
+    for sign in (1, -1)
+]
+NUMBERS = st.one_of(
+    st.sampled_from(EDGES),
+    st.sampled_from([float(each) for each in EDGES]),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([-0.0, 1.0, 0.1 + 0.2, 1e16, 1e21, 1e22, 5e-324]),
+)
+WAYS = (
+    "{{ n }}", "<{{ n }}>", "{% if true %}{{ n }}{% endif %}", "{% for each in [n] %}{{ each }}{% endfor %}",
+    "{% set m = n %}{{ m }}", "{% for each in l %}{{ each }}{% endfor %}", "{% if l %}{{ l[0] }}{% endif %}",
+    "{% if o %}{{ o.n }}{% endif %}", "{{ l[0] }}!", "{% macro show(x) %}{{ x }}{% endmacro %}{{ show(n) }}",
+)  # fmt: skip
+
+
+@given(NUMBERS)
+@settings(deadline=None)
+def test_a_number_has_one_text_by_every_way_or_an_error_that_names_it(
+    renderer: Renderer, number: float
+) -> None:
+    scope = Variables(n=number, l=[number], o={"n": number})
+    texts: set[str] = set()
+    for way in WAYS:
+        try:
+            text = asyncio.run(compiled(f"{way} ").resolve(scope, renderer))
+            texts.add(text.strip(" <>!"))
+        except TemplateError as error:
+            if f"the integer {number} has more than 128 bits" not in error.message:
+                raise
+    (text,) = texts
+    assert json.loads(text) == number
+
+
+@given(st.integers(2**128, 10**60), st.sampled_from(["n + 1", "n * 2", "-n", "n | abs", "n / 3"]))
+@settings(deadline=None)
+def test_no_digits_are_lost_without_a_word(
+    renderer: Renderer, number: int, expression: str
+) -> None:
+    source = f"x {{% if true %}}{{{{ {expression} }}}}{{% endif %}}"
+    with pytest.raises(TemplateError, match=f"the integer {number} "):
+        asyncio.run(compiled(source).resolve(Variables(n=number), renderer))
+
+
+@given(NUMBERS, NUMBERS)
+@settings(deadline=None)
+def test_numbers_of_any_size_compare(renderer: Renderer, one: float, other: float) -> None:
+    scope = Variables(one=one, other=other)
+    found = asyncio.run(
+        compiled("{% if one < other %}1{% else %}0{% endif %}").resolve(scope, renderer)
+    )
+    assert found in (str(int(one < other)), str(int(float(one) < float(other))))

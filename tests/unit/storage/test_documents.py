@@ -19,7 +19,9 @@ from planwave.providers.recordings import failure_record
 from planwave.storage.documents import (
     build_document,
     build_node_document,
+    document_pieces,
     document_text,
+    open_document,
     write_documents,
 )
 from planwave.storage.records import ExecutionRecord, StoredCall
@@ -299,9 +301,9 @@ async def test_each_writable_document_is_written(tmp_path: Path) -> None:
     (tmp_path / f"{names[7]}.json").mkdir()
     texts = {name: document_text({"id": name}) for name in [*names, "../etc"]}
     failed = await write_documents(tmp_path, texts)
-    assert [(name, type(error)) for name, error in failed.items()] == [
-        (names[7], IsADirectoryError), ("../etc", InputError)
-    ]  # fmt: skip
+    assert {name: type(error) for name, error in failed.items()} == {
+        names[7]: IsADirectoryError, "../etc": InputError
+    }  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)
     assert json.loads((tmp_path / f"{names[8]}.json").read_text()) == {"id": names[8]}
 
@@ -371,3 +373,27 @@ def test_one_call_of_a_node_is_whole_where_that_is_asked_for() -> None:
     node = build_node_document(story(), "a", calls, whole_call=1)
     assert node is not None
     assert [each.get("result") for each in node["calls"]] == [None, LONG, None]
+
+
+def test_the_pieces_of_a_document_are_the_document_and_some_members_of_it() -> None:
+    whole = build_document(story(), RECORD)
+    assert json.loads(b"".join(document_pieces(story(), RECORD))) == whole
+    names = ["status", "node_results"]
+    some = json.loads(b"".join(document_pieces(story(), RECORD, (), names)))
+    assert some == {name: whole[name] for name in names}
+    assert len([*document_pieces(story(), RECORD)]) > len(whole["nodes"])
+
+
+async def test_a_written_document_is_opened_unless_an_earlier_version_wrote_it(
+    tmp_path: Path,
+) -> None:
+    assert open_document(tmp_path, FIXED_ID) is None
+    document = {**build_document(story(), RECORD), "execution_id": FIXED_ID}
+    for version, is_opened in ((document["schema_version"], True), (1, False)):
+        text = document_text({**document, "schema_version": version})
+        assert await write_documents(tmp_path, {FIXED_ID: text}) == {}
+        file = open_document(tmp_path, FIXED_ID)
+        assert (file is not None) is is_opened
+        if file is not None:
+            with file:
+                assert file.read() == text

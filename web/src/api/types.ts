@@ -2359,10 +2359,11 @@ export type OpenAIError = {
   error: OpenAIErrorDetails;
 };
 
+/** A part of a content; its fields are checked where it is used, so that the answer names its type. */
 export type _Part = {
-  type: string;
-  text?: string | null;
-  image_url?: string | null;
+  type?: unknown;
+  text?: unknown;
+  image_url?: unknown;
 };
 
 export type _Function = {
@@ -2381,6 +2382,7 @@ export type _Message = {
   content?: string | _Part[] | null;
   tool_calls?: _Call[] | null;
   tool_call_id?: string | null;
+  function_call?: unknown;
 };
 
 export type _StreamOptions = {
@@ -2426,6 +2428,10 @@ export type ChatCompletionRequest = {
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+  /** Not supported: send `tools`. */
+  functions?: unknown;
+  /** Not supported: send `tool_choice`. */
+  function_call?: unknown;
   n?: number | null;
 };
 
@@ -2434,10 +2440,6 @@ export type FunctionTool = {
   name: string;
   description?: string | null;
   parameters?: Record<string, unknown> | null;
-};
-
-export type _ImageUrl = {
-  url: string;
 };
 
 export type _Item = {

@@ -31,7 +31,7 @@ from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
 from planwave.interop.openai.chat_request import ChatCompletionRequest
-from planwave.interop.openai.errors import failure_body
+from planwave.interop.openai.errors import failure_body, failure_status
 from planwave.interop.openai.published_models import PublishedModel, PublishedModels
 from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
 from planwave.interop.openai.responses_request import ResponsesRequest
@@ -73,6 +73,7 @@ class AnswerRun:
         self._model = model
         self._turn = turn
         self._cancels_on_disconnect = False
+        self._status = 500
         self.execution_id = execution_id
         service = app_state(request).service
         self.head = AnswerHead(execution_id, int(service.now().timestamp()), model.id)
@@ -115,11 +116,13 @@ class AnswerRun:
         token = access_token(self._request)
         shows_failure = token is None or "read" in token.scopes
         async for part in answer_parts(self._events(service), stops):
-            if isinstance(part, AnswerEnd) and part.failure is not None and not shows_failure:
-                code = part.failure["code"]
-                yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
-            else:
-                yield part
+            if isinstance(part, AnswerEnd) and part.failure is not None:
+                self._status = failure_status(part.failure, self._turn)
+                if not shows_failure:
+                    code = part.failure["code"]
+                    yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
+                    continue
+            yield part
 
     async def _events(self, service: Service) -> AsyncGenerator[Event]:
         """Yield all events; a client that reads slowly gets them later, and a streamed text with its end."""
@@ -149,7 +152,7 @@ class AnswerRun:
         """Return the response where the execution failed."""
         if end.failure is None:
             return None
-        failed = json_response(failure_body(end.failure), 500)
+        failed = json_response(failure_body(end.failure, self._status), self._status)
         failed.headers.update({**self.headers, **_NO_RETRY})
         return failed
 

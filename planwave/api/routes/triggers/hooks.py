@@ -8,12 +8,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from planwave.api.auth import require_no_other_site
 from planwave.api.dependencies import AppState, StateDep, app_state
 from planwave.api.middleware.idempotency import REPLAYED_HEADER
+from planwave.api.middleware.request_limits import sender_is_known
+from planwave.api.middleware.security_headers import POLICY_HEADER, STRICTEST_POLICY
 from planwave.api.pagination import HookId
 from planwave.api.problems import InvalidRequest, ProblemError, problems
 from planwave.api.schemas.examples import EXECUTION_ID
@@ -24,15 +27,14 @@ from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.webhook_answers import WebhookAnswer
 from planwave.triggers.webhooks import WebhookRequest
 
-router = APIRouter(tags=["triggers"])
+router = APIRouter(tags=["triggers"], dependencies=[Depends(require_no_other_site)])
 
 _STREAM_TYPE: Final = "text/event-stream"
 _TRUE: Final = frozenset({"1", "true", "yes"})
 _EMPTY_STATUSES: Final = frozenset({204, 205, 304})
 _SAFETY_HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "sandbox; default-src 'none'",
-    "X-Content-Type-Options": "nosniff",
+    POLICY_HEADER: f"sandbox; {STRICTEST_POLICY}",
 }
 """An answer may hold what strangers wrote; no browser may run it as a page of the service."""
 _ANYTHING: Final = {"description": "What the flow takes and gives."}
@@ -103,6 +105,8 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     in a header, or not at all. A repeated delivery gets the first answer.
     """
     webhooks = state.triggers.webhooks
+    if hook_id not in webhooks.known:
+        state.authenticator.count_failure()  # before the store is asked
     hook = await webhooks.find(hook_id)
     body = await request.body()
     headers = _joined_headers(request)
@@ -111,11 +115,13 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     except Unauthorized as error:
         state.authenticator.count_failure()
         raise ProblemError(401, error.code, error.message) from error
+    sender_is_known(request.scope)
     _count(state, hook)
     received = _read_request(request, hook, headers, body, state.settings.limits.webhook_wait_s)
     left = partial(wait_for_disconnect, request.receive)
     answer = await webhooks.receive(hook, received, left)
-    return _stream(request, hook, answer) if received.streams else _response(answer)
+    streams = received.streams and answer.execution_id
+    return _stream(request, hook, answer) if streams else _response(answer)
 
 
 def _count(state: AppState, hook: Trigger) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from planwave.principals import Principal, principal_text
+from planwave.principals import OPERATOR, Principal, principal_text
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.event_codec import encode_document, search_key, storable_text
 from planwave.storage.records import PageCursor
@@ -101,9 +101,11 @@ class SqliteChats:
         rows = await self._read(lambda connection: CHATS.page(connection, own, before, limit))
         return [_chat_of(row) for row in rows]
 
-    async def count(self) -> int:
-        statement = select(func.count()).select_from(chats)
-        return await self._read(lambda connection: connection.execute(statement).scalar_one())
+    async def count(self, account: str | None = None) -> int:
+        statement = select(chats.c.created_by, func.count()).group_by(chats.c.created_by)
+        found = await self._read(lambda connection: connection.execute(statement).all())
+        accounts = (((Principal.from_text(text) or OPERATOR).account, n) for text, n in found)
+        return sum(n for each, n in accounts if account in (None, each))
 
     async def update(
         self, chat_id: str, at: str, *, title: str | None = None, head: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planwave.principals import OPERATOR, Principal, acting_as
 from planwave.service.chats.chat_documents import UserContent
 from planwave.service.service import Service
 from planwave.settings import Limits
@@ -21,6 +22,20 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         for _ in range(amount):
             made = await client.post("/api/chats", json={})
         return refusal_in_response(made)
+
+
+@case("token_chats", 2)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """A token opens so many chats; the operator has more, and another token one."""
+    async with Service(dependencies(limits=limits)) as service:
+        for by, count in ((OPERATOR, amount + 1), (Principal("token", "another"), 1)):
+            with acting_as(by):
+                for _ in range(count):
+                    await service.create_chat()
+        with acting_as(Principal("token", "one")):
+            for _ in range(amount):
+                await service.create_chat()
+    return None
 
 
 @case("chat_messages", 4, at=4, past=6)

@@ -9,8 +9,10 @@ from typing import Any
 
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.principals import Principal, acting_as
 from planwave.service.executions.loading import load_run_spec
 from planwave.service.executions.queue_entry import QueuedExecution
+from planwave.service.fair_queue import FairQueue
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.sqlite.store import SqliteStore
@@ -86,6 +88,52 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _queued(limits, amount + 1)
+
+
+@case(
+    "waiting_executions", 2, code="quota-exceeded", mentions=["2 executions", "waiting_executions"]
+)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """A token has so many executions that wait for a person, beside one that runs; others have more."""
+    held = HeldNode()
+    asks = Node("a", "approval", "A", data={"prompt": "Well?"})
+    async with Service(dependencies(types=[held], limits=limits)) as service:
+        for _ in range(amount + 1):
+            await service.create_execution(make_plan(graph_of("held", "h")))
+        with acting_as(Principal("token", "another")):
+            await service.create_execution(make_plan(graph_of("held", "h")))
+        with acting_as(Principal("token", "one")):
+            running = await service.execute(make_plan(graph_of("held", "h")))
+            await held.started.wait()
+            try:
+                for _ in range(amount):
+                    paused = await service.execute(make_plan(make_graph(asks)))
+                    assert (await service.wait(paused.execution_id)).status == "paused"
+            finally:
+                held.release.set()
+                await service.wait(running.execution_id)
+    return None
+
+
+@case("forks", 2)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with Service(dependencies(limits=limits)) as service:
+        first = await service.execute(make_plan(make_graph(text_node("a"))))
+        await service.wait(first.execution_id)
+        for number in range(amount):
+            await service.fork(first.execution_id, rerun=["a"], start=number % 2 == 0)
+    return None
+
+
+@case("burst_executions", 2, code="waits", mentions=[], concurrent_executions=1)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    """One principal has the only place; so many others come."""
+    queue = FairQueue(limits.concurrent_executions, limits.burst_executions)
+    for number in range(amount + 1):
+        queue.add(f"e{number}", f"principal {number}")
+    while queue.next() is not None:
+        pass
+    return Refusal("waits") if queue.waiting else None
 
 
 @case("drain_s", 25, at=24.9, past=25.1, code="left-resumable", mentions=[], virtual=True)

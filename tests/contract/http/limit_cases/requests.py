@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 from starlette.requests import HTTPConnection
@@ -10,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.auth import Authenticator
 from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size_of_head
+from planwave.api.rate_limit import BytesInFlight, ResponseLimiter
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.memory.store import MemoryStore
@@ -19,7 +22,9 @@ from tests.contract.http.limit_cases.registry import (
     case,
     limited_client,
     refusal_in_response,
+    refusal_of,
 )
+from tests.support.server.uploads import Uploads
 from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import hook_flow, hook_service, listening, send, signed
 
@@ -33,6 +38,38 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         return refusal_in_response(await client.post("/api/check", content=padded, headers=headers))
 
 
+async def _hold_responses(limits: Limits, name: str, amount: int) -> Refusal | None:
+    limiter = ResponseLimiter()
+    async with AsyncExitStack() as held:
+        for _ in range(amount):
+            await held.enter_async_context(limiter.slot("one", name, getattr(limits, name)))
+    return None
+
+
+@case(
+    "heavy_responses", 2, code="too-many-requests", mentions=["2 large", "LIMIT_HEAVY_RESPONSES"],
+    virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _hold_responses(limits, "heavy_responses", amount)
+
+
+@case(
+    "operator_heavy_responses", 3, code="too-many-requests",
+    mentions=["3 large", "LIMIT_OPERATOR_HEAVY_RESPONSES"], virtual=True,
+)  # fmt: skip
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await _hold_responses(limits, "operator_heavy_responses", amount)
+
+
+@case("sending_bytes", 2**20, code="server-busy", mentions=["LIMIT_SENDING_BYTES"])
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    in_flight, half = BytesInFlight(limits.sending_bytes), limits.sending_bytes // 2
+    in_flight.hold("one").grow(half)
+    in_flight.hold("another").grow(amount - half)
+    return None
+
+
 @case("webhook_bytes", 64)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     async with hook_service({"limits": limits}, limits=limits) as calls:
@@ -40,6 +77,38 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         return refusal_in_response(
             await calls.post(f"/hooks/{hook}", content=body, headers=signed(body))
         )
+
+
+@case("session_bytes", 64)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    async with limited_client(limits) as client:
+        body = '{"token": "t"}'.ljust(amount)
+        headers = {"Content-Type": "application/json"}
+        return refusal_in_response(await client.post("/api/session", content=body, headers=headers))
+
+
+@case("unauthenticated_bytes", 1024, webhook_bytes=1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await refusal_of_bodies(limits, {"/hooks/a": [512], "/hooks/b": [amount - 512]})
+
+
+@case("webhook_unauthenticated_bytes", 1024, webhook_bytes=1000)
+async def _(limits: Limits, amount: int) -> Refusal | None:
+    return await refusal_of_bodies(limits, {"/hooks/a": [1000, amount - 1000]})
+
+
+async def refusal_of_bodies(limits: Limits, bodies: Mapping[str, Sequence[int]]) -> Refusal | None:
+    """Send bodies of so many bytes, all in memory at once; return how the last one is refused."""
+    paths = [path for path, sizes in bodies.items() for _ in sizes]
+    sizes = [size for each in bodies.values() for size in each]
+    async with asyncio.TaskGroup() as tasks:
+        uploads = Uploads(limits)
+        held = [tasks.create_task(uploads.send(p, [n])) for p, n in zip(paths, sizes, strict=True)]
+        await uploads.settle()
+        refused = uploads.refusals
+        uploads.end.set()
+        await asyncio.wait(held)
+    return refusal_of(refused[0]) if refused else None
 
 
 @case("webhook_wait_s", 5, code="invalid-parameter", mentions=["webhook_wait_s", "5"])

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -87,6 +88,53 @@ async def test_key_reused_with_other_request_is_rejected(body: Any, url: str) ->
         refused = await plan(client, body, url=url)
         assert (refused.status_code, refused.json()["code"]) == (422, "idempotency-key-reused")
     assert planner.goals == ["texts"]
+
+
+GRAPH = {"nodes": [{"id": "a", "type": "start", "data": {}}], "edges": []}
+RUN = {
+    "graph": GRAPH,
+    "inputs": {"a": {"output": [1, 2.5, "\u00e4", None, 10**19, {"x": 1, "y": 2}]}},
+}
+SPACED = json.dumps(RUN, indent=1).replace("{", "{ \t").replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps(RUN, sort_keys=True), json.dumps(RUN, ensure_ascii=False), SPACED,
+        json.dumps({key: RUN[key] for key in reversed(RUN)}), json.dumps(RUN).replace("2.5", "25e-1"),
+        json.dumps(RUN).replace('"output"', r'"\u006futput"'), f"\ufeff{json.dumps(RUN)}",
+        json.dumps(RUN).replace('{"x": 1, "y": 2}', '{"y":2,"x":1}'),
+    ],
+)  # fmt: skip
+async def test_same_json_written_in_another_way_is_the_same_request(written: str) -> None:
+    async with client_of(PlannerByGoal()) as client:
+        headers = {**KEY, "Content-Type": "application/json"}
+        first = await client.post("/api/execute", content=json.dumps(RUN), headers=headers)
+        again = await client.post("/api/execute", content=written.encode(), headers=headers)
+        assert (first.status_code, again.status_code) == (201, 201), again.text
+        assert again.content == first.content
+        assert again.headers["idempotency-replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[1, 2.5", "[1.0, 2.5"), ("[1, 2.5", "[2.5, 1"), ("[1, ", '["1", '), ("null", "false"),
+        ("null", "0"), ("2.5", "2.50000000001"), (str(10**19), str(10**19 + 1)), (str(10**19), "1e19"),
+        ('{"x": 1', '{"x": 1, "x": 1'), ('"y": 2}', '"y": 2,}'), ('"y": 2}', '"y": 2, "z": null}'),
+        ("\\u00e4", "a\\u0308"),
+    ],
+)  # fmt: skip
+async def test_other_json_is_another_request(old: str, new: str) -> None:
+    async with client_of(PlannerByGoal()) as client:
+        headers = {**KEY, "Content-Type": "application/json"}
+        written = json.dumps(RUN)
+        assert old in written
+        await client.post("/api/execute", content=written, headers=headers)
+        changed = written.replace(old, new)
+        refused = await client.post("/api/execute", content=changed, headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (422, "idempotency-key-reused")
 
 
 async def test_key_is_scoped_to_its_route() -> None:

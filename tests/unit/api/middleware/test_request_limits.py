@@ -1,9 +1,12 @@
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
+from planwave.settings import Limits
 from tests.support.server.raw_http import SHORT_WAIT_S, raw_connection
 from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.support.server.uploads import Uploads
 
 LIMITS = NO_RATE_LIMITS.model_copy(
     update={"body_bytes": 2048, "header_bytes": 1024, "body_read_s": 15.0}
@@ -82,3 +85,56 @@ async def test_long_url_counts_against_header_limit(tight: RunningServer) -> Non
     async with raw_connection(tight) as raw:
         await raw.send("GET", "/healthz?" + "q" * 1024)
         assert (await raw.read_response()).status == 431
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [("/api/session", 64 * 1024), ("/hooks/one", 16 * 1024), ("/hooks/{}", 64 * 1024)],
+    ids=["logins", "one webhook", "webhooks"],
+)
+async def test_bodies_of_unknown_senders_are_limited_together(path: str, most: int) -> None:
+    limits = Limits(
+        unauthenticated_bytes=64 * 1024, webhook_unauthenticated_bytes=16 * 1024, webhook_bytes=4096
+    )
+    uploads = Uploads(limits)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(200):
+            tasks.create_task(uploads.send(path.format(number), [1024] * 4))
+        await uploads.settle()
+        assert most - 4096 <= uploads.held <= uploads.most <= most
+        assert {error.status_hint for error in uploads.refusals} == {503}
+        uploads.end.set()
+    assert uploads.held == 0
+    async with asyncio.TaskGroup() as tasks:  # nothing of them is counted any more
+        uploads.refusals.clear()
+        for number in range(most // 4096):
+            tasks.create_task(uploads.send(path.format(number), [4096]))
+    assert not uploads.refusals
+
+
+async def test_bodies_of_known_senders_are_not_counted_among_those_of_unknown_ones() -> None:
+    limits = Limits(unauthenticated_bytes=8192, webhook_bytes=4096)
+    uploads = Uploads(limits, knows_sender=lambda _: True)
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(50):
+            tasks.create_task(uploads.send(f"/hooks/{number}", [4096]))
+            await uploads.settle()
+        assert (uploads.held, uploads.refusals) == (50 * 4096, [])
+        uploads.end.set()
+
+
+async def test_login_over_its_limit_is_refused_before_it_is_read(tight: RunningServer) -> None:
+    async with raw_connection(tight) as raw:
+        await raw.send(
+            "POST", "/api/session", "Content-Type: application/json", "Content-Length: 4097"
+        )
+        answer = await raw.read_response()
+        assert (answer.status, answer.json()["limit"]) == (413, "session_bytes")
+    async with raw_connection(tight) as raw:
+        await raw.send(
+            "POST", "/api/session", "Content-Type: application/json", "Transfer-Encoding: chunked"
+        )
+        for _ in range(5):
+            await raw.write(b"400\r\n" + b" " * 1024 + b"\r\n")
+        answer = await raw.read_response()
+        assert (answer.status, answer.json()["limit"]) == (413, "session_bytes")

@@ -126,9 +126,22 @@ async def test_dot_files_are_not_served(client: httpx2.AsyncClient) -> None:
 
 async def test_health_and_methods_of_routes_stay(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/healthz", headers=BROWSER)).json() == {"status": "ok"}
-    assert (await client.post("/", json={})).status_code == 404
     answer = await client.delete("/api/plans", headers={"Authorization": "Bearer tok"})
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "CONNECT", "TRACE", "POST", "PUT", "DELETE", "FOO"])
+async def test_pages_and_files_have_get_and_head_only(
+    client: httpx2.AsyncClient, method: str
+) -> None:
+    for path in ("/", "/runs/1", "/index.html", "/favicon.svg", "/assets/index-abc.js"):
+        answer = await client.request(method, path, headers=BROWSER)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD"), path
+        assert answer.headers["content-type"] == PROBLEM_TYPE
+    for path in ("/nowhere", "/api/nothing", "/assets/..%2findex.html", "/v1/nothing"):
+        answer = await client.request(method, path, headers=BROWSER)
+        assert answer.status_code == (405 if method in ("OPTIONS", "CONNECT", "TRACE") else 404)
+        assert ("allow" in answer.headers) is (answer.status_code == 405)
 
 
 async def test_assets_are_kept_for_ever_and_compressed(client: httpx2.AsyncClient) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from planwave.graph.diagnostics import short_repr
 from planwave.interop.openai.chat_request import ChatCompletionRequest
 from planwave.interop.openai.errors import InvalidParameter
 from planwave.interop.openai.responses_request import ResponsesRequest
@@ -135,3 +136,49 @@ def test_what_cannot_be_used_is_named(request_: Any, param: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         request_.turn()
     assert refused.value.param == param
+
+
+USER_PARTS: list[dict[str, Any]] = [
+    {"type": "file", "file": {"file_id": "f"}}, {"type": "input_audio", "input_audio": {"data": ""}},
+    {"type": "thinking", "thinking": "x"}, {"type": "video_url", "video_url": {"url": "http://x"}},
+    {"type": "refusal", "refusal": "no"}, {"type": "text"}, {"type": "text", "text": 5},
+    {"type": "image_url", "image_url": "http://x/a.png"}, {"type": "image_url"}, {"type": 7}, {},
+    {"type": "image_url", "image_url": {"url": None}}, {"type": "image_url", "image_url": ["x"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", USER_PARTS, ids=str)
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
+def test_part_that_cannot_be_used_is_named_by_its_type(part: dict[str, Any], role: str) -> None:
+    message = {"role": role, "tool_call_id": "c", "content": [{"type": "text", "text": "x"}, part]}
+    with pytest.raises(InvalidParameter) as refused:
+        chat(message, {"role": "user", "content": "x"}).turn()
+    assert refused.value.message == f"a part {short_repr(part.get('type'))} cannot be used here"
+    assert refused.value.param == "messages[0].content[1]"
+
+
+@pytest.mark.parametrize("kind", ["input_file", "input_audio", "input_image", "refusal"])
+@pytest.mark.parametrize("value", [None, 5, {"url": "http://x"}])
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_part_of_a_response_that_cannot_be_used_is_named_too(
+    kind: str, value: Any, role: str
+) -> None:
+    part = {"type": kind, "image_url": value, "text": value}
+    with pytest.raises(InvalidParameter, match=f"a part '{kind}' cannot be used here"):
+        response([{"role": role, "content": [part]}, {"role": "user", "content": "x"}]).turn()
+
+
+@pytest.mark.parametrize(
+    "value", [[], [{"name": "t", "parameters": {}}], "auto", {"name": "t"}, {}]
+)
+@pytest.mark.parametrize("field", ["functions", "function_call"])
+def test_legacy_functions_are_refused_by_name(field: str, value: Any) -> None:
+    called = {"role": "assistant", "content": "x", "function_call": value}
+    asked = {"role": "user", "content": "x"}
+    for request in (chat(asked, **{field: value}), chat(called, asked)):
+        with pytest.raises(InvalidParameter, match="functions") as refused:
+            request.turn()
+        assert refused.value.status_hint == 400
+        assert "tools" in str(refused.value.hint)
+    for request in (chat(asked, functions=None, function_call=None),):
+        assert request.turn().message == "x"

@@ -216,3 +216,31 @@ async def test_client_that_reads_slowly_gets_the_whole_answer(
 def service_of(made: Models) -> Any:
     app: Any = made.http._transport.app  # type: ignore[attr-defined]
     return app.state.planwave.service
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("http://127.0.0.1:1/x.png?q=1", "url-refused"), ("http://10.0.0.1/x.png", "address-refused"),
+        ("http://user:word@x.example/y.png", "url-refused"), ("http://no.such.invalid/x", "host-unreachable"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_last", [True, False])
+async def test_url_of_the_caller_that_cannot_be_used_is_a_400(
+    models: Opens, url: str, code: str, is_last: bool
+) -> None:
+    image = {"type": "image_url", "image_url": {"url": url}}
+    asked = [{"role": "user", "content": [{"type": "text", "text": "Which bird?"}, image]}]
+    if not is_last:
+        asked += [{"role": "assistant", "content": "A robin."}, *said("Sure?")]
+    async with models() as made:
+        flow_id = await made.publish(AGENT)
+        chat_only = await made.token(flow_id, "chat")
+        for token in (TOKEN, chat_only):
+            body = {"model": "triage", "messages": asked}
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = await made.http.post(PATH, json=body, headers=headers)
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (400, code)
+            assert (error["type"], error["param"]) == ("invalid_request_error", "messages")
+            assert "word@" not in answer.text

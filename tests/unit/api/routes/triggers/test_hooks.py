@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
+import httpx2
 import pytest
 
+from planwave.ids import new_id
 from planwave.settings import Limits
+from planwave.signatures import signed_headers, signing_key
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.bad_inputs import bad_inputs, expanded
 from tests.support.nodes.held_nodes import FailingNode, HeldNode
@@ -18,6 +23,7 @@ from tests.support.server.in_process_client import InProcessClient
 from tests.support.triggers.hook_sender import (
     OTHER_SECRET,
     PLAIN_SECRET,
+    SECRET,
     hook_flow,
     hook_service,
     listening,
@@ -232,6 +238,30 @@ async def test_failed_attempts_share_one_limit() -> None:
         hook = await listening(calls, hook_flow())
         statuses = [(await calls.post(f"/hooks/{hook}")).status_code for _ in range(4)]
         assert statuses == [401, 401, 401, 429]
+
+
+async def test_unknown_webhooks_count_as_failed_attempts_before_the_store_is_asked() -> None:
+    narrow = Limits(requests_burst=30, requests_per_s=0.001)
+    async with hook_service({"limits": narrow}, limits=narrow) as calls:
+        hook = await listening(calls, hook_flow())
+        asked: list[str] = []
+        find = calls.service.trigger
+
+        async def counted(trigger_id: str) -> Any:
+            asked.append(trigger_id)
+            return await find(trigger_id)
+
+        calls.service.trigger = counted  # pyright: ignore[reportAttributeAccessIssue]
+        statuses = [(await calls.post(f"/hooks/{new_id()}")).status_code for _ in range(50)]
+        statuses += [(await calls.post(f"/hooks/{each}")).status_code for each in ("x", "a.b", "1")]
+        assert statuses == [404] * 30 + [429] * 23
+        assert len(asked) == 30
+        assert (await send(calls, hook, 1)).status_code == 202
+        await calls.post_json(f"/api/triggers/{hook}/disable")
+        statuses = [(await send(calls, hook, 1)).status_code for _ in range(3)]
+        assert statuses == [404, 429, 429]
+        await calls.post_json(f"/api/triggers/{hook}/enable")
+        assert (await send(calls, hook, 1)).status_code == 202
 
 
 async def test_too_large_body_is_413_before_the_signature_is_computed() -> None:
@@ -471,6 +501,160 @@ async def test_other_header_may_identify_deliveries() -> None:
         assert len(await executions(calls)) == 3
 
 
+async def test_a_signed_message_starts_one_execution_whatever_its_other_headers_say() -> None:
+    async with hook_service() as calls:
+        hook = await listening(calls, hook_flow())
+        (listed,) = (await calls.get_json("/api/triggers"))["triggers"]
+        for flow in (
+            hook_flow(),
+            hook_flow(auth="secret", secrets=["plain"], deliveryHeader="x-id"),
+        ):
+            await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": flow})
+        signature_again = hook_flow()
+        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": signature_again})
+        headers = signed("1", "m")
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(20):
+                own = {**headers, "x-id": str(number), "x-delivery": str(number)}
+                tasks.create_task(calls.post(f"/hooks/{hook}", content="1", headers=own))
+        assert len(await executions(calls)) == 1
+
+
+@pytest.mark.parametrize("written", ["x-delivery", "X-GitHub-Delivery", "webhook-timestamp"])
+async def test_a_signed_delivery_is_not_identified_by_another_header(written: str) -> None:
+    async with hook_service() as calls:
+        body = {"name": "F", "graph": hook_flow(deliveryHeader=written)}
+        refused = await calls.expect_problem("POST", "/api/flows", 422, body)
+        assert [each["pointer"] for each in refused["issues"]] == [
+            "/graph/nodes/0/data/deliveryHeader"
+        ]
+        for fine in ("webhook-id", "Webhook-Id"):
+            await listening(calls, hook_flow(deliveryHeader=fine))
+
+
+async def test_an_id_with_a_full_stop_is_refused() -> None:
+    """Else the id ``x`` with the body ``T.{}`` and the id ``x.T`` with ``{}`` would have one signature."""
+    async with hook_service() as calls:
+        hook = await listening(calls, hook_flow())
+        for message_id, status in (("x.1", 401), (".", 401), ("msg_1-2", 202)):
+            assert (await send(calls, hook, 1, message_id=message_id)).status_code == status
+
+
+def signed_by_github(body: str, **headers: str) -> dict[str, str]:
+    mac = hmac.new(PLAIN_SECRET.encode(), body.encode(), "sha256").hexdigest()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {"content-type": "application/json", "x-hub-signature-256": f"sha256={mac}", **named}
+
+
+async def github_hook(calls: InProcessClient, **data: Any) -> str:
+    return await listening(calls, hook_flow(auth="github", secrets=["plain"], **data))
+
+
+async def test_a_body_that_github_signed_is_one_delivery_for_the_time_of_a_signature() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with hook_service(now=lambda: now[0]) as calls:
+        hook = await github_hook(calls)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(20):
+                headers = signed_by_github("[1]", x_github_delivery=f"d{number}")
+                tasks.create_task(calls.post(f"/hooks/{hook}", content="[1]", headers=headers))
+        await calls.post(f"/hooks/{hook}", content="[1]", headers=signed_by_github("[1]"))
+        assert len(await executions(calls)) == 1
+        for body, delivery, count in (
+            ("[2]", "e", 2), ("[1]", "f", 2), ("[3]", "e", 2), ("[3]", "g", 2), ("[4]", "h", 3),
+        ):  # fmt: skip
+            headers = signed_by_github(body, x_github_delivery=delivery)
+            await calls.post(f"/hooks/{hook}", content=body, headers=headers)
+            assert len(await executions(calls)) == count, (body, delivery)
+        now[0] += timedelta(seconds=301)
+        headers = signed_by_github("[1]", x_github_delivery="later")
+        await calls.post(f"/hooks/{hook}", content="[1]", headers=headers)
+        assert len(await executions(calls)) == 4
+
+
+# -- forms
+
+
+async def received(calls: InProcessClient, kind: str, content: bytes) -> Any:
+    """Return the body that a flow gets."""
+    hook = await listening(calls, hook_flow(text("echo", "{{ input.body }}")))
+    now, key = int(datetime.now(UTC).timestamp()), signing_key(SECRET)
+    assert key is not None
+    headers = signed_headers([key], "m", now, content)
+    headers["content-type"] = kind
+    answer = await calls.post(f"/hooks/{hook}?wait=30", content=content, headers=headers)
+    if answer.status_code != 200:
+        return answer.json()["code"]
+    document = await finished(calls, answer.json()["execution_id"])
+    return document["inputs"]["hook"]["output"]["body"]
+
+
+async def test_github_form_is_read_as_its_payload_and_a_ping_starts_nothing() -> None:
+    push = json.dumps({"ref": "refs/heads/main"})
+    form = f"payload={quote_plus(push)}"
+    kind = "application/x-www-form-urlencoded"
+    async with hook_service() as calls:
+        flow = hook_flow(text("ref", "{{ input.body.ref }}"), auth="github", secrets=["plain"])
+        hook = await listening(calls, flow)
+        for content, content_type in ((push, "application/json"), (form, kind)):
+            headers = signed_by_github(content) | {"content-type": content_type}
+            answer = await calls.post(f"/hooks/{hook}?wait=30", content=content, headers=headers)
+            assert answer.json()["outputs"] == {"ref": "refs/heads/main"}
+        for query in ("", "?wait=30", "?stream=1"):
+            ping = signed_by_github("{}", x_github_event="ping")
+            answer = await calls.post(f"/hooks/{hook}{query}", content="{}", headers=ping)
+            assert (answer.status_code, answer.json()) == (200, {"event": "ping"})
+        unsigned = {**ping, "x-hub-signature-256": "sha256=00"}
+        assert (await calls.post(f"/hooks/{hook}", headers=unsigned)).status_code == 401
+        broken = signed_by_github("payload=%7B") | {"content-type": kind}
+        answer = await calls.post(f"/hooks/{hook}", content="payload=%7B", headers=broken)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid-json")
+        assert len(await executions(calls)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"a=1&b=x+y%C3%A4&c=", {"a": "1", "b": "x y\u00e4", "c": ""}),
+        ("Application/X-WWW-Form-URLencoded; Charset=UTF-8", b"a=1&a=&a=3", {"a": ["1", "", "3"]}),
+        ("application/x-www-form-urlencoded; charset=iso-8859-1", b"a=%E4", {"a": "\u00e4"}),
+        ("application/x-www-form-urlencoded; charset=unknown", b"a=%E4", {"a": "\ufffd"}),
+        ("application/x-www-form-urlencoded", b"", None),
+        ("text/plain; charset=unknown", b"\xe4!", "\ufffd!"),
+        ("text/plain; charset=latin-1", b"\xe4!", "\u00e4!"),
+        ("application/json; charset=unknown", b'["\xc3\xa4"]', ["\u00e4"]),
+        ("application/json; charset=utf-16", '["\u00e4"]'.encode("utf-16"), ["\u00e4"]),
+        ("application/x-www-form-urlencoded", b"a=%00", "invalid-payload"),
+        ("application/x-www-form-urlencoded", b"&".join([b"a=1"] * 1001), "invalid-payload"),
+        ("multipart/form-data", b"--B--", "invalid-payload"),
+        ("multipart/form-data; boundary=B", b"--B\r\n\r\nx", "invalid-payload"),
+        ("multipart/form-data; boundary=B", b"--B--\r\n", {}),
+        ("image/png", b"\x89PNG", "invalid-payload"),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_body_is_read_as_its_type_says(kind: str, content: bytes, body: Any) -> None:
+    async with hook_service() as calls:
+        assert await received(calls, kind, content) == body
+
+
+async def test_multipart_form_is_an_object_with_its_files() -> None:
+    files = [
+        ("doc", ("a.txt", "hello", "text/plain")),
+        ("doc", ("b.bin", b"\x00\xff", "image/png")),
+    ]
+    sent = httpx2.Request("POST", "http://x", data={"a": ["1", "2"], "b": "\u00e4"}, files=files)
+    content = sent.read()
+    async with hook_service() as calls:
+        assert await received(calls, sent.headers["content-type"], content) == {
+            "a": ["1", "2"], "b": "\u00e4",
+            "doc": [
+                {"filename": "a.txt", "contentType": "text/plain", "size": 5, "text": "hello"},
+                {"filename": "b.bin", "contentType": "image/png", "size": 2, "base64": "AP8="},
+            ],
+        }  # fmt: skip
+
+
 # -- streams
 
 
@@ -483,7 +667,7 @@ async def test_sender_watches_all_nodes_but_neither_graph_nor_errors(
 ) -> None:
     async with hook_service(types=[FailingNode()]) as calls:
         told = {"id": "told", "type": "send_message", "data": {"message": "half way"}}
-        hook = await listening(calls, hook_flow(text("one", "1"), told, BROKEN))
+        hook = await listening(calls, hook_flow(text("one", "1"), told, BROKEN, allowSse=True))
         answer = await send(calls, hook, 1, query, **headers)
         assert answer.headers["content-type"].startswith("text/event-stream")
         frames = [frame.splitlines() for frame in answer.text.strip().split("\n\n")]
@@ -498,9 +682,9 @@ async def test_sender_watches_all_nodes_but_neither_graph_nor_errors(
         assert again.status_code == 202
 
 
-async def test_webhook_may_forbid_streams() -> None:
+async def test_streams_are_only_for_senders_whom_the_webhook_allows_them() -> None:
     async with hook_service() as calls:
-        hook = await listening(calls, hook_flow(allowSse=False))
+        hook = await listening(calls, hook_flow())
         answer = await send(calls, hook, 1, "?stream=1", accept="text/event-stream")
         assert answer.status_code == 202
 

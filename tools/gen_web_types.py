@@ -15,6 +15,8 @@ from tools.openapi_document import ALIASES, REF, aliases, document, schemas, wit
 TARGET = Path(__file__).resolve().parent.parent / "web" / "src" / "api" / "types.ts"
 HEADER = """\
 // Generated from the OpenAPI document by tools/gen_web_types.py; do not edit. Run: make generate
+
+import type { JsonNumber } from "@/json";
 """
 OPERATIONS = """\
 /** The parameters, the body and the response of each operation. */
@@ -25,7 +27,7 @@ export const ADDRESSES = {"""
 SCALARS = {
     "string": "string",
     "integer": "number",
-    "number": "number",
+    "number": "JsonNumber",
     "boolean": "boolean",
     "null": "null",
 }

@@ -11,11 +11,12 @@ the same methods::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState
@@ -55,6 +56,9 @@ from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
 from planwave.storage.records import StoreStats
+
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
 
 
 class ServiceLoad(NamedTuple):
@@ -132,10 +136,11 @@ class Service:
         self.position = commands.runner.position
         self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
+        self.wait_end_written = commands.wait_end_written
         self.cancel = commands.cancel
         self.pause = commands.pause
         self.resume = commands.resume
-        self.requests = commands.requests
+        self.requests = self._after_document(commands.requests)
         edits = PlanEdits(
             self._dependencies, self._plans, self._editor, streaming, executions, commands
         )
@@ -143,7 +148,7 @@ class Service:
         self.subscribe = streaming.subscribe
         self.watch = streaming.watch
         self.status_updates = streaming.status_updates
-        self.state = streaming.state
+        self.state = self._after_document(streaming.state)
 
     def _bind_triggers(self, executions: ExecutionService) -> None:
         triggers = TriggerService(self._dependencies, self._flows, executions)
@@ -223,21 +228,36 @@ class Service:
         self.flows = queries.flows
         self.published_flows = queries.published_flows
         self.flow_versions = queries.flow_versions
-        self.execution = queries.execution
+        self.execution = self._after_document(queries.execution)
         self.executions = queries.executions
         self.count_executions = queries.count_executions
         self.digests = queries.digests
         self.pending_requests = queries.pending_requests
         self.answered_requests = queries.answered_requests
-        self.events = queries.events
-        self.explain = queries.explain
-        self.diff = queries.diff
-        self.document = queries.document
+        self.events = self._after_document(queries.events)
+        self.explain = self._after_document(queries.explain)
+        self.diff = self._after_document(queries.diff)
+        self.document = self._after_document(queries.document)
         self.document_file = queries.document_file
-        self.document_pieces = queries.document_pieces
-        self.node_document = queries.node_document
+        self.document_pieces = self._after_document(queries.document_pieces)
+        self.node_document = self._after_document(queries.node_document)
         self.document_path = queries.document_path
         self.backup = queries.backup
+
+    def _after_document(
+        self, read: Callable[Concatenate[str, _Args], Awaitable[_Result]]
+    ) -> Callable[Concatenate[str, _Args], Awaitable[_Result]]:
+        """Return a read of one execution that gives an end only once its document is in place."""
+
+        @wraps(read)
+        async def read_after_document(
+            execution_id: str, /, *args: _Args.args, **kwargs: _Args.kwargs
+        ) -> _Result:
+            result = await read(execution_id, *args, **kwargs)
+            await self._commands.wait_end_written(execution_id)
+            return result
+
+        return read_after_document
 
     def _bind_maintenance(self) -> None:
         maintenance = Maintenance(self._dependencies, self._streaming.live_executions)

@@ -96,6 +96,7 @@ def _answer_of(reply: Mapping[str, Any], execution_id: str) -> WebhookAnswer:
 async def _end_of(
     service: Service, event: Event, execution_id: str, *, with_result: bool
 ) -> WebhookAnswer:
+    await service.wait_end_written(execution_id)
     if event.type != "execution.completed":
         # Which node failed, and how, is for the people who run the flow.
         return _json_answer(500, {"execution_id": execution_id})

@@ -102,6 +102,19 @@ class ExecutionCommands:
         await self._document_writer.wait_written(execution_id)
         return await load_record(self._store, execution_id)
 
+    async def wait_end_written(self, execution_id: str) -> None:
+        """Wait until the document of an execution is written, if it has ended and that is due.
+
+        Whoever is told of the end by a read is told after this.
+        """
+        record = await self._store.execution(execution_id)
+        if record is None or not record.is_behind or record.status not in ENDED_STATUS:
+            return
+        live = self._live_executions.get(execution_id)
+        if live is not None and not live.is_over and not live.is_unscheduled:
+            await live.finished.wait()  # its last event is stored, and published in a moment
+        await self._document_writer.wait_written(execution_id)
+
     # -- recovery ----------------------------------------------------------------------------------
 
     async def recover(self) -> int:

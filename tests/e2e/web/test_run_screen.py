@@ -285,3 +285,44 @@ async def test_answers_stay_in_view_below_a_long_question(empty_page: Page) -> N
     await expect(request.get_by_label("Note")).to_be_in_viewport(ratio=1)
     await expect(request.get_by_text("Kept with the answer.")).to_be_in_viewport()
     await assert_accessible(page)
+
+
+ORDER = 3544790567247868102
+
+
+async def test_an_edit_of_one_field_changes_no_number_wherever_it_is_approved(
+    pages: Pages, service: WebService
+) -> None:
+    value = {"order": ORDER, "price": 1.0, "__typename": "2**10", "note": "before"}
+    graph = {
+        "nodes": [
+            {"id": "j", "type": "json", "name": "Order", "data": {"value": value}},
+            {"id": "ask", "type": "approval", "name": "Ask", "data": {"prompt": "Send it?"}},
+            {"id": "end", "type": "end", "name": "End"},
+        ],
+        "edges": [
+            {"source": "j", "target": "ask", "data": {"channel": "flow"}},
+            {
+                "source": "ask",
+                "sourceHandle": "approve",
+                "target": "end",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+    page = await pages.open()
+    for button in (0, -1):  # on the card of the step, and beside the value
+        execution_id = await execute_graph(page, graph)
+        await page.goto(f"/runs/{execution_id}")
+        shown = page.get_by_role("main")
+        await expect(shown.get_by_text(f'{{"order":{ORDER},"price":1.0,').first).to_be_visible()
+        await expect(shown.get_by_text('"__typename":"2**10"').first).to_be_visible()
+        await page.get_by_role("button", name=re.compile("^Answer")).first.click()
+        await page.get_by_role("button", name="Edit first").first.click()
+        area = page.get_by_role("textbox", name="What is passed on, edited")
+        await area.fill((await area.input_value()).replace("before", "after"))
+        await page.get_by_role("button", name=re.compile("^Approve")).nth(button).click()
+        await stored_events(page, execution_id)
+        answer = await page.request.get(f"/api/executions/{execution_id}/nodes/end")
+        sent = (await answer.text()).replace(" ", "")
+        assert f'"order":{ORDER},"price":1.0,"__typename":"2**10","note":"after"' in sent

@@ -1,4 +1,5 @@
 import { ADDRESSES, type Operations, type Problem } from "@/api/types";
+import { readJson, writeJson } from "@/json";
 
 /** Browsers keep requests alive up to 64 kB in all; characters may take three bytes. */
 const LONGEST_KEPT_ALIVE = 16_000;
@@ -63,7 +64,7 @@ export async function call<Name extends OperationName>(
 ): Promise<Operations[Name]["answer"]> {
   const response = await send(name, parts);
   const text = await guarded(() => response.text(), parts.signal);
-  return text === "" ? undefined : JSON.parse(text);
+  return text === "" ? undefined : readJson(text);
 }
 
 /**
@@ -83,7 +84,7 @@ export async function send<Name extends OperationName>(
   if (key !== undefined) headers.set("Idempotency-Key", key);
   if (ifMatch !== undefined) headers.set("If-Match", `"${ifMatch}"`);
   const request: RequestInit = { method, headers, credentials: "same-origin" };
-  if (body !== undefined) request.body = JSON.stringify(body);
+  if (body !== undefined) request.body = writeJson(body);
   if (outlivesPage && String(request.body).length < LONGEST_KEPT_ALIVE) request.keepalive = true;
   if (signal !== undefined) request.signal = signal;
   const address = addressOf(name, path, query);
@@ -156,7 +157,7 @@ async function guarded<T>(action: () => Promise<T>, signal?: AbortSignal): Promi
 async function errorOf(response: Response): Promise<ApiError> {
   const text = await guarded(() => response.text());
   try {
-    const problem: Problem = JSON.parse(text);
+    const problem: Problem = readJson(text);
     if (typeof problem.code === "string") {
       return new ApiError(problem.code, problem.detail, response.status, problem);
     }

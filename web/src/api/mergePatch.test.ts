@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readJson, writeJson } from "@/json";
 import { applyMergePatch, mergePatch } from "./mergePatch";
 
 test("a merge patch has only what differs, and null for what is gone", () => {
@@ -7,4 +8,13 @@ test("a merge patch has only what differs, and null for what is gone", () => {
   const patch = mergePatch(before, after);
   expect(patch).toEqual({ gone: null, list: [1, 2], inner: { b: 3 }, made: "x" });
   expect(applyMergePatch(before, patch)).toEqual(after);
+});
+
+test("numbers that JavaScript would change are compared and sent as they are written", () => {
+  const before = readJson(
+    '{"id": 9007199254740993, "list": [1.0, 2], "same": 10000000000000000000}',
+  );
+  const after = readJson('{"id": 9007199254740992, "list": [1, 2], "same": 10000000000000000000}');
+  expect(writeJson(mergePatch(before, after))).toBe('{"id":9007199254740992,"list":[1,2]}');
+  expect(writeJson(applyMergePatch(after, mergePatch(after, before)))).toBe(writeJson(before));
 });

@@ -1,3 +1,5 @@
+import { isObject, writeJson } from "@/json";
+
 type Patch = Record<string, unknown>;
 
 /** Returns the merge patch (RFC 7396) from one object to another: removed fields become null. */
@@ -5,7 +7,7 @@ export function mergePatch(before: object, after: object): Patch {
   const [old, next] = [before as Patch, after as Patch];
   const patch: Patch = {};
   for (const name of new Set([...Object.keys(old), ...Object.keys(next)])) {
-    if (JSON.stringify(old[name]) === JSON.stringify(next[name])) continue;
+    if (writeJson(old[name]) === writeJson(next[name])) continue;
     patch[name] =
       isObject(old[name]) && isObject(next[name])
         ? mergePatch(old[name], next[name])
@@ -23,8 +25,4 @@ export function applyMergePatch(value: unknown, patch: unknown): unknown {
     else result[name] = applyMergePatch(result[name], change);
   }
   return result;
-}
-
-function isObject(value: unknown): value is Patch {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

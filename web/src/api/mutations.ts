@@ -2,6 +2,7 @@ import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-q
 import { call, newKey } from "@/api/http";
 import { queryKeys } from "@/api/queryKeys";
 import type { Operations, PlanResponse } from "@/api/types";
+import { draftKey, dropDraft } from "@/inspector/answerDraft";
 
 type Body<Name extends keyof Operations> = Operations[Name]["body"];
 
@@ -126,6 +127,7 @@ export function useAnswer() {
         body: answer,
         key: newKey(),
       }),
+    onSuccess: (_answer, { executionId, requestId }) => dropDraft(draftKey(executionId, requestId)),
     onSettled: (_answer, _error, { executionId }) => executionChanged(client, executionId),
   });
 }

@@ -1,6 +1,7 @@
 import { ApiError, NETWORK_FAILURE, newKey, send } from "@/api/http";
 import { serverEvents } from "@/api/sse";
 import type { PlanRequest, PlanStreamEvent } from "@/api/types";
+import { readJson } from "@/json";
 
 /** Events after which nothing comes. */
 const LAST: ReadonlySet<PlanStreamEvent["event"]> = new Set<PlanStreamEvent["event"]>([
@@ -24,7 +25,7 @@ export async function* streamPlan(
   try {
     for await (const batch of serverEvents(response)) {
       for (const { event, data } of batch) {
-        const told = { event, data: JSON.parse(data) } as PlanStreamEvent;
+        const told = { event, data: readJson(data) } as PlanStreamEvent;
         yield told;
         if (LAST.has(told.event)) return;
       }

@@ -1,5 +1,7 @@
 // Generated from the OpenAPI document by tools/gen_web_types.py; do not edit. Run: make generate
 
+import type { JsonNumber } from "@/json";
+
 export type ExecutionStatus = "starting" | "executing" | "paused" | "completed" | "failed" | "cancelled";
 
 export type NodeStatus = "pending" | "running" | "retrying" | "waiting" | "completed" | "failed" | "skipped" | "blocked" | "cancelled" | "linked" | "not_reached";
@@ -35,8 +37,8 @@ export type AnswerResponse = {
 /** The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`. */
 export type BudgetResponse = {
   /** Those that hold now. */
-  limits: Record<string, number>;
-  used: Record<string, number>;
+  limits: Record<string, JsonNumber>;
+  used: Record<string, JsonNumber>;
   /** Amounts that are nearly used up. */
   warned: string[];
 };
@@ -63,7 +65,7 @@ export type ChatConfig = {
   instructions?: string | null;
   /** Names of registered tools that it may call. */
   tools?: string[] | null;
-  temperature?: number | null;
+  temperature?: JsonNumber | null;
   reasoning_effort?: string | null;
   max_tokens?: number | null;
   /** When a person approves calls of its tools. */
@@ -78,7 +80,7 @@ export type ReplyUsage = {
   outputTokens: number;
   totalTokens: number;
   /** Null where the price of a model is not known. */
-  costUsd: number | null;
+  costUsd: JsonNumber | null;
 };
 
 /** One message; see docs/chat.md for its blocks. */
@@ -246,8 +248,8 @@ export type NodePortsResponse = {
 
 /** From terse to talkative answers. */
 export type Span = {
-  low: number;
-  high: number;
+  low: JsonNumber;
+  high: JsonNumber;
 };
 
 /** A node that changes the world. */
@@ -313,7 +315,7 @@ export type UsageResponse = {
   calls: number;
   input_tokens: number;
   output_tokens: number;
-  cost_usd: number | null;
+  cost_usd: JsonNumber | null;
   estimated: boolean;
 };
 
@@ -331,7 +333,7 @@ export type NodeDifference = {
   /** Its state, outputs or definition differ, or only one execution has it. */
   change: "same" | "changed" | "only_a" | "only_b";
   status: (NodeStatus | null)[];
-  duration_s: (number | null)[];
+  duration_s: (JsonNumber | null)[];
   usage: (UsageResponse | null)[];
   error?: (ErrorInfo | null)[] | null;
   /** Fields of it in the graph that differ, such as `data.text`. */
@@ -348,7 +350,7 @@ export type DifferenceResponse = {
   b: string;
   status: ExecutionStatus[];
   /** Seconds from start to end; null before the end. */
-  duration_s: (number | null)[];
+  duration_s: (JsonNumber | null)[];
   usage: UsageResponse[];
   counts: DifferenceCounts;
   /** Those that are not the same, the first 200. */
@@ -384,7 +386,7 @@ export type RecordedCallResponse = {
   /** The tokens and cost of a model call. */
   usage?: Record<string, unknown> | null;
   started_at?: string | null;
-  duration_s?: number | null;
+  duration_s?: JsonNumber | null;
 };
 
 /** All there is to know of one node, nested ones included. */
@@ -413,7 +415,7 @@ export type DocumentNode = {
   /** Where its result was taken from; null where the node ran. */
   reused: ReusedFrom | null;
   /** Seconds. */
-  execution_time: number | null;
+  execution_time: JsonNumber | null;
   dependencies: string[];
   /** `{handle: {type, value}}` as they reached it. */
   inputs: Record<string, unknown>;
@@ -464,7 +466,7 @@ export type OpenRequestResponse = {
   /** When it was asked, UTC. */
   since: string;
   /** Seconds from then on after which the node goes on without an answer; null: it waits. */
-  timeout_s: number | null;
+  timeout_s: JsonNumber | null;
 };
 
 /** How far an execution has come. */
@@ -754,7 +756,7 @@ export type LegacyNodeResult = {
   result: string | null;
   error: string | null;
   /** Seconds. */
-  execution_time: number | null;
+  execution_time: JsonNumber | null;
 };
 
 /** The results of an execution in a compact shape. */
@@ -780,9 +782,9 @@ export type LegacyStatus = {
 /** One limit. */
 export type LimitResponse = {
   name: string;
-  value: number;
-  default: number;
-  hard_cap: number;
+  value: JsonNumber;
+  default: JsonNumber;
+  hard_cap: JsonNumber;
   unit: string;
   what: string;
   /** The environment variable that sets it. */
@@ -937,7 +939,7 @@ export type PendingRequest = {
   /** When it was asked, UTC. */
   since: string;
   /** Seconds from then on after which the node goes on without an answer; null: it waits. */
-  timeout_s: number | null;
+  timeout_s: JsonNumber | null;
   execution_id: string;
   title: string;
   user_prompt: string;
@@ -1222,7 +1224,7 @@ export type ToolResponse = {
   effect: "none" | "read" | "write" | "once";
   /** When a person approves a call; `write`: where it may change something. */
   approval: "never" | "always" | "write";
-  timeout_s: number | null;
+  timeout_s: JsonNumber | null;
   /** JSON Schema of the arguments. */
   parameters: Record<string, unknown>;
   origin: ToolOriginResponse;
@@ -1318,11 +1320,11 @@ export type Problem = {
   /** The name of the limit that is exceeded, if it is one. */
   limit?: string | null;
   /** Of `limit-exceeded`: the limit. */
-  value?: number | null;
+  value?: JsonNumber | null;
   /** Of `limit-exceeded`: the value that exceeds it. */
-  met?: number | null;
+  met?: JsonNumber | null;
   /** Seconds until the next request may be sent. */
-  retry_after_s?: number | null;
+  retry_after_s?: JsonNumber | null;
   /** Of 412: the present hash, as in `ETag`. */
   current?: string | null;
 };
@@ -1338,8 +1340,8 @@ export type OptionsDocument = {
   scheduling?: "eager" | "waves";
   on_failure?: "continue" | "stop";
   max_parallel?: number | null;
-  node_timeout_s?: number | null;
-  run_timeout_s?: number | null;
+  node_timeout_s?: JsonNumber | null;
+  run_timeout_s?: JsonNumber | null;
   max_events?: number | null;
   max_result_bytes?: number | null;
   max_event_bytes?: number | null;
@@ -1348,7 +1350,7 @@ export type OptionsDocument = {
   max_depth?: number | null;
   run_to?: string[];
   run_from?: string[];
-  budget?: Record<string, number | null> | null;
+  budget?: Record<string, JsonNumber | null> | null;
 };
 
 /** The request of a fork, with the execution that it forks. */
@@ -1582,7 +1584,7 @@ export type NodeStartedEvent = {
 /** The failure of one attempt, and when the next attempt begins. */
 export type NodeRetryingData = {
   error?: ErrorDocument;
-  delay_s: number;
+  delay_s: JsonNumber;
   next_attempt: number;
 };
 
@@ -1601,11 +1603,11 @@ export type NodeWaitingData = {
   request_id: string;
   request?: unknown;
   state?: unknown;
-  timeout_s?: number;
+  timeout_s?: JsonNumber;
   timeout_answer?: unknown;
   interrupted?: boolean;
-  duration_s?: number;
-  own_time_s?: number;
+  duration_s?: JsonNumber;
+  own_time_s?: JsonNumber;
   depends_on?: string;
 };
 
@@ -1639,8 +1641,8 @@ export type NodeAnsweredEvent = {
 /** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
 export type NodeParkedData = {
   budget?: boolean;
-  duration_s?: number;
-  own_time_s?: number;
+  duration_s?: JsonNumber;
+  own_time_s?: JsonNumber;
 };
 
 export type NodeParkedEvent = {
@@ -1752,7 +1754,7 @@ export type ReuseOrigin = {
 /** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. `depends_on` hashes what the types declare that the result depends on; "" where that is not known. */
 export type NodeCompletedData = {
   outputs?: Record<string, OutputDocument>;
-  duration_s?: number;
+  duration_s?: JsonNumber;
   wave?: number;
   given?: boolean;
   reused?: ReuseOrigin;
@@ -1776,7 +1778,7 @@ export type NodeFailedData = {
   error: ErrorDocument;
   handled?: boolean;
   outputs?: Record<string, OutputDocument>;
-  duration_s?: number;
+  duration_s?: JsonNumber;
   retryable?: boolean;
 };
 
@@ -1908,7 +1910,7 @@ export type NodeSnapshot = {
   wave: number | null;
   started_at: string | null;
   completed_at: string | null;
-  duration_s: number | null;
+  duration_s: JsonNumber | null;
   outputs: Record<string, OutputDocument> | null;
   error: ErrorDocument | null;
   /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
@@ -2117,13 +2119,13 @@ export type RestoreRequest = {
 /** Limits of what an execution may use, with everything inside it; null sets no limit. */
 export type BudgetModel = {
   /** US dollars, as far as prices are known. */
-  usd?: number | null;
+  usd?: JsonNumber | null;
   /** Tokens that models read and write. */
   tokens?: number | null;
   /** Calls of models. */
   calls?: number | null;
   /** Seconds in which it is not paused. */
-  wall_s?: number | null;
+  wall_s?: JsonNumber | null;
 };
 
 /** How to run; limits of the service hold in any case. */
@@ -2424,7 +2426,7 @@ export type ChatCompletionRequest = {
   response_format?: _ResponseFormat | null;
   /** Texts before which the answer ends. */
   stop?: string | string[] | null;
-  temperature?: number | null;
+  temperature?: JsonNumber | null;
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
@@ -2482,7 +2484,7 @@ export type ResponsesRequest = {
   /** The form of the answer. */
   text?: _Text | null;
   reasoning?: _Reasoning | null;
-  temperature?: number | null;
+  temperature?: JsonNumber | null;
   max_output_tokens?: number | null;
   metadata?: Record<string, unknown> | null;
   /** Not supported: send the conversation. */
@@ -2508,7 +2510,7 @@ export type TokenCreateRequest = {
   /** Its executions. */
   executions_per_minute?: number | null;
   /** Seconds for which it is valid. */
-  expires_in_s?: number | null;
+  expires_in_s?: JsonNumber | null;
 };
 
 /** The parameters, the body and the response of each operation. */
@@ -3192,7 +3194,7 @@ export type Operations = {
     };
     query: {
       /** Seconds to wait for the result, up to the limit `webhook_wait_s`. */
-      wait?: number;
+      wait?: JsonNumber;
       /** `1` to watch the execution; so does `Accept: text/event-stream`. */
       stream?: string;
     };

@@ -1,3 +1,4 @@
+import { writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { TextArea } from "@/ui/Field";
 import { Markdown } from "@/ui/Markdown";
@@ -18,7 +19,7 @@ type AnswerValueProps = {
 export function AnswerValue({ request, draft, errors }: AnswerValueProps) {
   const { value } = request;
   if (value === undefined || value === null) return null;
-  const original = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const original = typeof value === "string" ? value : writeJson(value, 2);
   const name = request.tool ? "Arguments" : "What is passed on";
   return (
     <section className={styles.value} aria-label={name}>
@@ -33,7 +34,7 @@ export function AnswerValue({ request, draft, errors }: AnswerValueProps) {
 }
 
 function isChanged({ text, fields }: AnswerDraft, original: string): boolean {
-  if (fields !== null) return JSON.stringify(fields, null, 2) !== original;
+  if (fields !== null) return writeJson(fields, 2) !== original;
   return text !== null && text !== original;
 }
 
@@ -60,7 +61,7 @@ function EditButtons({ request, draft, original }: EditProps) {
           small
           kind="quiet"
           onClick={() => {
-            setText(JSON.stringify(fields, null, 2));
+            setText(writeJson(fields, 2));
             setFields(null);
           }}
         >

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { writeJson } from "@/json";
 import { callsOfLinked } from "@/stream/calls";
 import { callName, callSeconds, innerNodes } from "@/stream/callWords";
 import { argumentsText } from "@/stream/log";
@@ -146,7 +147,7 @@ function CallBody({ run, call, path, caller, onSelect }: CallRowProps) {
 
 function Part({ title, value }: { title: string; value: unknown }) {
   if (value === undefined) return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? value : writeJson(value, 2);
   return (
     <section aria-label={title}>
       <h4>{title}</h4>

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useCallOfNode } from "@/api/queries";
+import { writeJson } from "@/json";
 import type { ToolCall } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { formatCount } from "@/ui/format";
@@ -55,5 +56,5 @@ function WholeResult({ executionId, path, call }: CallResultProps) {
 }
 
 function Value({ value }: { value: unknown }) {
-  return <Text text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} />;
+  return <Text text={typeof value === "string" ? value : writeJson(value, 2)} />;
 }

@@ -1,4 +1,5 @@
 import { useNode } from "@/api/queries";
+import { writeJson } from "@/json";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
 import { Text } from "./Text";
@@ -8,7 +9,7 @@ export function JsonTab({ executionId, node }: PartProps) {
   const step = useNode(executionId, node.path);
   return (
     <Loaded query={step} label="Loading the JSON">
-      {(data) => <Text text={JSON.stringify(data, null, 2)} />}
+      {(data) => <Text text={writeJson(data, 2)} />}
     </Loaded>
   );
 }

@@ -1,6 +1,7 @@
 import { problemText } from "@/api/errorText";
 import { useNode } from "@/api/queries";
 import type { NodeStatus } from "@/api/types";
+import { writeJson } from "@/json";
 import { openParents, parentsOf } from "@/stream/edges";
 import { useRun } from "@/stream/RunProvider";
 import type { NodeState, RunState } from "@/stream/runState";
@@ -93,7 +94,7 @@ function Stored({ executionId, node }: PartProps) {
 
 function Output({ handle, output, tokens }: { handle: string; output: unknown; tokens: number }) {
   const { type, value } = output as { type: string; value: unknown };
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? value : writeJson(value, 2);
   return (
     <section aria-label={handle}>
       <header className={styles.outputHead}>

@@ -1,4 +1,5 @@
 import { useNode } from "@/api/queries";
+import { writeJson } from "@/json";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
 import styles from "./parts.module.css";
@@ -35,8 +36,5 @@ function partsOf(prompt: unknown): [string, string][] {
   if (typeof prompt !== "object" || prompt === null) return [];
   return Object.entries(prompt)
     .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
-    .map(([name, value]) => [
-      name,
-      typeof value === "string" ? value : JSON.stringify(value, null, 2),
-    ]);
+    .map(([name, value]) => [name, typeof value === "string" ? value : writeJson(value, 2)]);
 }

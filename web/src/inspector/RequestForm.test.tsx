@@ -1,6 +1,8 @@
 import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { RequestAnswer } from "./answerDraft";
+import { newKey } from "@/api/http";
+import { readJson, writeJson } from "@/json";
+import { type RequestAnswer, useAnswerDraft } from "./answerDraft";
 import { RequestForm } from "./RequestForm";
 import { readRequest } from "./requestFields";
 
@@ -14,7 +16,12 @@ function show(request: unknown) {
     timeout_s: null,
   });
   render(
-    <RequestForm request={fields} isSending={false} onAnswer={(answer) => answers.push(answer)} />,
+    <RequestForm
+      draftKey={newKey()}
+      request={fields}
+      isSending={false}
+      onAnswer={(answer) => answers.push(answer)}
+    />,
   );
   return answers;
 }
@@ -162,4 +169,53 @@ test("arguments that no schema names are edited as JSON", () => {
   show({ ...CALL, value: { to: "Ada", other: 1 } });
   fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
   expect(screen.getByLabelText("Arguments, edited")).toBeTruthy();
+});
+
+test("a request has one draft, whatever shows its buttons", () => {
+  const answers: RequestAnswer[] = [];
+  const fields = readRequest({
+    request_id: "r9",
+    path: "ask",
+    request: { ...APPROVAL, form: null },
+    since: "2026-01-31T12:00:00Z",
+    timeout_s: null,
+  });
+  function Card({ draftKey }: { draftKey: string }) {
+    const draft = useAnswerDraft(draftKey, fields);
+    return (
+      <button type="button" onClick={() => answers.push(draft.answerWith("approve"))}>
+        card {draftKey}
+      </button>
+    );
+  }
+  render(
+    <>
+      <RequestForm draftKey="e1 r9" request={fields} isSending={false} onAnswer={() => undefined} />
+      <Card draftKey="e1 r9" />
+      <Card draftKey="e2 r9" />
+    </>,
+  );
+  fireEvent.change(screen.getByLabelText("Note"), { target: { value: "seen" } });
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  fireEvent.change(screen.getByLabelText("What is passed on, edited"), {
+    target: { value: "Hello" },
+  });
+  fireEvent.click(screen.getByRole("button", { name: "card e1 r9" }));
+  fireEvent.click(screen.getByRole("button", { name: "card e2 r9" }));
+  expect(answers).toEqual([
+    { decision: "approve", note: "seen", value: "Hello" },
+    { decision: "approve" },
+  ]);
+});
+
+test("numbers that nobody touched go on in the digits that they came in", () => {
+  const value = readJson('{"order": 3544790567247868102, "price": 1.0, "big": 1e400, "note": "a"}');
+  const answers = show({ ...APPROVAL, form: null, value });
+  fireEvent.click(screen.getByRole("button", { name: "Edit first" }));
+  const area = screen.getByLabelText<HTMLTextAreaElement>("What is passed on, edited");
+  fireEvent.change(area, { target: { value: area.value.replace('"a"', '"b"') } });
+  fireEvent.click(screen.getByRole("button", { name: "Approve" }));
+  expect(writeJson(answers)).toBe(
+    '[{"decision":"approve","value":{"order":3544790567247868102,"price":1.0,"big":1e400,"note":"b"}}]',
+  );
 });

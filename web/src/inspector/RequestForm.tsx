@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { Button } from "@/ui/Button";
 import { TextArea } from "@/ui/Field";
 import { Markdown } from "@/ui/Markdown";
@@ -10,6 +10,8 @@ import { actionLabel, type RequestFields } from "./requestFields";
 import { ToolAbout } from "./ToolAbout";
 
 type RequestFormProps = {
+  /** See `draftKey`. */
+  draftKey: string;
   request: RequestFields;
   onAnswer: (answer: RequestAnswer) => void;
   isSending: boolean;
@@ -37,8 +39,8 @@ export function RequestForm(props: RequestFormProps) {
   );
 }
 
-function Decision({ request, onAnswer, isSending, errors }: RequestFormProps) {
-  const draft = useAnswerDraft(request);
+function Decision({ draftKey, request, onAnswer, isSending, errors }: RequestFormProps) {
+  const draft = useAnswerDraft(draftKey, request);
   const reason = whyNotSent(isSending, draft.isBroken);
   return (
     <>
@@ -65,15 +67,16 @@ export function whyNotSent(isSending: boolean, isBroken: boolean): string | unde
   return isSending ? "Sending …" : undefined;
 }
 
-function FreeAnswer({ onAnswer, isSending }: RequestFormProps) {
-  const [text, setText] = useState("");
+function FreeAnswer({ draftKey, request, onAnswer, isSending }: RequestFormProps) {
+  const draft = useAnswerDraft(draftKey, request);
+  const text = draft.text ?? "";
   return (
     <>
       <TextArea
         label="Answer"
         hint="JSON is passed on as JSON, anything else as text."
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={(event) => draft.setText(event.target.value)}
       />
       <div className={styles.actions} data-actions>
         <Button

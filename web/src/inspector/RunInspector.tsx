@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { errorText, problemText } from "@/api/errorText";
 import { useDocument, useResult } from "@/api/queries";
+import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
@@ -233,9 +234,9 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
   );
 }
 
-function costWords(usd: number | null, isEstimated: boolean): string {
+function costWords(usd: JsonNumber | null, isEstimated: boolean): string {
   if (usd === null) return "cost unknown";
-  return usd > 0 && isEstimated ? `about ${formatUsd(usd)}` : formatUsd(usd);
+  return Number(usd) > 0 && isEstimated ? `about ${formatUsd(usd)}` : formatUsd(usd);
 }
 
 /** A document of at most so many events is loaded as soon as its tab is opened. */
@@ -257,7 +258,7 @@ function StoredJson({ run }: { run: RunState }) {
   }
   return (
     <Loaded query={document} label="Loading the document">
-      {(data) => <Text text={JSON.stringify(data, null, 2)} />}
+      {(data) => <Text text={writeJson(data, 2)} />}
     </Loaded>
   );
 }
@@ -267,7 +268,7 @@ function DocumentButtons({ executionId }: { executionId: string }) {
   const document = useDocument(executionId, false);
   const withText = async (use: (text: string) => unknown) => {
     const { data, error } = await document.refetch();
-    if (data) await use(JSON.stringify(data, null, 2));
+    if (data) await use(writeJson(data, 2));
     else showToast({ kind: "error", text: errorText(error) });
   };
   return (

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { readJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { formatBytes } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
@@ -35,7 +36,7 @@ function isJson(text: string): boolean {
   const start = text.trimStart().charAt(0);
   if (start !== "{" && start !== "[") return false;
   try {
-    JSON.parse(text);
+    readJson(text);
     return true;
   } catch {
     return false;

@@ -1,4 +1,5 @@
 import { useExplain } from "@/api/queries";
+import { writeJson } from "@/json";
 import { formatCount, formatDuration, formatTime, formatUsd } from "@/ui/format";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
@@ -101,5 +102,5 @@ function detailOf(entry: Record<string, unknown>): string {
   const error = entry.error as { message?: string } | undefined;
   if (error?.message) return error.message;
   if (typeof entry.reason === "string") return entry.reason;
-  return entry.answer === undefined ? "" : JSON.stringify(entry.answer);
+  return entry.answer === undefined ? "" : writeJson(entry.answer);
 }

@@ -1,4 +1,5 @@
-import { useState } from "react";
+import { create } from "zustand";
+import { readJson } from "@/json";
 import type { FormValue } from "@/ui/SchemaForm";
 import type { RequestFields } from "./requestFields";
 
@@ -37,38 +38,78 @@ export type AnswerDraft = {
   answerWith: (decision: string) => RequestAnswer;
 };
 
-/** What a person has filled in so far, until a decision sends it. */
-export function useAnswerDraft(request: RequestFields): AnswerDraft {
-  const [note, setNote] = useState("");
-  const [form, setForm] = useState<FormValue>({});
-  const [text, setText] = useState<string | null>(null);
-  const [fields, setFields] = useState<FormValue | null>(null);
-  const [broken, setBroken] = useState<ReadonlySet<string>>(new Set());
-  const [limits, setLimits] = useState<Readonly<Record<string, string>>>({});
+/** What is kept of a draft. */
+type Filled = Pick<AnswerDraft, "note" | "form" | "text" | "fields" | "limits"> & {
+  broken: ReadonlySet<string>;
+};
+
+const EMPTY: Filled = {
+  note: "",
+  form: {},
+  text: null,
+  fields: null,
+  limits: {},
+  broken: new Set(),
+};
+
+/** Drafts that are kept; those of requests that nobody came back to are let go of. */
+const MOST_DRAFTS = 50;
+
+/** The draft of each request, whatever shows its fields and its buttons. */
+const useDrafts = create<{ readonly drafts: ReadonlyMap<string, Filled> }>(() => ({
+  drafts: new Map(),
+}));
+
+function fill(key: string, change: (before: Filled) => Partial<Filled>): void {
+  useDrafts.setState(({ drafts }) => {
+    const before = drafts.get(key) ?? EMPTY;
+    const others = [...drafts].filter(([other]) => other !== key).slice(1 - MOST_DRAFTS);
+    return { drafts: new Map([...others, [key, { ...before, ...change(before) }]]) };
+  });
+}
+
+/** Forget a draft: its request was answered. */
+export function dropDraft(key: string): void {
+  useDrafts.setState(({ drafts }) => ({
+    drafts: new Map([...drafts].filter(([other]) => other !== key)),
+  }));
+}
+
+/** The name of the draft of a request. */
+export function draftKey(executionId: string, requestId: string): string {
+  return `${executionId} ${requestId}`;
+}
+
+/**
+ * What a person has filled in so far, until a decision sends it. A request has one draft, wherever
+ * its buttons are.
+ */
+export function useAnswerDraft(key: string, request: RequestFields): AnswerDraft {
+  const filled = useDrafts(({ drafts }) => drafts.get(key)) ?? EMPTY;
+  const { note, form, text, fields, limits, broken } = filled;
   const givesResult = request.actions.includes(GIVE_RESULT);
   const edited = text === null ? undefined : readEdited(text, request.value, givesResult);
   const sends = (decision: string) => text !== null && givesResult === (decision === GIVE_RESULT);
   return {
     note,
-    setNote,
+    setNote: (next) => fill(key, () => ({ note: next })),
     form,
-    setForm,
+    setForm: (next) => fill(key, () => ({ form: next })),
     text,
-    setText,
+    setText: (next) => fill(key, () => ({ text: next })),
     fields,
-    setFields: (next) => {
-      setFields(next);
-      if (next === null) setBroken(new Set());
-    },
+    setFields: (next) =>
+      fill(key, () => ({ fields: next, ...(next === null && { broken: EMPTY.broken }) })),
     setBroken: (name, isBroken) =>
-      setBroken((before) => {
+      fill(key, ({ broken: before }) => {
         const after = new Set(before);
         if (isBroken) after.add(name);
         else after.delete(name);
-        return after;
+        return { broken: after };
       }),
     limits,
-    setLimit: (name, limit) => setLimits((before) => ({ ...before, [name]: limit })),
+    setLimit: (name, limit) =>
+      fill(key, ({ limits: before }) => ({ limits: { ...before, [name]: limit } })),
     isBroken: (text !== null && edited === undefined) || broken.size > 0,
     answerWith: (decision) => ({
       decision,
@@ -101,7 +142,7 @@ export function jsonOrText(text: string): unknown {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch {
     return undefined;
   }

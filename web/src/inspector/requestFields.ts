@@ -1,4 +1,5 @@
 import type { OpenRequestResponse } from "@/api/types";
+import { isObject, numberOf } from "@/json";
 import { BUDGET } from "@/stream/budget";
 import { askingPath } from "@/stream/calls";
 import { isTimer } from "@/stream/json";
@@ -40,8 +41,7 @@ export type RequestFields = {
 
 /** Reads the request of a step; fields of an unknown form are left out. */
 export function readRequest({ request, since, timeout_s }: OpenRequestResponse): RequestFields {
-  const fields: Record<string, unknown> =
-    typeof request === "object" && request !== null ? { ...request } : { prompt: request };
+  const fields: Record<string, unknown> = isObject(request) ? { ...request } : { prompt: request };
   const actions = Array.isArray(fields.actions) ? fields.actions : [];
   return {
     kind: text(fields.kind),
@@ -52,7 +52,7 @@ export function readRequest({ request, since, timeout_s }: OpenRequestResponse):
     value: fields.value,
     valueSchema: isObject(fields.valueSchema) ? fields.valueSchema : null,
     isEditable: fields.editable === true,
-    deadline: timeout_s === null ? null : Date.parse(since) + timeout_s * 1000,
+    deadline: timeout_s === null ? null : Date.parse(since) + Number(timeout_s) * 1000,
     timeoutAction: text(fields.timeoutAction) || null,
     limits: fields.kind === BUDGET ? numbersOf(fields.limits) : {},
     used: fields.kind === BUDGET ? numbersOf(fields.used) : {},
@@ -102,14 +102,13 @@ function toolOf(value: unknown): RequestedTool | null {
 function numbersOf(value: unknown): Record<string, number> {
   const entries = Object.entries(isObject(value) ? value : {});
   return Object.fromEntries(
-    entries.flatMap(([name, each]) => (typeof each === "number" ? [[name, each]] : [])),
+    entries.flatMap(([name, each]) => {
+      const number = numberOf(each);
+      return number === null ? [] : [[name, number]];
+    }),
   );
 }
 
 function text(value: unknown): string {
   return typeof value === "string" ? value : "";
-}
-
-function isObject(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

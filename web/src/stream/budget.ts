@@ -1,3 +1,4 @@
+import { type JsonNumber, numberOf } from "@/json";
 import { fieldOf } from "@/stream/json";
 import type { RunState } from "@/stream/runState";
 
@@ -7,9 +8,11 @@ type Limits = Readonly<Record<string, number>>;
 export const BUDGET = "budget";
 
 /** Returns the limits that are set; null without any. */
-export function limitsOf(budget: Record<string, number | null> | null | undefined): Limits | null {
+export function limitsOf(
+  budget: Record<string, JsonNumber | null> | null | undefined,
+): Limits | null {
   const set = Object.entries(budget ?? {}).flatMap(([name, most]) =>
-    most === null ? [] : [[name, most] as const],
+    most === null ? [] : [[name, Number(most)] as const],
   );
   return set.length > 0 ? Object.fromEntries(set) : null;
 }
@@ -18,8 +21,8 @@ export function limitsOf(budget: Record<string, number | null> | null | undefine
 export function raised(limits: Limits | null, answer: unknown): Limits | null {
   const value = fieldOf(answer, "decision") === "raise" ? fieldOf(answer, "value") : null;
   const changed = Object.keys(limits ?? {}).flatMap((name) => {
-    const most = fieldOf(value, name);
-    return typeof most === "number" ? [[name, most] as const] : [];
+    const most = numberOf(fieldOf(value, name));
+    return most === null ? [] : [[name, most] as const];
   });
   return changed.length > 0 ? { ...limits, ...Object.fromEntries(changed) } : limits;
 }
@@ -71,7 +74,7 @@ export function budgetLines(
   now: number,
 ): BudgetLine[] {
   const used: Record<string, number> = {
-    usd: usage.cost_usd ?? 0,
+    usd: Number(usage.cost_usd ?? 0),
     tokens: usage.input_tokens + usage.output_tokens,
     calls: usage.calls,
     wall_s: activeSeconds(active, now),

@@ -1,6 +1,7 @@
 import type { NodeAnsweredEvent, NodeEventEvent, NodeWaitingEvent } from "@/api/types";
+import { isObject, numberOf } from "@/json";
 import { type Draft, type NodeDraft, splitPath } from "@/stream/draft";
-import { fieldOf, isObject, toText } from "@/stream/json";
+import { fieldOf, toText } from "@/stream/json";
 import type { CallStatus, NodeState, RunState, ToolCall } from "@/stream/runState";
 
 const ENDED: ReadonlySet<CallStatus> = new Set<CallStatus>([
@@ -212,13 +213,9 @@ function ended(call: ToolCall, data: Record<string, unknown>, at: string): ToolC
   };
 }
 
-function numberOf(value: unknown): number | null {
-  return typeof value === "number" ? value : null;
-}
-
 /** "3 of 10, reading the pages" */
 function progressWords({ progress, total, message }: Record<string, unknown>): string {
-  const count = typeof progress === "number" ? String(progress) : "";
-  const amount = count && typeof total === "number" ? `${count} of ${total}` : count;
+  const count = numberOf(progress) === null ? "" : String(progress);
+  const amount = count && numberOf(total) !== null ? `${count} of ${total}` : count;
   return [amount, toText(message)].filter(Boolean).join(", ");
 }

@@ -1,6 +1,7 @@
 import { send } from "@/api/http";
 import { serverEvents } from "@/api/sse";
 import type { ExecutionEvent } from "@/api/types";
+import { readJson } from "@/json";
 import type { TransportContext } from "@/stream/connection";
 
 const NOTHING_MORE = 204;
@@ -21,7 +22,7 @@ export async function readBySse(context: TransportContext): Promise<void> {
     for await (const batch of serverEvents(response)) {
       context.onContact();
       const events = batch.filter(({ event }) => !ENDS.has(event));
-      const isOpen = context.onEvents(events.map(({ data }) => JSON.parse(data) as ExecutionEvent));
+      const isOpen = context.onEvents(events.map(({ data }) => readJson(data) as ExecutionEvent));
       if (!isOpen || events.length < batch.length) return;
     }
   } catch (error) {

@@ -1,11 +1,8 @@
+import { isObject, writeJson } from "@/json";
 /** Return a JSON value as text: text unchanged, null as empty text, else compact JSON. */
 export function toText(value: unknown): string {
   if (typeof value === "string") return value;
-  return value === null || value === undefined ? "" : JSON.stringify(value);
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return value === null || value === undefined ? "" : writeJson(value);
 }
 
 /** Return a field of an object, undefined where the value is no object. */

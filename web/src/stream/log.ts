@@ -1,7 +1,8 @@
 import type { ExecutionEvent, NodeEventEvent } from "@/api/types";
+import { isObject } from "@/json";
 import { callPhase, isEnded } from "@/stream/calls";
 import { indexOfGraph } from "@/stream/graphIndex";
-import { fieldOf, isObject, isTimer, toText } from "@/stream/json";
+import { fieldOf, isTimer, toText } from "@/stream/json";
 import type { LogEntry, RunState } from "@/stream/runState";
 
 const SYSTEM = "system";
@@ -173,8 +174,14 @@ export function pauseKind(data: { kind?: string; reason?: string }): RunState["p
 
 /** Return a node's result as text: its `output`, else its first output. */
 export function resultText(outputs: Record<string, { value: unknown }> | null | undefined): string {
-  const chosen = outputs?.output ?? Object.values(outputs ?? {})[0];
-  return chosen === undefined ? "" : toText(chosen.value);
+  return toText(resultValue(outputs));
+}
+
+/** Return the main result of a node. */
+export function resultValue(
+  outputs: Record<string, { value: unknown }> | null | undefined,
+): unknown {
+  return (outputs?.output ?? Object.values(outputs ?? {})[0])?.value;
 }
 
 /** Return a request as text: its question where it has one, else the whole request. */

@@ -16,6 +16,7 @@ import type {
   NodeWaitingEvent,
   UsageEvent,
 } from "@/api/types";
+import { isObject, numberOf } from "@/json";
 import { callAnswered, callAsked, callEmitted, closeCalls } from "@/stream/calls";
 import {
   beginAttempt,
@@ -28,8 +29,8 @@ import {
   runError,
 } from "@/stream/draft";
 import { indexOfGraph, isFlow } from "@/stream/graphIndex";
-import { fieldOf, isObject, toText } from "@/stream/json";
-import { resultText } from "@/stream/log";
+import { fieldOf, toText } from "@/stream/json";
+import { resultValue } from "@/stream/log";
 import {
   type BlockedBy,
   ENDED_NODE,
@@ -136,7 +137,7 @@ export function nodeWaiting(draft: Draft, event: NodeWaitingEvent): void {
   const { data, path, at } = event;
   const node = draft.node(path);
   node.status = "waiting";
-  node.durationS = data.duration_s ?? node.durationS;
+  node.durationS = numberOf(data.duration_s) ?? node.durationS;
   openSpan(node, "waiting", at);
   draft.map("requests").set(data.request_id, {
     request_id: data.request_id,
@@ -164,7 +165,7 @@ export function nodeAnswered(draft: Draft, event: NodeAnsweredEvent): void {
 export function nodeParked(draft: Draft, event: NodeParkedEvent): void {
   const node = draft.node(event.path);
   node.status = "waiting";
-  node.durationS = event.data.duration_s ?? node.durationS;
+  node.durationS = numberOf(event.data.duration_s) ?? node.durationS;
   openSpan(node, "waiting", event.at);
 }
 
@@ -235,8 +236,12 @@ export function closeRequest(draft: Draft, requestId: string, by: string): void 
 
 /** Return the beginning of a result. */
 export function preview(outputs: Outputs): ResultPreview {
-  const text = resultText(outputs);
-  return { text: text.slice(0, KEPT_RESULT), isWhole: text.length <= KEPT_RESULT };
+  const text = toText(resultValue(outputs));
+  return {
+    text: text.slice(0, KEPT_RESULT),
+    isWhole: text.length <= KEPT_RESULT,
+    isText: typeof resultValue(outputs) === "string",
+  };
 }
 
 /** Return the failure that blocked a node. */
@@ -255,7 +260,7 @@ function end(draft: Draft, event: OutcomeEvent, status: NodeStatus) {
   node.status = status;
   node.endedAt = event.at;
   if (event.attempt !== undefined) node.attempt = event.attempt;
-  if ("duration_s" in event.data) node.durationS = event.data.duration_s ?? null;
+  if ("duration_s" in event.data) node.durationS = numberOf(event.data.duration_s);
   closeSpan(node, event.at);
   closeCalls(node, event.at);
   if (status === "completed" || status === "failed" || status === "cancelled") {

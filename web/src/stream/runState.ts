@@ -37,6 +37,8 @@ export type Span = {
 export type ResultPreview = {
   readonly text: string;
   readonly isWhole: boolean;
+  /** The result is a text, not JSON. */
+  readonly isText: boolean;
 };
 
 /** Why something failed; `node` of a failure inside. */

@@ -1,4 +1,6 @@
 import type { NodeSnapshot, SnapshotMessage } from "@/api/types";
+import { numberOf } from "@/json";
+import { limitsOf } from "@/stream/budget";
 import { runError, splitPath } from "@/stream/draft";
 import { indexOfGraph } from "@/stream/graphIndex";
 import { toText } from "@/stream/json";
@@ -38,9 +40,9 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     graph: message.graph,
     options: message.options,
     parent: message.parent,
-    budget: message.budget?.limits ?? null,
+    budget: limitsOf(message.budget?.limits),
     warned: message.budget?.warned ?? [],
-    active: { seconds: message.budget?.used.wall_s ?? 0, since: null },
+    active: { seconds: numberOf(message.budget?.used.wall_s) ?? 0, since: null },
     createdAt: message.created_at,
     startedAt: message.started_at,
     endedAt: message.completed_at,
@@ -73,7 +75,7 @@ function nodeOf(node: NodeSnapshot, { graph }: SnapshotMessage): NodeState {
     attempt: node.attempts,
     startedAt: node.started_at,
     endedAt: node.completed_at,
-    durationS: node.duration_s,
+    durationS: numberOf(node.duration_s),
     spans: spansOf(node),
     text: wholeText(node.text),
     reasoning: wholeText(node.reasoning),

@@ -1,5 +1,6 @@
 import { ApiError, pageAddress } from "@/api/http";
 import type { SocketMessage } from "@/api/types";
+import { readJson } from "@/json";
 import type { TransportContext } from "@/stream/connection";
 
 /** Close codes with which the service refuses, with the HTTP status that means the same. */
@@ -37,7 +38,7 @@ export function readBySocket(context: TransportContext): Promise<void> {
     socket.onmessage = ({ data }) => {
       lastMessage = Date.now();
       context.onContact();
-      const message = whole(JSON.parse(data), parts);
+      const message = whole(readJson(data), parts);
       if (message !== null && !deliver(message, context)) end();
     };
   });
@@ -56,7 +57,7 @@ function whole(message: SocketMessage, parts: string[]): SocketMessage | null {
   if (Array.isArray(message) || message.type !== "part") return message;
   parts.push(message.text);
   if (message.part < message.of) return null;
-  return JSON.parse(parts.splice(0).join(""));
+  return readJson(parts.splice(0).join(""));
 }
 
 /** Return whether more is wanted. */

@@ -1,4 +1,5 @@
 import type { UsageData, UsageResponse } from "@/api/types";
+import { numberOf, writeJson } from "@/json";
 
 /**
  * The usage that an attempt has emitted since it began or was last answered. An attempt that is
@@ -65,7 +66,7 @@ export function recordUsage(
   attempt: number | null,
   data: UsageData,
 ): { ledger: UsageLedger; isPaid: boolean } {
-  const key = JSON.stringify([data.provider, data.model, data.input_tokens, data.output_tokens]);
+  const key = writeJson([data.provider, data.model, data.input_tokens, data.output_tokens]);
   let usage = ledger.attempts.get(path);
   if (usage === undefined || usage.attempt !== attempt) {
     usage = { attempt, generation: ledger.generation, recorded: [], repeatable: [] };
@@ -91,7 +92,7 @@ export function addUsage(total: UsageResponse, data: UsageData): UsageResponse {
     calls: total.calls + 1,
     input_tokens: total.input_tokens + (amount(data.input_tokens) ?? 0),
     output_tokens: total.output_tokens + (amount(data.output_tokens) ?? 0),
-    cost_usd: cost === null ? total.cost_usd : (total.cost_usd ?? 0) + cost,
+    cost_usd: cost === null ? total.cost_usd : Number(total.cost_usd ?? 0) + cost,
     estimated: total.estimated || Boolean(data.estimated),
   };
 }
@@ -101,5 +102,6 @@ function reenter(usage: AttemptUsage, generation: number): AttemptUsage {
 }
 
 function amount(value: unknown): number | null {
-  return typeof value === "number" && value >= 0 ? value : null;
+  const number = numberOf(value);
+  return number !== null && number >= 0 ? number : null;
 }

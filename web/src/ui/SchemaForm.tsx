@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useState } from "react";
+import { readJson, readNumber, writeJson } from "@/json";
 import { SelectField, TextArea, TextField } from "@/ui/Field";
 import styles from "@/ui/SchemaForm.module.css";
 import { Switch } from "@/ui/Switch";
@@ -95,14 +96,14 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
   choice: ({ field, value, onChange, error, tag }) => (
     <SelectField
       {...fieldLook(field, error, tag)}
-      value={JSON.stringify(value ?? null)}
-      onChange={(event) => onChange(JSON.parse(event.target.value) ?? undefined)}
+      value={writeJson(value ?? null)}
+      onChange={(event) => onChange(readJson(event.target.value) ?? undefined)}
     >
       {(!field.required || value === undefined) && (
         <option value="null">{emptyChoice(field)}</option>
       )}
       {field.choices.map((choice) => (
-        <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
+        <option key={writeJson(choice)} value={writeJson(choice)}>
           {asText(choice)}
         </option>
       ))}
@@ -114,9 +115,12 @@ const CONTROLS: Record<SchemaField["kind"], (props: FieldProps) => ReactNode> = 
 function NumberControl({ field, value, onChange, onBroken, error, tag }: FieldProps) {
   const [text, setText] = useState(asText(value));
   useEffect(() => {
-    setText((current) => (Number(current) === value ? current : asText(value)));
+    setText((current) =>
+      writeJson(readNumber(current)) === writeJson(value) ? current : asText(value),
+    );
   }, [value]);
-  const problem = text !== "" && Number.isNaN(Number(text)) ? `"${text}" is not a number.` : error;
+  const problem =
+    text !== "" && readNumber(text) === undefined ? `"${text}" is not a number.` : error;
   return (
     <TextField
       {...fieldLook(field, problem, tag)}
@@ -125,10 +129,10 @@ function NumberControl({ field, value, onChange, onBroken, error, tag }: FieldPr
       placeholder={asText(field.default)}
       onChange={(event) => {
         setText(event.target.value);
-        const number = Number(event.target.value);
-        onBroken?.(Number.isNaN(number));
-        if (event.target.value === "") onChange(undefined);
-        else if (!Number.isNaN(number)) onChange(number);
+        const number = readNumber(event.target.value);
+        const isEmpty = event.target.value.trim() === "";
+        onBroken?.(!isEmpty && number === undefined);
+        if (isEmpty || number !== undefined) onChange(number);
       }}
     />
   );
@@ -144,7 +148,7 @@ function JsonControl({ field, value, onChange, onBroken, error, tag }: FieldProp
   const read = (next: string) => {
     setText(next);
     try {
-      onChange(next.trim() === "" ? undefined : JSON.parse(next));
+      onChange(next.trim() === "" ? undefined : readJson(next));
       setProblem(undefined);
       onBroken?.(false);
     } catch (fault) {
@@ -180,16 +184,16 @@ function emptyChoice(field: SchemaField): string {
 
 function asText(value: unknown): string {
   if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : writeJson(value);
 }
 
 function asJson(value: unknown): string {
-  return value === undefined || value === null ? "" : JSON.stringify(value, null, 2);
+  return value === undefined || value === null ? "" : writeJson(value, 2);
 }
 
 function sameJson(text: string, value: unknown): boolean {
   try {
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(value);
+    return writeJson(readJson(text)) === writeJson(value);
   } catch {
     return text.trim() !== "" && value === undefined;
   }

@@ -1,3 +1,5 @@
+import type { JsonNumber } from "@/json";
+
 /** Numbers and times as the page writes them. */
 
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -15,8 +17,8 @@ const DAY_YEAR = new Intl.DateTimeFormat("en-GB", {
 });
 
 /** 2,427 */
-export function formatCount(value: number): string {
-  return WHOLE.format(value);
+export function formatCount(value: JsonNumber): string {
+  return WHOLE.format(Number(value));
 }
 
 /** "1 step", "2,427 tokens" */
@@ -25,8 +27,8 @@ export function formatAmount(value: number, one: string, many = `${one}s`): stri
 }
 
 /** "0.4 s", "24.9 s", from a minute on "1:01", from an hour on "1:02:03" */
-export function formatDuration(seconds: number): string {
-  const tenths = Math.round(Math.max(0, seconds) * 10);
+export function formatDuration(seconds: JsonNumber): string {
+  const tenths = Math.round(Math.max(0, Number(seconds)) * 10);
   if (tenths < 600) return `${(tenths / 10).toFixed(1)} s`;
   return formatClock(tenths / 10);
 }
@@ -56,13 +58,14 @@ function roundTo2Digits(value: number): number {
 }
 
 /** "1,900 to 3,400": an estimate, so it has two digits. */
-export function formatRange(low: number, high: number): string {
-  const [from, to] = [roundTo2Digits(low), roundTo2Digits(high)];
+export function formatRange(low: JsonNumber, high: JsonNumber): string {
+  const [from, to] = [roundTo2Digits(Number(low)), roundTo2Digits(Number(high))];
   return from === to ? formatCount(to) : `${formatCount(from)} to ${formatCount(to)}`;
 }
 
 /** "$0.0004", "$0.12", "$14.20", "under $0.0001"; 0 is "free". */
-export function formatUsd(usd: number): string {
+export function formatUsd(amount: JsonNumber): string {
+  const usd = Number(amount);
   if (usd <= 0) return "free";
   if (usd < 0.0001) return "under $0.0001";
   if (usd < 0.01) return `$${usd.toFixed(4)}`;
@@ -70,7 +73,8 @@ export function formatUsd(usd: number): string {
 }
 
 /** "$0.0004", "<$0.0001", "$0": for the cells of a table. */
-export function formatUsdShort(usd: number): string {
+export function formatUsdShort(amount: JsonNumber): string {
+  const usd = Number(amount);
   if (usd <= 0) return "$0";
   return usd < 0.0001 ? "<$0.0001" : formatUsd(usd);
 }

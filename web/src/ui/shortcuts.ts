@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
 import { create } from "zustand";
+import { readJson, writeJson } from "@/json";
 import { usePreferences } from "@/ui/preferences";
 
 export interface Shortcut {
@@ -86,9 +87,9 @@ function handleKey(event: KeyboardEvent): void {
 export function useShortcuts(name: string, shortcuts: readonly Shortcut[]): void {
   const latest = useRef(shortcuts);
   latest.current = shortcuts;
-  const signature = JSON.stringify(shortcuts.map(({ keys, does, run }) => [keys, does, !!run]));
+  const signature = writeJson(shortcuts.map(({ keys, does, run }) => [keys, does, !!run]));
   useEffect(() => {
-    const listed: [string, string, boolean][] = JSON.parse(signature);
+    const listed: [string, string, boolean][] = readJson(signature);
     const entries = listed.map(([keys, does, isCalled], index) => ({
       keys,
       does,

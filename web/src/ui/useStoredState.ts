@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { readJson, writeJson } from "@/json";
 
 /** State that the browser keeps, by a name; values must be JSON. What cannot be read is as new. */
 export function useStoredState<T extends string | number | boolean>(
@@ -10,7 +11,7 @@ export function useStoredState<T extends string | number | boolean>(
   const store = (next: T) => {
     setValue(next);
     try {
-      localStorage.setItem(key, JSON.stringify(next));
+      localStorage.setItem(key, writeJson(next));
     } catch {
       // A browser that keeps nothing shows the choice until the page is left.
     }
@@ -20,7 +21,7 @@ export function useStoredState<T extends string | number | boolean>(
 
 function read<T>(key: string, initial: T): T {
   try {
-    const value: unknown = JSON.parse(localStorage.getItem(key) ?? "null");
+    const value: unknown = readJson(localStorage.getItem(key) ?? "null");
     return typeof value === typeof initial ? (value as T) : initial;
   } catch {
     return initial;

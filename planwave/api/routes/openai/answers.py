@@ -93,7 +93,9 @@ class AnswerRun:
         await self.start()
         leaving = asyncio.get_running_loop().create_task(self._leave_with_client())
         try:
-            return await whole_answer(self.parts(stops))
+            answer = await whole_answer(self.parts(stops))
+            await app_state(self._request).service.wait_end_written(self.execution_id)
+            return answer
         except PlanwaveError as error:
             self._request.scope[UNFINISHED] = True
             is_repeatable = PREASSIGNED_ID in self._request.scope

@@ -1,6 +1,7 @@
 import { type ReactNode, type RefObject, useMemo } from "react";
 import type { AnswerResponse, PendingRequest } from "@/api/types";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
+import { writeJson } from "@/json";
 import { formatDuration, formatInstant } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
 import { Status } from "@/ui/Status";
@@ -51,7 +52,7 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
               {typeof given === "string" ? (
                 <Markdown text={given} />
               ) : (
-                <pre>{JSON.stringify(given, null, 2)}</pre>
+                <pre>{writeJson(given, 2)}</pre>
               )}
             </section>
           )}
@@ -67,7 +68,7 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
             {note && <Fact name="Note">{note}</Fact>}
             {form.map(([name, each]) => (
               <Fact key={name} name={labels.get(name) ?? name}>
-                {typeof each === "string" ? each : JSON.stringify(each)}
+                {typeof each === "string" ? each : writeJson(each)}
               </Fact>
             ))}
           </dl>

@@ -3,7 +3,7 @@ import { useNavigate } from "react-router";
 import { useAnswer } from "@/api/mutations";
 import type { ExecutionDigest, PendingRequest } from "@/api/types";
 import { AnswerFields } from "@/inspector/AnswerFields";
-import { type RequestAnswer, useAnswerDraft } from "@/inspector/answerDraft";
+import { draftKey, type RequestAnswer, useAnswerDraft } from "@/inspector/answerDraft";
 import { answerProblem, formErrors, isOver } from "@/inspector/answerProblem";
 import { RequestForm, whyNotSent } from "@/inspector/RequestForm";
 import { actionLabel, type RequestFields, readRequest } from "@/inspector/requestFields";
@@ -39,7 +39,8 @@ type RequestDetailProps = {
 export function RequestDetail(props: RequestDetailProps) {
   const { request, digest, isOpen, place, isPage, onMove } = props;
   const fields = useMemo(() => readRequest(request), [request]);
-  const draft = useAnswerDraft(fields);
+  const key = draftKey(request.execution_id, request.request_id);
+  const draft = useAnswerDraft(key, fields);
   const { answer, send } = useSend(props);
   const run = useRequestGraph(request);
   const isDone = isOver(answer.error) || (!isOpen && !answer.isPending && !answer.isSuccess);
@@ -77,7 +78,12 @@ export function RequestDetail(props: RequestDetailProps) {
             <AnswerFields request={fields} draft={draft} errors={formErrors(answer.error)} />
           )}
           {!isDone && fields.actions.length === 0 && (
-            <RequestForm request={fields} isSending={answer.isPending} onAnswer={send} />
+            <RequestForm
+              draftKey={key}
+              request={fields}
+              isSending={answer.isPending}
+              onAnswer={send}
+            />
           )}
           {answer.error && !isDone && (
             <Note kind="error" alert>

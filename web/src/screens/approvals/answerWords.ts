@@ -1,5 +1,6 @@
 import type { AnswerResponse } from "@/api/types";
 import { actionLabel } from "@/inspector/requestFields";
+import { isObject } from "@/json";
 
 /** What an answer holds, as far as a page can show it. */
 export type AnswerFields = {
@@ -13,7 +14,7 @@ export type AnswerFields = {
 
 /** Reads an answer; what has no decision is a value as a whole. */
 export function readAnswer({ answer }: AnswerResponse): AnswerFields {
-  const fields: Record<string, unknown> = isRecord(answer) ? answer : {};
+  const fields: Record<string, unknown> = isObject(answer) ? answer : {};
   if (typeof fields.decision !== "string") {
     return { decision: null, note: "", value: answer, form: [] };
   }
@@ -21,7 +22,7 @@ export function readAnswer({ answer }: AnswerResponse): AnswerFields {
     decision: fields.decision,
     note: typeof fields.note === "string" ? fields.note : "",
     value: fields.value,
-    form: isRecord(fields.form) ? Object.entries(fields.form) : [],
+    form: isObject(fields.form) ? Object.entries(fields.form) : [],
   };
 }
 
@@ -53,8 +54,4 @@ export function answerWords(answered: AnswerResponse): string {
   }
   const said = decisionWords(decision);
   return note ? `${said}: “${note}”` : said;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

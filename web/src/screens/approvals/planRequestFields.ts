@@ -1,4 +1,5 @@
 import type { ForecastResponse, PendingRequest } from "@/api/types";
+import { isObject } from "@/json";
 import { readForecast } from "@/screens/goal/planView";
 
 /** What a run asks about its plan before its first step. */
@@ -12,8 +13,7 @@ export type PlanRequestFields = {
 
 /** Reads the request of a run for approval of its plan; fields of an unknown form are left out. */
 export function readPlanRequest({ request }: Pick<PendingRequest, "request">): PlanRequestFields {
-  const fields: Record<string, unknown> =
-    typeof request === "object" && request !== null ? { ...request } : {};
+  const fields: Record<string, unknown> = isObject(request) ? { ...request } : {};
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   return {
     planId: text(fields.plan_id) || null,

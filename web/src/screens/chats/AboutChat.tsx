@@ -115,7 +115,7 @@ function Totals({ chat: { messages } }: { chat: ChatResponse }) {
       {costs.length > 0 && (
         <>
           <dt>Cost</dt>
-          <dd>{formatUsd(costs.reduce((sum, cost) => sum + cost, 0))}</dd>
+          <dd>{formatUsd(costs.reduce((sum: number, cost) => sum + Number(cost), 0))}</dd>
         </>
       )}
     </dl>

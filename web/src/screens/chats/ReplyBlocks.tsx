@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { Text } from "@/inspector/Text";
+import { writeJson } from "@/json";
 import type {
   MemberRunBlock,
   ReasoningBlock,
@@ -174,7 +175,7 @@ function Fold({ sign, title, line, word, children }: FoldProps) {
 
 function Part({ title, value }: { title: string; value: unknown }) {
   if (value === undefined || value === null || value === "") return null;
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const text = typeof value === "string" ? value : writeJson(value, 2);
   return (
     <section aria-label={title}>
       <h4>{title}</h4>

@@ -1,5 +1,6 @@
 import type { UserMessageRequest } from "@/api/types";
-import { fieldOf, isObject } from "@/stream/json";
+import { isObject } from "@/json";
+import { fieldOf } from "@/stream/json";
 
 type Shown = { readonly key: string; readonly name: string; readonly src: string | null };
 

@@ -7,6 +7,7 @@ import type {
   NodeDifference,
   NodeStatus,
 } from "@/api/types";
+import { numberOf } from "@/json";
 import { costWords, tookWords } from "@/screens/runs/runWords";
 import { wavesOf } from "@/stream/waves";
 import { formatCount, formatDuration } from "@/ui/format";
@@ -41,7 +42,7 @@ export function factsOf(runs: Pair<DocumentResponse>, now: number): Fact[] {
   ];
   const took = both((run) => secondsOf(run, now));
   const tokens = both(({ usage }) => tokensOf(usage));
-  const costs = both(({ usage }) => usage.cost_usd ?? (usage.calls === 0 ? 0 : null));
+  const costs = both(({ usage }) => numberOf(usage.cost_usd) ?? (usage.calls === 0 ? 0 : null));
   const calls = both(({ usage }) => usage.calls);
   return [
     {
@@ -156,7 +157,7 @@ export function secondsOfStep({ nodes }: StepPair): Pair<number | null> {
 }
 
 function secondsOfNode(node: DocumentNode | undefined): number | null {
-  return node && !node.reused ? node.execution_time : null;
+  return node && !node.reused ? numberOf(node.execution_time) : null;
 }
 
 /** "4.1 s", "reused"; "" where there is no time. */

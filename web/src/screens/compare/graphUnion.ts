@@ -1,6 +1,7 @@
 import type { DocumentResponse, EdgeDocument, GraphDocument } from "@/api/types";
 import type { CanvasEdge, CanvasStep } from "@/canvas/LaneCanvas";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
+import { writeJson } from "@/json";
 import type { Pair, StepPair } from "@/screens/compare/comparison";
 import { isFlow, sourceHandle } from "@/stream/graphIndex";
 import { wavesOf } from "@/stream/waves";
@@ -62,7 +63,7 @@ function edgesByKey(
 
 function keyOf(edge: EdgeDocument): string {
   const { source, target, targetHandle, data } = edge;
-  return JSON.stringify([source, sourceHandle(edge), target, targetHandle ?? "", data.channel]);
+  return writeJson([source, sourceHandle(edge), target, targetHandle ?? "", data.channel]);
 }
 
 function edgeStatus(isInA = false, isInB = false): EdgeStatus {

@@ -4,6 +4,7 @@ import { useStore } from "zustand";
 import { useNodeTypes } from "@/api/queries";
 import type { CheckResponse, GraphDocument, NodeDocument } from "@/api/types";
 import { linkColours, socketColours } from "@/canvas/socketColours";
+import { writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
 import type { EditorView } from "./EditorHeader";
@@ -165,7 +166,7 @@ function useMarks(
   check: CheckResponse | undefined,
 ) {
   return useMemo(() => {
-    const text = (node: NodeDocument) => JSON.stringify({ ...node, ui: null });
+    const text = (node: NodeDocument) => writeJson({ ...node, ui: null });
     const old = new Map(before.map((node) => [node.id, text(node)]));
     const now = new Map(graph.nodes.map((node) => [node.id, text(node)]));
     const worst = new Map<string, "error" | "warning">();

@@ -4,6 +4,7 @@ import { linter } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
+import { readJson } from "@/json";
 import { styleNonce } from "@/ui/styleNonce";
 
 type JsonEditorProps = { label: string; text: string; onText: (text: string) => void };
@@ -30,7 +31,7 @@ function show(editor: EditorView, text: string): void {
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text);
+    readJson(text);
     return true;
   } catch {
     return false;

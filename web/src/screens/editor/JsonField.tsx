@@ -1,4 +1,5 @@
 import { lazy, Suspense, useState } from "react";
+import { readJson, writeJson } from "@/json";
 import { Skeleton } from "@/ui/Skeleton";
 import styles from "./JsonField.module.css";
 
@@ -20,7 +21,7 @@ export function JsonField({ label, value, onChange, fill = false }: JsonFieldPro
   const [problem, setProblem] = useState<string | null>(null);
   const read = (text: string) => {
     try {
-      const refusal = onChange(JSON.parse(text));
+      const refusal = onChange(readJson(text));
       setProblem(refusal && `Not taken yet: ${refusal}`);
     } catch (fault) {
       setProblem(`Not JSON yet: ${fault instanceof Error ? fault.message : fault}`);
@@ -29,7 +30,7 @@ export function JsonField({ label, value, onChange, fill = false }: JsonFieldPro
   return (
     <div className={styles.field} data-fill={fill}>
       <Suspense fallback={<Skeleton label="Loading the editor" lines={6} />}>
-        <JsonEditor label={label} text={JSON.stringify(value, null, 2)} onText={read} />
+        <JsonEditor label={label} text={writeJson(value, 2)} onText={read} />
       </Suspense>
       {problem && (
         <p className={styles.problem} role="status">

@@ -7,6 +7,7 @@ import type {
 } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
 import { TaskField } from "@/inspector/TaskField";
+import { writeJson } from "@/json";
 import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Note } from "@/ui/Note";
@@ -220,7 +221,7 @@ type FieldTagProps = Pick<SettingsProps, "node" | "before"> & {
 function FieldTag({ field, node, before, wired }: FieldTagProps) {
   if (wired.has(field.name)) return <Tag>wired: the wire beats what is here</Tag>;
   const [old, now] = [before?.data?.[field.name], node.data?.[field.name]];
-  if (before && JSON.stringify(old) !== JSON.stringify(now)) {
+  if (before && writeJson(old) !== writeJson(now)) {
     return (
       <Tag kind="change">
         {old === undefined || old === null ? "was empty" : `was ${shorten(old)}`}
@@ -231,7 +232,7 @@ function FieldTag({ field, node, before, wired }: FieldTagProps) {
 }
 
 function shorten(value: unknown): string {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : writeJson(value);
   return text.length > 24 ? `${text.slice(0, 24)} …` : text;
 }
 

@@ -4,6 +4,7 @@ import { errorText } from "@/api/errorText";
 import { useEditPlan, useRestoreRevision } from "@/api/mutations";
 import { useCheck } from "@/api/queries";
 import type { GraphDocument, PlanResponse } from "@/api/types";
+import { readJson, writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
 import { Note } from "@/ui/Note";
@@ -112,8 +113,8 @@ function Lost({ lost, onClose }: { lost: readonly string[]; onClose: () => void 
 
 /** Places are not checked: moving a step asks nothing of the service. */
 function useGraphToCheck(graph: GraphDocument): GraphDocument {
-  const text = JSON.stringify(graph, (key, value) => (key === "ui" ? undefined : value));
-  return useMemo(() => JSON.parse(text) as GraphDocument, [text]);
+  const text = writeJson(graph, 0, (key, value) => (key === "ui" ? undefined : value));
+  return useMemo(() => readJson(text) as GraphDocument, [text]);
 }
 
 /** Changes that the service makes of the whole plan: a new id of a step, an earlier revision. */

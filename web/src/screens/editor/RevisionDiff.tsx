@@ -1,4 +1,5 @@
 import type { ElementDifference, GraphDocument, RevisionDiffResponse } from "@/api/types";
+import { writeJson } from "@/json";
 import { IconButton } from "@/ui/IconButton";
 import { useShortcuts } from "@/ui/shortcuts";
 import { Tag } from "@/ui/Tag";
@@ -94,6 +95,6 @@ const LONGEST = 200;
 
 function shorten(value: unknown): string {
   if (value === undefined || value === null) return "";
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : writeJson(value);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
 }

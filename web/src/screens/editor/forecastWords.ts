@@ -9,8 +9,8 @@ export function forecastWords(forecast: ForecastResponse | null | undefined): st
     formatAmount(waves, "wave"),
     `longest path ${formatAmount(path.length, "step")}`,
     formatAmount(calls, "model call") + (forecast.at_least ? " or more" : ""),
-    ...(tokens.high > 0 ? [`${formatRange(tokens.low, tokens.high)} tokens`] : []),
-    ...(cost_usd && cost_usd.high > 0
+    ...(Number(tokens.high) > 0 ? [`${formatRange(tokens.low, tokens.high)} tokens`] : []),
+    ...(cost_usd && Number(cost_usd.high) > 0
       ? [`${formatUsd(cost_usd.low)} to ${formatUsd(cost_usd.high)}`]
       : []),
   ];

@@ -1,4 +1,5 @@
 import type { EdgeDocument, GraphDocument, NodeDocument, PortResponse } from "@/api/types";
+import { numberOf } from "@/json";
 
 export type Position = { x: number; y: number };
 
@@ -102,9 +103,8 @@ export function moveNodes(
 /** Returns where an editor has put a node, null where nobody has moved it. */
 export function positionOf(node: NodeDocument): Position | null {
   const position = node.ui?.position as Partial<Position> | undefined;
-  return typeof position?.x === "number" && typeof position.y === "number"
-    ? { x: position.x, y: position.y }
-    : null;
+  const [x, y] = [numberOf(position?.x), numberOf(position?.y)];
+  return x === null || y === null ? null : { x, y };
 }
 
 /** Why two ports cannot be connected, or null. The same rule as in the check of edges: both ends
@@ -164,7 +164,7 @@ export function paste(
     newIds.set(node.id, id);
     const position = positionOf(node);
     const moved = position && { x: position.x + COPY_OFFSET, y: position.y + COPY_OFFSET };
-    return { ...structuredClone(node), id, ...(moved && { ui: { ...node.ui, position: moved } }) };
+    return { ...node, id, ...(moved && { ui: { ...node.ui, position: moved } }) };
   });
   const edgeIds = new Set(graph.edges.map((edge) => edge.id ?? ""));
   const edges = copied.edges.flatMap((edge) => {
@@ -172,7 +172,7 @@ export function paste(
     if (!source || !target) return [];
     const id = freeId(edgeIds, `${source}-${target}`);
     edgeIds.add(id);
-    return [{ ...structuredClone(edge), id, source, target }];
+    return [{ ...edge, id, source, target }];
   });
   return {
     graph: { ...graph, nodes: [...graph.nodes, ...nodes], edges: [...graph.edges, ...edges] },

@@ -1,5 +1,6 @@
 import { applyMergePatch, mergePatch } from "@/api/mergePatch";
 import type { EdgeDocument, GraphDocument, NodeDocument } from "@/api/types";
+import { writeJson } from "@/json";
 
 /** What an editor changes of a plan. */
 export type PlanContent = { title: string; graph: GraphDocument };
@@ -46,7 +47,7 @@ function nodeOperations(before: GraphDocument, after: GraphDocument): PlanOperat
 /** Edges of a removed node go with it. A changed edge is removed and added. */
 function edgeOperations(before: GraphDocument, after: GraphDocument): PlanOperation[] {
   const nodes = new Set(after.nodes.map((node) => node.id));
-  const text = (edge: EdgeDocument) => JSON.stringify(edge);
+  const text = (edge: EdgeDocument) => writeJson(edge);
   const old = new Set(before.edges.map(text));
   const kept = new Set(after.edges.map(text));
   const removed = before.edges.filter(

@@ -1,10 +1,11 @@
+import { readJson, writeJson } from "@/json";
 import { saveJsonFile } from "@/ui/saveFile";
 import type { PlanContent } from "./operations";
 import { type ReadPlan, readPlan } from "./readPlan";
 
 /** Has the browser keep a plan as a JSON file. */
 export function downloadPlan({ title, graph }: PlanContent): void {
-  saveJsonFile(JSON.stringify({ title, ...graph }, null, 2), title);
+  saveJsonFile(writeJson({ title, ...graph }, 2), title);
 }
 
 /** Lets a person choose a file, and reads the plan in it; null if none is chosen. */
@@ -12,7 +13,7 @@ export async function choosePlanFile(): Promise<ReadPlan | null> {
   const file = await chooseFile();
   if (!file) return null;
   try {
-    return readPlan(JSON.parse(await file.text()));
+    return readPlan(readJson(await file.text()));
   } catch (fault) {
     return { problem: `It is not JSON: ${fault instanceof Error ? fault.message : fault}` };
   }

@@ -1,4 +1,5 @@
 import type { GraphDocument } from "@/api/types";
+import { isObject } from "@/json";
 
 /** A plan as a file has it, or why a document is none. */
 export type ReadPlan = { graph: GraphDocument; title?: string } | { problem: string };
@@ -45,7 +46,5 @@ function problemOfEdges(edges: readonly unknown[]): string | null {
 }
 
 function asObject(value: unknown): Record<string, unknown> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;
+  return isObject(value) ? value : null;
 }

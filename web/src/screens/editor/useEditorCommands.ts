@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "react";
 import type { GraphDocument, NodeTypeResponse } from "@/api/types";
+import { readJson, writeJson } from "@/json";
 import { isTyping, useShortcuts } from "@/ui/shortcuts";
 import type { EditorStore } from "./editorStore";
 import {
@@ -78,7 +79,7 @@ function useClipboard(copied: () => GraphDocument, put: (part: GraphDocument) =>
       const part = latest.current.copied();
       const isText = isTyping(event.target) || !document.getSelection()?.isCollapsed;
       if (isText || part.nodes.length === 0) return;
-      event.clipboardData?.setData("text/plain", JSON.stringify({ kind: CLIPBOARD_KIND, ...part }));
+      event.clipboardData?.setData("text/plain", writeJson({ kind: CLIPBOARD_KIND, ...part }));
       event.preventDefault();
     };
     const paste = (event: ClipboardEvent) => {
@@ -98,7 +99,7 @@ function useClipboard(copied: () => GraphDocument, put: (part: GraphDocument) =>
 
 function readCopied(text: string): GraphDocument | null {
   try {
-    const read = readPlan(JSON.parse(text));
+    const read = readPlan(readJson(text));
     return "graph" in read ? read.graph : null;
   } catch {
     return null;

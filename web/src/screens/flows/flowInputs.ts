@@ -1,5 +1,6 @@
 import type { FlowResponse, GraphDocument, NodeTypeResponse } from "@/api/types";
 import { jsonOrText } from "@/inspector/answerDraft";
+import { readJson, writeJson } from "@/json";
 
 /** A value that a run of a flow can be given. */
 export type FlowInput = {
@@ -32,14 +33,14 @@ export function inputsOf(graph: GraphDocument, types: readonly NodeTypeResponse[
         handle,
         label: handles.length > 1 ? `${name}, ${port?.label ?? handle}` : name,
         type: port?.type ?? "any",
-        usual: typeof usual === "string" ? usual : usual == null ? "" : JSON.stringify(usual),
+        usual: typeof usual === "string" ? usual : usual == null ? "" : writeJson(usual),
       };
     });
   });
 }
 
 export function inputKey({ node, handle }: FlowInput): string {
-  return JSON.stringify([node, handle]);
+  return writeJson([node, handle]);
 }
 
 /** Returns the inputs of an execution; what is empty is left to the node. */
@@ -63,7 +64,7 @@ export type FlowFile = { name: string; description: string; graph: GraphDocument
 
 /** Returns a flow as the text of a file. */
 export function flowFile({ name, description, graph }: FlowResponse): string {
-  return `${JSON.stringify({ name, description, graph }, null, 2)}\n`;
+  return `${writeJson({ name, description, graph }, 2)}\n`;
 }
 
 /**
@@ -72,7 +73,7 @@ export function flowFile({ name, description, graph }: FlowResponse): string {
  * @throws {Error} It is no JSON, or has no graph.
  */
 export function readFlowFile(text: string, fileName: string): FlowFile {
-  const value = JSON.parse(text) as Partial<FlowFile> & Partial<GraphDocument> & { title?: string };
+  const value = readJson(text) as Partial<FlowFile> & Partial<GraphDocument> & { title?: string };
   const graph = value?.graph ?? value;
   if (!Array.isArray(graph?.nodes) || !Array.isArray(graph.edges)) {
     throw new Error(`${fileName} has no flow: it needs "graph" with "nodes" and "edges"`);

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useLimits } from "@/api/queries";
 import type { BudgetModel } from "@/api/types";
+import { type JsonNumber, numberOf } from "@/json";
 import { TextField } from "@/ui/Field";
 import { formatCount, formatUsd } from "@/ui/format";
 import styles from "./RunOptionsChip.module.css";
@@ -33,7 +34,7 @@ export function BudgetFields({ budget, onChange }: BudgetFieldsProps) {
           label={label}
           isWhole={isWhole}
           usual={usualWords(name, usual(name))}
-          value={budget[name] ?? null}
+          value={numberOf(budget[name])}
           onChange={(amount) => {
             const { [name]: _, ...others } = budget;
             onChange(amount === null ? others : { ...others, [name]: amount });
@@ -44,7 +45,7 @@ export function BudgetFields({ budget, onChange }: BudgetFieldsProps) {
   );
 }
 
-function usualWords(name: string, most: number | undefined): string {
+function usualWords(name: string, most: JsonNumber | undefined): string {
   if (most === undefined) return "No limit";
   return name === "usd" ? formatUsd(most) : formatCount(most);
 }

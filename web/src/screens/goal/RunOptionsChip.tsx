@@ -84,7 +84,7 @@ export function describeOptions(options: RunOptions): string {
     options.on_failure === "stop" && "stop at a failure",
     options.max_parallel && `${options.max_parallel} at a time`,
     ...Object.entries(options.budget ?? {}).map(
-      ([name, most]) => typeof most === "number" && `at most ${amountWords(name, most)}`,
+      ([name, most]) => most != null && `at most ${amountWords(name, Number(most))}`,
     ),
   ]
     .filter(Boolean)

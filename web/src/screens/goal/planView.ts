@@ -1,5 +1,6 @@
 import type { DiagnosticResponse, ForecastResponse, GraphDocument } from "@/api/types";
 import type { PlannedEdge, PlannedStep } from "@/canvas/PlanLanes";
+import { writeJson } from "@/json";
 import { formatAmount, formatRange, formatUsd } from "@/ui/format";
 
 /** A plan as it is shown, whether it is written or still being written. */
@@ -31,7 +32,7 @@ export function viewOfPlan(plan: GraphDocument): PlanView {
       target,
       isLink: data.channel === "link",
     })),
-    json: JSON.stringify({ nodes: plan.nodes, edges: plan.edges }, null, 2),
+    json: writeJson({ nodes: plan.nodes, edges: plan.edges }, 2),
   };
 }
 
@@ -60,7 +61,7 @@ export function forecastStats(forecast: ForecastResponse, embedded: boolean): St
 
 function costInWords(cost: ForecastResponse["cost_usd"], embedded: boolean): string {
   if (cost === null) return "price not known";
-  if (cost.high <= 0) return embedded ? "free, runs here" : "free";
+  if (Number(cost.high) <= 0) return embedded ? "free, runs here" : "free";
   const [low, high] = [formatUsd(cost.low), formatUsd(cost.high)];
   return low === high ? high : `${low} to ${high}`;
 }

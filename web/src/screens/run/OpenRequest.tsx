@@ -1,5 +1,6 @@
 import { useAnswer } from "@/api/mutations";
 import type { OpenRequestResponse } from "@/api/types";
+import { draftKey } from "@/inspector/answerDraft";
 import { answerProblem, formErrors } from "@/inspector/answerProblem";
 import { RequestForm } from "@/inspector/RequestForm";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
@@ -31,6 +32,7 @@ export function OpenRequest(props: OpenRequestProps) {
         </p>
       )}
       <RequestForm
+        draftKey={draftKey(executionId, request.request_id)}
         request={fields}
         isSending={answer.isPending}
         errors={formErrors(answer.error)}

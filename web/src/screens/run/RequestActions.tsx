@@ -7,7 +7,7 @@ type RequestActionsProps = {
   request: OpenRequestResponse;
   /** How many more requests the step has. */
   others?: number;
-  /** Answers with an action; undefined while an answer is on its way. */
+  /** Answers with an action and what is filled in; undefined while that cannot be sent. */
   onAnswer: ((action: string) => void) | undefined;
   /** Opens the step's panel. */
   onRead: () => void;

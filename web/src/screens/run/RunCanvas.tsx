@@ -4,6 +4,7 @@ import type { GraphDocument, NodeTypesResponse } from "@/api/types";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
 import { linkColours } from "@/canvas/socketColours";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
+import { readJson, writeJson } from "@/json";
 import { useRun } from "@/stream/RunProvider";
 import type { RunState } from "@/stream/runState";
 import { edgeId, edgeStatus } from "./edgeStatus";
@@ -75,11 +76,11 @@ function heightsOf(graph: GraphDocument, run: RunState, folds: Folds): string {
     const inside = innerHeight(run, id, folds);
     return inside > 0 ? [[id, CARD_HEIGHT + FRAME_HEIGHT + inside]] : [];
   });
-  return JSON.stringify(Object.fromEntries(heights));
+  return writeJson(Object.fromEntries(heights));
 }
 
 function toSteps(graph: GraphDocument, waves: RunState["waves"], heights: string): CanvasStep[] {
-  const unfolded: Record<string, number> = JSON.parse(heights);
+  const unfolded: Record<string, number> = readJson(heights);
   const waveOf = new Map(waves.flatMap((wave) => wave.nodes.map((id) => [id, wave.number])));
   return graph.nodes.map(({ id }) => ({
     id,

@@ -3,8 +3,9 @@ import { useAnswer } from "@/api/mutations";
 import type { OpenRequestResponse } from "@/api/types";
 import type { CardDetail } from "@/canvas/LaneCanvas";
 import { StepCard } from "@/canvas/StepCard";
+import { draftKey, useAnswerDraft } from "@/inspector/answerDraft";
 import { answerProblem } from "@/inspector/answerProblem";
-import { requestsAt } from "@/inspector/requestFields";
+import { readRequest, requestsAt } from "@/inspector/requestFields";
 import { BUDGET } from "@/stream/budget";
 import { currentCallWords, linkedWords } from "@/stream/callWords";
 import { fieldOf } from "@/stream/json";
@@ -87,16 +88,17 @@ type WaitingActionsProps = {
 function WaitingActions({ request, others, onRead }: WaitingActionsProps) {
   const executionId = useRun((run) => run.executionId);
   const answer = useAnswer();
+  const draft = useAnswerDraft(draftKey(executionId, request.request_id), readRequest(request));
   const send = (decision: string) =>
     answer.mutate(
-      { executionId, requestId: request.request_id, answer: { decision } },
+      { executionId, requestId: request.request_id, answer: draft.answerWith(decision) },
       { onError: (error) => showToast({ kind: "error", text: answerProblem(error) }) },
     );
   return (
     <RequestActions
       request={request}
       others={others}
-      onAnswer={answer.isPending ? undefined : send}
+      onAnswer={answer.isPending || draft.isBroken ? undefined : send}
       onRead={onRead}
     />
   );

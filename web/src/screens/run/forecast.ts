@@ -1,4 +1,5 @@
 import type { NodeDifference } from "@/api/types";
+import { numberOf } from "@/json";
 import { ENDED_NODE, type NodeState, type RunState } from "@/stream/runState";
 import type { Span } from "./timeScale";
 
@@ -11,9 +12,8 @@ export const NO_TIMES: EarlierTimes = new Map();
 export function earlierTimes(differences: readonly NodeDifference[]): EarlierTimes {
   return new Map(
     differences.flatMap(({ path, status, duration_s, written }): [string, number][] => {
-      const seconds = duration_s[0];
-      const isKnown = status[0] === "completed" && typeof seconds === "number";
-      return isKnown && !written?.length ? [[path, seconds]] : [];
+      const seconds = status[0] === "completed" ? numberOf(duration_s[0]) : null;
+      return seconds !== null && !written?.length ? [[path, seconds]] : [];
     }),
   );
 }

@@ -2,7 +2,7 @@ import { presentCalls } from "@/stream/callWords";
 import { openParents } from "@/stream/edges";
 import type { NodeState, RunState } from "@/stream/runState";
 import { formatAmount, formatClock, formatDuration } from "@/ui/format";
-import { plainLine } from "@/ui/plainLine";
+import { oneLine, plainLine } from "@/ui/plainLine";
 
 export type StepSummary = {
   meta: string;
@@ -86,7 +86,9 @@ export function reasonOf(node: NodeState, run: RunState): string {
 }
 
 function resultWords(node: NodeState): string {
-  return plainLine(node.result?.text.slice(0, WORDS_SHOWN) ?? node.text.tail.slice(-WORDS_SHOWN));
+  if (node.result === null) return plainLine(node.text.tail.slice(-WORDS_SHOWN));
+  const words = node.result.text.slice(0, WORDS_SHOWN);
+  return node.result.isText ? plainLine(words) : oneLine(words);
 }
 
 function needsOf(node: NodeState, run: RunState): string {

@@ -4,6 +4,7 @@ import { isEnded, retryLabel, titleOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import { useRetry } from "@/api/mutations";
 import type { ExecutionSummary } from "@/api/types";
+import { writeJson } from "@/json";
 import { IconButton } from "@/ui/IconButton";
 import { Menu } from "@/ui/Menu";
 import { saveJsonFile } from "@/ui/saveFile";
@@ -60,7 +61,7 @@ function retryObstacle(run: ExecutionSummary): string | undefined {
 
 async function saveDocument(executionId: string): Promise<void> {
   const document = await call("getDocument", { path: { execution_id: executionId } });
-  saveJsonFile(JSON.stringify(document, null, 2), executionId);
+  saveJsonFile(writeJson(document, 2), executionId);
 }
 
 function showError(error: unknown): void {

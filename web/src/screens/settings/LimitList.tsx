@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useLimits } from "@/api/queries";
 import type { LimitResponse } from "@/api/types";
+import type { JsonNumber } from "@/json";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { FilterField } from "@/screens/settings/FilterField";
 import styles from "@/screens/settings/SettingsScreen.module.css";
@@ -9,7 +10,8 @@ import { plainLine } from "@/ui/plainLine";
 import { Skeleton } from "@/ui/Skeleton";
 import { Tag } from "@/ui/Tag";
 
-function inWords(value: number, unit: string): string {
+function inWords(printed: JsonNumber, unit: string): string {
+  const value = Number(printed);
   if (unit === "bytes") return formatBytes(value);
   const number = Number.isInteger(value) ? formatCount(value) : String(value);
   return unit === "count" ? number : `${number} ${unit}`;
@@ -53,7 +55,7 @@ function Limit({ limit }: { limit: LimitResponse }) {
           <code>{variable}</code>, at most {inWords(cap, unit)}
         </p>
       </div>
-      {value !== usual && <Tag kind="change">usually {inWords(usual, unit)}</Tag>}
+      {Number(value) !== Number(usual) && <Tag kind="change">usually {inWords(usual, unit)}</Tag>}
       <b className={styles.value}>{inWords(value, unit)}</b>
     </li>
   );

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useNodeTypes } from "@/api/queries";
 import type { NodeTypeResponse, PortResponse } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
+import { writeJson } from "@/json";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { FilterField } from "@/screens/settings/FilterField";
 import styles from "@/screens/settings/SettingsScreen.module.css";
@@ -106,7 +107,7 @@ function Ports({ title, ports }: { title: string; ports: readonly PortResponse[]
 }
 
 function inShort(value: unknown): string {
-  return typeof value === "string" ? value || "empty" : JSON.stringify(value);
+  return typeof value === "string" ? value || "empty" : writeJson(value);
 }
 
 function Fields({ type }: { type: NodeTypeResponse }) {

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { useFireTrigger } from "@/api/mutations";
 import type { TriggerResponse } from "@/api/types";
+import { readJson } from "@/json";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -15,7 +16,7 @@ export function FireTrigger(props: { trigger: TriggerResponse; onClose: () => vo
   const fire = useFireTrigger();
   const error = text.trim() === "" || isJson(text) ? undefined : "It is no JSON.";
   const send = () => {
-    const body = text.trim() === "" ? {} : { value: JSON.parse(text) };
+    const body = text.trim() === "" ? {} : { value: readJson(text) };
     fire.mutate({ triggerId: props.trigger.trigger_id, body });
   };
   return (
@@ -55,7 +56,7 @@ export function FireTrigger(props: { trigger: TriggerResponse; onClose: () => vo
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text);
+    readJson(text);
     return true;
   } catch {
     return false;

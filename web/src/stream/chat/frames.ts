@@ -1,5 +1,6 @@
 import { ApiError, pageAddress } from "@/api/http";
 import { serverEvents } from "@/api/sse";
+import { readJson } from "@/json";
 import type { ChatEvent } from "@/stream/chat/replyReducer";
 import { refusal } from "@/stream/socket";
 
@@ -120,7 +121,7 @@ function readSocket({ source, signal, onOpen, onFrames }: Context): Promise<void
     socket.onerror = () => {}; // a close follows
     socket.onclose = ({ code, reason }) => end(refusal(code, reason));
     socket.onmessage = ({ data }) => {
-      const read: ChatEvent | ChatEvent[] = JSON.parse(data);
+      const read: ChatEvent | ChatEvent[] = readJson(data);
       const frames = Array.isArray(read) ? read : [read];
       const own = frames.filter(({ event }) => !ENDS.has(event));
       const more = own.length === 0 || onFrames(own);
@@ -139,7 +140,7 @@ async function readEvents({ source, signal, onOpen, onFrames }: Context): Promis
   onOpen();
   for await (const batch of serverEvents(response)) {
     const own = batch.filter(({ event }) => !ENDS.has(event));
-    const frames = own.map(({ data }) => JSON.parse(data) as ChatEvent);
+    const frames = own.map(({ data }) => readJson(data) as ChatEvent);
     if ((frames.length > 0 && !onFrames(frames)) || own.length < batch.length) return;
   }
 }

@@ -1,0 +1,83 @@
+"""Numbers that people send go on, are stored and come back in the digits that they were written in."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.graph.model import Node
+from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.service.dependencies import dependencies, execute_goal
+
+NUMBERS = (
+    "3544790567247868102",
+    "-9007199254740993",
+    str(2**64 - 1),
+    str(2**64),
+    str(10**40),
+    "1.0",
+    "-0.0",
+    "1e+22",
+    "0.1",
+)
+SHAPES = ("%s", '{"order":%s,"note":"x"}', "[[%s]]")
+ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
+ASKED = make_graph(
+    text_node("a"), ASK, Node("end", "end", "End"),
+    edges=[("a", "ask"), make_edge("ask", "end", source_handle="approve")],
+)  # fmt: skip
+CASES = list(product(NUMBERS, SHAPES))
+JSON = {"content-type": "application/json"}
+
+
+async def send(client: InProcessClient, method: str, path: str, body: str, **more: str) -> Any:
+    answer = await client.request(method, path, content=body.encode(), headers={**JSON, **more})
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+async def assert_shown(client: InProcessClient, execution_id: str, written: str) -> None:
+    await client.service.wait(execution_id)
+    # `result` has a number alone as text, which is the one that templates print: 1 for 1.0.
+    paths = ("document", "events?format=json", "nodes/end", *(("result",) * (written[0] in "{[")))
+    for path in paths:
+        text = (await client.get(f"/api/executions/{execution_id}/{path}")).text
+        compact = text.replace(" ", "").replace("\\n", "").replace('\\"', '"')
+        assert written in compact, (path, text)
+
+
+@pytest.mark.parametrize(("number", "shape"), CASES)
+async def test_an_answer_keeps_its_numbers(tmp_path: Path, number: str, shape: str) -> None:
+    written = shape % number
+    async with in_process_client(dependencies(ASKED, directory=tmp_path)) as client:
+        execution_id = (await execute_goal(client.service)).execution_id
+        await client.service.wait(execution_id)
+        (request,) = await client.service.requests(execution_id)
+        path = f"/api/executions/{execution_id}/requests/{request.request_id}"
+        await send(client, "POST", path, f'{{"decision":"approve","value":{written}}}')
+        await assert_shown(client, execution_id, written)
+        assert number in (tmp_path / f"{execution_id}.json").read_text()
+
+
+@pytest.mark.parametrize(("number", "shape"), CASES)
+async def test_a_change_of_a_plan_keeps_its_numbers(number: str, shape: str) -> None:
+    written = shape % number
+    graph = make_graph(
+        Node("j", "json", "J", data={"value": 1}), Node("end", "end", "End"), edges=[("j", "end")]
+    )
+    async with in_process_client(dependencies(graph)) as client:
+        plan = await client.service.create_plan("do it")
+        path = f"/api/plans/{plan.plan_id}"
+        changed = f'{{"op":"update_node","id":"j","set":{{"data":{{"value":{written}}}}}}}'
+        await send(
+            client, "PATCH", path, f'{{"operations":[{changed}]}}', **{"if-match": f'"{plan.hash}"'}
+        )
+        assert written in (await client.get(path)).text.replace(" ", "")
+        made = await send(
+            client, "POST", "/api/execute", f'{{"plan_id":"{plan.plan_id}","start":true}}'
+        )
+        await assert_shown(client, made["execution_id"], written)

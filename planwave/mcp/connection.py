@@ -34,7 +34,7 @@ class ConnectionLimits:
     Attributes:
         connect_s: Seconds for the start of the server, up to the list of its tools.
         call_s: Seconds for one call.
-        result_bytes: Bytes of one result, as JSON.
+        result_bytes: Bytes of one result, as JSON; more is cut.
         tools: Tools that it may list.
         backoff_s: Seconds before the second attempt in a row to connect again; doubled for each other.
     """
@@ -51,7 +51,7 @@ class ConnectionLimits:
         return cls(
             limits.mcp_connect_s,
             limits.mcp_call_s,
-            limits.mcp_result_bytes,
+            min(limits.mcp_result_bytes, limits.tool_result_bytes),
             limits.mcp_tools,
             backoff_s,
         )
@@ -144,7 +144,6 @@ class Connection:
             McpError: ``mcp-connection-lost``, ``mcp-unavailable``, ``mcp-start-failed``,
                 ``mcp-timeout``, ``mcp-tool-changed``, ``mcp-tool-error``, ``mcp-invalid-answer``,
                 ``mcp-call-failed``.
-            LimitExceeded: ``mcp_result_bytes``.
         """
         most_s = min(timeout_s or self._limits.call_s, self._limits.call_s)
         given = {**arguments, KEY_ARGUMENT: key} if tool.takes_key else arguments
@@ -244,7 +243,8 @@ class Connection:
                 "mcp_tools", self._limits.tools, count, what=f"the MCP server {self.name!r}",
                 hint="use a server with fewer tools, or raise the limit mcp_tools",
             )  # fmt: skip
-        listed = read_tools(found, self._check_schema, session.tool_problems)
+        problems = [*session.tool_problems, *filter(None, [session.list_problem])]
+        listed = read_tools(found, self._check_schema, problems)
         self._session, self._task, self._present = session, task, listed.tools
         return listed
 

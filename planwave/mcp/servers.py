@@ -23,7 +23,7 @@ _SHORTEST_SECRET: Final = 4
 """Shorter values are not looked for in texts: they occur by chance."""
 _BYTES_PER_RESULT_BYTE: Final = 4
 """A message may be longer than the result in it: it is escaped, and mostly there as text too."""
-_LEAST_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+_LEAST_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -186,8 +186,13 @@ class McpServers:
         address = Address(table.url or "", values)
 
         def open_server(session: Session) -> Any:
+            session.sent_errors = 0
+
             def on_status(status: int) -> None:
                 session.last_status = status
+
+            def on_closed_code() -> None:
+                session.sent_errors = (session.sent_errors or 0) + 1
 
             return connect_address(
                 address,
@@ -195,6 +200,7 @@ class McpServers:
                 message_bytes=self._message_bytes,
                 on_status=on_status,
                 on_expired=session.expire,
+                on_closed_code=on_closed_code,
             )
 
         return open_server

@@ -11,6 +11,8 @@ that does not. ``unlisted``: its list of tools is no list.
 ``halves``: gives half of a character in its result. ``dies``: ends when a tool is called.
 ``many``: lists 201 tools. ``odd``: lists four tools that cannot be used. ``names``: lists tools whose names
 are the same or too long for models. ``renamed``: lists other tools each time that it starts again.
+``circles``: says of each page of its list that the same page is the next one. ``refuses``: answers each call with
+the error -32000, and goes on. ``large``: gives a text of 5 MiB.
 ``environment``: gives the names of its variables. ``leak``: fails with the value of SECRET, and writes it on
 standard error.
 """
@@ -57,7 +59,7 @@ def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
             info = {"name": MODE, "version": "1"}
             return {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
         case "tools/list":
-            return {"tools": tools()}
+            return {"tools": tools()} | ({"nextCursor": "again"} if MODE == "circles" else {})
         case "tools/call":
             misbehave()
             return {"content": [{"type": "text", "text": text()}], "isError": MODE == "leak"}
@@ -106,6 +108,8 @@ def text() -> str:
             sys.stderr.write(f"the value is {os.environ['SECRET']}\n")
             sys.stderr.flush()
             return f"bad value {os.environ['SECRET']}"
+        case "large":
+            return "x" * 5 * 1024 * 1024
     return "done"
 
 
@@ -134,7 +138,10 @@ def main() -> None:
         if "id" not in message:
             continue
         result = result_of(message)
-        if result is not None:
+        if MODE == "refuses" and message["method"] == "tools/call":
+            error = {"code": -32000, "message": "the backend said no"}
+            write({"id": message["id"], "error": error})
+        elif result is not None:
             write({"id": message["id"], "result": result})
         else:
             write({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})

@@ -61,3 +61,34 @@ async def test_a_tool_that_has_changed_while_the_server_was_away_is_not_called(
             assert (caught.value.code, caught.value.retryable) == ("mcp-tool-changed", False)
         assert await call(connection, "act") == "done"
         assert len(marks.pids) == 2
+
+
+async def test_a_list_that_leads_back_to_itself_is_read_once(marks: Marks) -> None:
+    table = hostile_program(marks, "circles")
+    async with servers_of(box=table).connection("box") as connection:
+        assert list(connection.listed.tools) == ["act"]
+        assert connection.listed.problems == (
+            "its list of tools leads back to the page 'again'; the rest was not read",
+        )
+
+
+async def test_the_code_of_a_closed_connection_is_a_refusal_while_the_session_goes_on(
+    marks: Marks,
+) -> None:
+    async with servers_of(box=hostile_program(marks, "refuses")).connection("box") as connection:
+        for _ in range(2):
+            with pytest.raises(McpError) as caught:
+                await call(connection, "act")
+            assert (caught.value.code, caught.value.message) == (
+                "mcp-call-failed",
+                "the MCP server 'box' refused the call: the backend said no",
+            )
+    assert len(marks.pids) == 1
+
+
+async def test_a_result_of_several_mib_is_cut_and_not_lost(marks: Marks) -> None:
+    async with servers_of(box=hostile_program(marks, "large")).connection("box") as connection:
+        found = await call(connection, "act")
+    assert found.startswith("xxx")
+    assert "the result has 5242882 bytes" in found
+    assert len(found) < 1024 * 1024

@@ -63,7 +63,7 @@ async def test_a_start_that_breaks_the_protocol_says_how(
 
 @pytest.mark.slow
 async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
-    with pytest.raises(McpError, match="a message of more than 4194304 bytes") as caught:
+    with pytest.raises(McpError, match="a message of more than 16777216 bytes") as caught:
         await call(marks, "endless")
     assert caught.value.code == "mcp-connection-lost"
     await marks.all_gone()

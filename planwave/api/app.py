@@ -146,7 +146,7 @@ def create_detached_app(
         middleware=[
             Middleware(SecurityHeadersMiddleware),
             Middleware(RequestContextMiddleware, metrics),
-            *([Middleware(RootPathMiddleware, root_path)] if root_path else ()),
+            Middleware(RootPathMiddleware, root_path),
             Middleware(HostOriginMiddleware, settings),
             Middleware(RequestLimitsMiddleware, settings.limits),
             Middleware(ResponseLimitsMiddleware, in_flight),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.config.files import load_settings, read_settings
 from planwave.config.trust import state_directory
@@ -203,20 +203,13 @@ def open_mcp_servers(settings: Settings) -> McpServers:
     """Return the operator's MCP servers; none is started before a run uses it."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.mcp.servers import McpServers
+    from planwave.nodes.tools.server_schemas import usable_schema
 
-    return McpServers(settings.mcp, settings.limits, check_schema=_schema_problem)
+    return McpServers(settings.mcp, settings.limits, adapt_schema=usable_schema)
 
 
 def _described_servers(settings: Settings) -> dict[str, str | None]:
     return {name: server.description for name, server in settings.mcp.items()}
-
-
-def _schema_problem(schema: Mapping[str, Any]) -> str | None:
-    # Lazy: test_help_loads_no_heavy_library
-    from planwave.nodes.json_schema import check_schema
-
-    found = check_schema(dict(schema))
-    return found[0].message if found else None
 
 
 def open_models(

@@ -309,7 +309,7 @@ class Limits(EnvFirstSettings):
     mcp_call_s: float = Field(default=60, gt=0, le=3_600)
     """One call of a tool of an MCP server."""
     mcp_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
-    """The result of such a call, as JSON."""
+    """The result of such a call, as JSON; more is cut."""
     mcp_tools: int = Field(default=200, ge=1, le=2_000)
     """Tools of one MCP server."""
     agent_tools: int = Field(default=200, ge=0, le=1_000)

@@ -36,35 +36,41 @@ def result_of(result: mcp_types.CallToolResult, tool: str, most_bytes: int) -> J
             text = dumps_exact(result.structured_content)
         text = text or f"the tool {tool!r} failed without a message"
         raise McpError(text[:_MAX_ERROR_CHARS], code="mcp-tool-error")
-    value = _value_of(result)
+    value, parts = _value_of(result)
     if faults := json_faults(value):
         raise McpError(
             f"the result of the tool {tool!r} cannot be stored: {faults[0].message}",
             code="mcp-invalid-answer",
         )
-    return _cut(value, most_bytes)
+    return _cut(value, parts, most_bytes)
 
 
-def _cut(value: Json, most_bytes: int) -> Json:
-    """Return a value of at most so many bytes of JSON: a text is cut, other JSON becomes a cut text."""
+def _cut(value: Json, parts: list[Json] | None, most_bytes: int) -> Json:
+    """Return a value of at most so many bytes of JSON: a text is cut, other JSON becomes a cut text.
+
+    Args:
+        value: The result.
+        parts: Those of its content, where it is an object of several.
+        most_bytes: The limit.
+    """
     size = _bytes_of(value)
     if size <= most_bytes:
         return value
     mark = f"[cut: the result has {size} bytes, and may have {most_bytes} (limit mcp_result_bytes)]"
-    if isinstance(value, dict) and isinstance(parts := value.get(_CONTENT), list):
-        return _cut_parts({**value, _CONTENT: cast("list[Json]", parts)}, mark, most_bytes)
+    if parts is not None:
+        return _cut_parts(parts, mark, most_bytes)
     if isinstance(value, str):
         return _beginning(value, f"\n{mark}", most_bytes)
     frame: dict[str, Json] = {"json": "", _CUT: mark}
     return {**frame, "json": _beginning(dumps_exact(value), "", most_bytes - _bytes_of(frame))}
 
 
-def _cut_parts(value: dict[str, Any], mark: str, most_bytes: int) -> Json:
+def _cut_parts(parts: list[Json], mark: str, most_bytes: int) -> Json:
     """Return a result of several parts, of which those at the end, and the structured content, are cut."""
     kept: list[Json] = []
     frame: dict[str, Json] = {_CONTENT: kept, _CUT: mark}
     left = most_bytes - _bytes_of(frame)
-    for part in value[_CONTENT]:
+    for part in cast("list[dict[str, Any]]", parts):
         room = left - _bytes_of({**part, "text": ""} if "text" in part else part) - len(",")
         if room < 0:
             break
@@ -93,12 +99,14 @@ def _bytes_of(value: Json) -> int:
     return len(dumps_exact(value).encode("utf-8"))
 
 
-def _value_of(result: mcp_types.CallToolResult) -> Json:
+def _value_of(result: mcp_types.CallToolResult) -> tuple[Json, list[Json] | None]:
+    """Return the value of a result, and its parts where they are in it."""
     structured: Json = result.structured_content
     if all(isinstance(block, mcp_types.TextContent) for block in result.content):
-        return _text_of(result.content) if structured is None else structured
+        return _text_of(result.content) if structured is None else structured, None
     parts: list[Json] = [_part_of(block) for block in result.content]
-    return {"content": parts} | ({} if structured is None else {"structured": structured})
+    named: dict[str, Json] = {} if structured is None else {"structured": structured}
+    return {_CONTENT: parts, **named}, parts
 
 
 def _text_of(content: Sequence[Any]) -> str:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planwave.errors import McpError, PlanwaveError
-from planwave.mcp.tools import CheckSchema
+from planwave.mcp.tools import AS_IT_IS, AdaptSchema
 from planwave.redaction import Redactor
 from planwave.settings import Limits, McpServerSettings
 
@@ -53,7 +53,7 @@ class McpServers:
     Args:
         tables: The tables ``[mcp.NAME]`` of the settings.
         limits: The limits named ``mcp_…``.
-        check_schema: See :data:`CheckSchema`.
+        adapt_schema: See :data:`AdaptSchema`.
         environment: The environment variables that ``header_env`` and ``pass_env`` name.
         backoff_s: See ``ConnectionLimits``.
     """
@@ -63,13 +63,13 @@ class McpServers:
         tables: Mapping[str, McpServerSettings],
         limits: Limits | None = None,
         *,
-        check_schema: CheckSchema = lambda schema: None,
+        adapt_schema: AdaptSchema = AS_IT_IS,
         environment: Mapping[str, str] = os.environ,
         backoff_s: float = 1.0,
     ) -> None:
         self._tables = tables
         self._limits = limits or Limits()
-        self._check_schema = check_schema
+        self._adapt_schema = adapt_schema
         self._environment = environment
         self._backoff_s = backoff_s
 
@@ -109,7 +109,7 @@ class McpServers:
             opener(name, table, values, hide),
             ConnectionLimits.of(self._limits, self._backoff_s),
             hide=hide,
-            check_schema=self._check_schema,
+            adapt_schema=self._adapt_schema,
         )
 
     async def report(self, name: str) -> ServerReport:
@@ -120,7 +120,8 @@ class McpServers:
                 listed = connection.listed
         except PlanwaveError as error:
             return ServerReport(name, kind, None, error.message, error.hint)
-        return ServerReport(name, kind, len(listed.tools), "; ".join(listed.problems) or None)
+        said = "; ".join((*listed.problems, *listed.notes))
+        return ServerReport(name, kind, len(listed.tools), said or None)
 
     async def reports(self) -> list[ServerReport]:
         """Return a report of each server; they start at the same time."""

@@ -159,9 +159,7 @@ class Session:
             ))  # fmt: skip
             cursor = page.next_cursor
             if cursor in seen:
-                self.list_problem = (
-                    f"its list of tools leads back to the page {_cut(cursor)!r}; the rest was not read"
-                )
+                self.list_problem = f"its list of tools leads back to the page {_cut(cursor)!r}; the rest was not read"
                 page.tools = [tool for tool in page.tools if tool not in found]
             found += page.tools
             if cursor is None or cursor in seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -95,3 +95,15 @@ class Tool:
     checks_arguments: bool = False
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     definition: str = ""
+
+
+class ToolGroup(list[Tool]):
+    """Several tools over one link, and what the log of the run says about them.
+
+    Attributes:
+        warnings: Sentences, such as why a tool is left out.
+    """
+
+    def __init__(self, tools: Iterable[Tool], warnings: Iterable[str] = ()) -> None:
+        super().__init__(tools)
+        self.warnings = tuple(warnings)

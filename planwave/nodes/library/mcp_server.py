@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 from time import monotonic
@@ -17,7 +17,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.graph.suggestions import Correction, closest_match
 from planwave.mcp.servers import hint_to_set_up
 from planwave.mcp.tools import ServerTool
-from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError, ToolGroup
 from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
@@ -118,7 +118,17 @@ class McpServer(ToolNode):
 async def _open_tools(data: McpServerData, context: FlowContext) -> AsyncGenerator[list[Tool]]:
     """Connect to the server and give its tools; closed with the run of the graph."""
     async with mcp_servers_of(context).connection(data.server) as connection:
-        yield _named_tools(connection, _used_tools(connection, data), data, context.node_id)
+        tools = _named_tools(connection, _used_tools(connection, data), data, context.node_id)
+        yield ToolGroup(tools, _warnings(connection, data))
+
+
+def _warnings(connection: Connection, data: McpServerData) -> Iterator[str]:
+    """Yield what is to know about the tools that are used, or would be."""
+    listed = connection.listed
+    for sentence in (*(f"{each}; it is left out" for each in listed.problems), *listed.notes):
+        is_named = [name for name in (*(data.allow or ()), *data.deny) if repr(name) in sentence]
+        if not any(name in data.deny for name in is_named) and (is_named or data.allow is None):
+            yield f"MCP server {data.server}: {sentence}"
 
 
 def _used_tools(connection: Connection, data: McpServerData) -> list[ServerTool]:

@@ -6,10 +6,10 @@ It starts in a fraction of the time that the SDK of ``scripted_server.py`` takes
 outlives it. ``babble``: writes other lines between its messages. ``endless``: writes a line without end
 when a tool is called. ``chatty``: floods with notifications when a tool is called, and never answers.
 ``exit``: writes on standard error, and exits. ``untyped``: lists tools that break the protocol beside one
-that does not. ``unlisted``: its list of tools is no list.
+that does not, one of which can be mended. ``unlisted``: its list of tools is no list.
 ``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
 ``halves``: gives half of a character in its result. ``dies``: ends when a tool is called.
-``many``: lists 201 tools. ``odd``: lists four tools that cannot be used. ``names``: lists tools whose names
+``many``: lists 201 tools. ``odd``: lists a tool that cannot be used, and three with odd schemas. ``names``: lists tools whose names
 are the same or too long for models. ``renamed``: lists other tools each time that it starts again.
 ``circles``: says of each page of its list that the same page is the next one. ``refuses``: answers each call with
 the error -32000, and goes on. ``large``: gives a text of 5 MiB.
@@ -28,7 +28,13 @@ from typing import Any
 
 MODE, MARK = sys.argv[1:3]
 TOOL = {"name": "act", "inputSchema": {"type": "object", "properties": {}}}
-BROKEN = [{"name": "b\x1bare", "inputSchema": {}}, {"inputSchema": {"type": "object"}}, "act"]
+MENDED = {"name": "bare", "inputSchema": {}, "outputSchema": {"type": 7}, "annotations": "none"}
+BROKEN = [
+    {"name": "b\x1bare", "inputSchema": []},
+    {"inputSchema": {"type": "object"}},
+    "act",
+    MENDED,
+]
 
 
 def mark_pid() -> int:

@@ -37,15 +37,17 @@ async def test_more_tools_than_the_limit_are_refused(marks: Marks) -> None:
     await marks.all_gone()
 
 
-async def test_tools_that_models_cannot_be_given_are_left_out(
+async def test_a_tool_that_models_cannot_be_given_is_left_out_and_odd_schemas_are_adapted(
     marks: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = McpServerSettings(**hostile_program(marks, "odd"))
     servers = open_mcp_servers(Settings(mcp={"box": table}))
     async with servers.connection("box") as connection:
-        assert list(connection.listed.tools) == ["act"]
-        assert len(connection.listed.problems) == 4
-    assert sum("it is left out" in line for line in caplog.messages) == 4
+        assert list(connection.listed.tools) == ["act", "too_long", "bad_schema", "leads_out"]
+        assert len(connection.listed.problems) == 1
+        assert len(connection.listed.notes) == 3
+    assert sum("it is left out" in line for line in caplog.messages) == 1
+    assert sum("is offered without" in line for line in caplog.messages) == 3
 
 
 async def test_a_tool_that_has_changed_while_the_server_was_away_is_not_called(
@@ -67,7 +69,8 @@ async def test_a_list_that_leads_back_to_itself_is_read_once(marks: Marks) -> No
     table = hostile_program(marks, "circles")
     async with servers_of(box=table).connection("box") as connection:
         assert list(connection.listed.tools) == ["act"]
-        assert connection.listed.problems == (
+        assert connection.listed.problems == ()
+        assert connection.listed.notes == (
             "its list of tools leads back to the page 'again'; the rest was not read",
         )
 

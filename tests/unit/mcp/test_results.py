@@ -80,9 +80,9 @@ def test_an_error_without_a_text_is_its_structured_content() -> None:
     with pytest.raises(McpError, match=r'^\{"reason":"no stock"\}$') as caught:
         result_of(result(is_error=True, structured_content={"reason": "no stock"}), "act", 5)
     assert caught.value.code == "mcp-tool-error"
-    with pytest.raises(McpError, match="^said$"):
-        said = {"type": "text", "text": "said"}
-        result_of(result(said, is_error=True, structured_content={"reason": "no"}), "act", 5)
+    said = result(TEXT, is_error=True, structured_content={"reason": "no"})
+    with pytest.raises(McpError, match=r"^a$"):
+        result_of(said, "act", 5)
 
 
 def test_a_text_above_the_limit_is_cut_and_says_so() -> None:

@@ -8,6 +8,7 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from planwave.mcp.tools import ServerTool, read_tools
+from planwave.nodes.tools.server_schemas import usable_schema
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -17,7 +18,7 @@ def listed(name: str = "act", **fields: Any) -> Tool:
 
 
 def read_one(tool: Tool) -> ServerTool:
-    (read,) = read_tools([tool], lambda schema: None).tools.values()
+    (read,) = read_tools([tool]).tools.values()
     return read
 
 
@@ -65,20 +66,30 @@ def test_descriptions_are_cut_and_hold_nothing_that_cannot_be_seen() -> None:
         (listed("a\nb"), "has no usable name"),
         (listed(input_schema={"type": "array"}), "is no object"),
         (listed(input_schema={}), "is no object"),
-        (listed(input_schema={**OBJECT, "description": "x" * 70_000}), "more than 65536"),
-        (listed(input_schema={**OBJECT, "title": "bad"}), "cannot be used: no"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_left_out_with_a_reason(tool: Tool, problem: str) -> None:
-    found = read_tools([tool, listed("good")], lambda schema: "no" if "title" in schema else None)
+    found = read_tools([tool, listed("good")])
     assert list(found.tools) == ["good"]
     assert len(found.problems) == 1
     assert problem in found.problems[0]
     assert len(found.problems[0]) < 300
 
 
+def test_a_schema_that_is_adapted_is_noted_with_the_name_of_its_tool() -> None:
+    odd = {**OBJECT, "properties": {"a": {"pattern": "(?=a)"}}}
+    found = read_tools([listed("odd", input_schema=odd), listed("good")], usable_schema)
+    assert found.tools["odd"].parameters == {**OBJECT, "properties": {"a": {}}}
+    assert found.tools["good"].parameters == OBJECT
+    assert found.problems == ()
+    assert found.notes == (
+        "the tool 'odd' is offered without the parts of its schema that planwave cannot check "
+        "(/properties/a/pattern); the server checks its arguments itself",
+    )
+
+
 def test_a_name_that_is_listed_twice_is_used_once() -> None:
-    found = read_tools([listed(description="1"), listed(description="2")], lambda schema: None)
+    found = read_tools([listed(description="1"), listed(description="2")])
     assert found.tools["act"].description == "1"
     assert found.problems == ("the tool 'act' is listed twice",)
 

@@ -107,9 +107,11 @@ def modern(schema: Any) -> Any:
 
 
 def _once(names: Any) -> Any:
-    listed = cast("list[Any]", names) if isinstance(names, list) else []
-    is_named = bool(listed) and all(isinstance(each, str) for each in listed)
-    return list(dict.fromkeys(listed)) if is_named else names
+    if not isinstance(names, list):
+        return cast("Any", names)
+    listed = cast("list[Any]", names)
+    is_named = all(isinstance(each, str) for each in listed)
+    return list(dict.fromkeys(listed)) if is_named else listed
 
 
 def _with_null(words: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def written_out(
     Args:
         root: The schema.
         levels: How often a part is written out inside itself; below that any value of its type fits.
-        is_kept: Whether a reference stays as it is. One that leads back to itself never does.
+        is_kept: Whether a reference stays as it is.
     """
     recursive = recursive_references(root)
     left = _MAX_WRITTEN
@@ -230,7 +232,7 @@ def written_out(
             return with_parts(words, lambda inner: write(inner, above))
         beside = {word: value for word, value in words.items() if word != _REFERENCE}
         own = with_parts(beside, lambda inner: write(inner, above))
-        if reference not in recursive and is_kept(reference):
+        if is_kept(reference):
             return {_REFERENCE: reference, **own}
         target = target_of(reference, root)
         is_cut = left < 0 or (above.count(reference) >= levels and reference in recursive)
@@ -246,7 +248,7 @@ def written_out(
             kept = {
                 name: part
                 for name, part in cast("dict[str, Any]", named).items()
-                if is_kept(written := f"#/{container}/{name}") and written not in recursive
+                if is_kept(f"#/{container}/{name}")
             }
             made |= {container: kept} if kept else {}
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -61,6 +61,8 @@ _DELTA: Final = "delta"
 _WAS_REASONING: Final = "the text so far was reasoning, or a call of a tool"
 _IMAGES: Final = "images"
 """Where an attempt keeps the images that it has fetched, by URL."""
+_WARNED: Final = "warned"
+"""Where an attempt keeps the warnings of replies, each of which is logged once."""
 _MAX_NAMES_SHOWN: Final = 4
 
 
@@ -235,6 +237,8 @@ async def _call_one(
     finally:
         budget.release()
     last = replies[-1]
+    for warning in _new_warnings(replies, context):
+        yield event("log", _warning_data(warning))
     if last.finish_reason == "length":
         tokens = sum(reply.usage.output_tokens for reply in replies)
         warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
@@ -267,6 +271,15 @@ def _without_secrets(request: ModelRequest, redactor: Redactor) -> ModelRequest:
     )
     system = request.system and redactor.text(request.system)
     return replace(request, prompt=redactor.text(request.prompt), system=system, messages=turns)
+
+
+def _new_warnings(replies: Iterable[ModelReply], context: FlowContext) -> Iterator[str]:
+    """Yield what the log is to say of replies, and has not said in this attempt."""
+    known: set[str] = context.local.setdefault(_WARNED, set[str]())
+    for warning in (each for reply in replies for each in reply.warnings):
+        if warning not in known:
+            known.add(warning)
+            yield warning
 
 
 async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:

@@ -75,10 +75,13 @@ def usable_schema(schema: Mapping[str, Any]) -> ServerSchema:
     for reference in _broken_references(sound):
         left_out[f"the reference {reference[:100]!r}"] = None
 
-    def is_kept(reference: str) -> bool:
-        return _is_plain(reference) and target_of(reference, sound) is not None
+    recursive = recursive_references(sound)
 
-    is_recursive = bool(recursive_references(sound))
+    def is_kept(reference: str) -> bool:
+        is_whole = _is_plain(reference) and reference not in recursive
+        return is_whole and target_of(reference, sound) is not None
+
+    is_recursive = bool(recursive)
     for levels in _RECURSION_LEVELS if is_recursive else _RECURSION_LEVELS[-1:]:
         made = loosened(written_out(sound, levels, is_kept))
         if _fits(made):
@@ -88,6 +91,17 @@ def usable_schema(schema: Mapping[str, Any]) -> ServerSchema:
             return ServerSchema(made, tuple(left_out))
     shortest = written_out(sound, 0, is_kept)
     return ServerSchema(_first_that_fits(shortest), (*left_out, "what makes it too large"))
+
+
+def sound_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of an object without what breaks the rules; it may be recursive, and large."""
+    # Lazy: test_the_schema_library_is_loaded_only_for_forms
+    from planwave.nodes.json_schema import document_faults
+
+    if not document_faults(dict(schema)):
+        return schema
+    pruned = modern(_pruned(dict(schema), MAX_JSON_DEPTH - 2))
+    return loosened(_without_faults(pruned, {}))
 
 
 def _fits(schema: Mapping[str, Any]) -> bool:

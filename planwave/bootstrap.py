@@ -101,6 +101,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
         recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store, timestamp),
+        approved_tools=store.approved_tools,
     )  # fmt: skip
 
     return ServiceDependencies(
@@ -203,7 +204,7 @@ def open_mcp_servers(settings: Settings) -> McpServers:
     """Return the operator's MCP servers; none is started before a run uses it."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.mcp.servers import McpServers
-    from planwave.nodes.tools.server_schemas import usable_schema
+    from planwave.nodes.agents.server_schemas import usable_schema
 
     return McpServers(settings.mcp, settings.limits, adapt_schema=usable_schema)
 

@@ -78,6 +78,16 @@ class McpServers:
         """How each server is reached, by name."""
         return {name: table.kind for name, table in sorted(self._tables.items())}
 
+    def rules(self, name: str) -> McpServerSettings:
+        """Return the table of a server, with what the operator says of its tools.
+
+        Raises:
+            McpError: ``unknown-mcp-server``.
+        """
+        if name not in self._tables:
+            raise unknown_server(name, self._tables)
+        return self._tables[name]
+
     def connection(self, name: str) -> Connection:
         """Return a connection to a server, for one run; enter it with ``async with``.
 
@@ -85,9 +95,7 @@ class McpServers:
             McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed`` (an
                 environment variable is not set).
         """
-        table = self._tables.get(name)
-        if table is None:
-            raise unknown_server(name, self._tables)
+        table = self.rules(name)
         try:
             # Lazy: test_importing_the_node_library_loads_no_sdk
             from planwave.mcp.connection import Connection, ConnectionLimits
@@ -120,7 +128,9 @@ class McpServers:
                 listed = connection.listed
         except PlanwaveError as error:
             return ServerReport(name, kind, None, error.message, error.hint)
-        said = "; ".join((*listed.problems, *listed.notes))
+        unknown = [each for each in self._tables[name].read_tools if each not in listed.tools]
+        absent = [f"read_tools names {each!r}, which is none of its tools" for each in unknown]
+        said = "; ".join((*listed.problems, *listed.notes, *absent))
         return ServerReport(name, kind, len(listed.tools), said or None)
 
     async def reports(self) -> list[ServerReport]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ class ServerTool:
     is_repeatable: bool = False
     takes_key: bool = False
     definition: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of its definition, whatever the order of its fields."""
+        return sha256(
+            json.dumps(json.loads(self.definition), sort_keys=True).encode("utf-8", "replace")
+        ).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +123,8 @@ def _read_tool(tool: mcp_types.Tool, adapt_schema: AdaptSchema) -> tuple[ServerT
         tool.name,
         _printable(description),
         parameters,
-        reads_only=bool(hints and hints.read_only_hint),
-        is_repeatable=takes_key or bool(hints and hints.idempotent_hint),
+        reads_only=bool(hints and hints.read_only_hint and not hints.destructive_hint),
+        is_repeatable=bool(hints and hints.idempotent_hint),
         takes_key=takes_key,
         definition=tool.model_dump_json(
             by_alias=True, exclude_none=True, exclude={"icons", "meta"}

@@ -122,6 +122,18 @@ class GoalPlanner(Protocol):
         ...
 
 
+class ApprovedTools(Protocol):
+    """Port: how the tools of servers were described when a person last approved a call, over executions."""
+
+    async def fingerprint(self, server: str, tool: str) -> str | None:
+        """Return the fingerprint of a tool's definition; None if no call of it was ever approved."""
+        ...
+
+    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        """Store the fingerprint of a tool that a person approves; durable when this returns."""
+        ...
+
+
 @dataclass(frozen=True)
 class NodeServices:
     """Services of one execution.
@@ -142,6 +154,7 @@ class NodeServices:
         redactor: Withholds what is secret from all that comes from outside.
         recorder: Stores the external calls of nodes; None where none is stored.
         memory: Keeps turns of conversations over executions; None without a store.
+        approved_tools: What people have approved of the tools of servers; None without a store.
     """
 
     models: Models
@@ -159,6 +172,7 @@ class NodeServices:
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     recorder: Recorder | None = None
     memory: Memory | None = None
+    approved_tools: ApprovedTools | None = None
 
     def redact(self, value: Json) -> Json:
         """Return JSON without secrets; satisfies ``executor.ports.Redacting``."""
@@ -182,6 +196,12 @@ def with_recorder(services: object, recorder: Recorder) -> object:
     if isinstance(services, NodeServices) and services.recorder is None:
         return replace(services, recorder=recorder)
     return services
+
+
+def approved_tools_of(context: FlowContext) -> ApprovedTools | None:
+    """Return what people have approved of the tools of servers; None where nothing is kept."""
+    services = context.services
+    return services.approved_tools if isinstance(services, NodeServices) else None
 
 
 def limits_of(context: FlowContext) -> Limits | None:

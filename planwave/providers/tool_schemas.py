@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from planwave.json_schemas import (
+from planwave.graph.reading.json_schemas import (
     CUT,
     loosened,
     modern,

@@ -362,6 +362,18 @@ class StoredCall(NamedTuple):
     reply: dict[str, Any]
 
 
+class ApprovedToolStore(Protocol):
+    """How the tools of MCP servers were described when a person last approved a call of each."""
+
+    async def fingerprint(self, server: str, tool: str) -> str | None:
+        """Return the fingerprint of a tool; None if no call of it was ever approved."""
+        ...
+
+    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        """Store the fingerprint of a tool; durable on return."""
+        ...
+
+
 class Store(Protocol):
     """Plans, executions, events, recorded calls and idempotency keys. Writes are durable on return."""
 
@@ -377,6 +389,8 @@ class Store(Protocol):
     def notifications(self) -> NotificationStore: ...
     @property
     def access_tokens(self) -> AccessTokenStore: ...
+    @property
+    def approved_tools(self) -> ApprovedToolStore: ...
     @property
     def chats(self) -> ChatStore: ...
 

@@ -116,7 +116,7 @@ class PlanwaveMcpServer:
             case ResultArguments():
                 return await self._calls.result(arguments, progress)
             case AnswerArguments():
-                return await self._calls.answer(arguments, progress)
+                return await self._calls.answer(arguments, progress, given.get("value"))
             case other:
                 raise TypeError(f"no tool takes {other!r}")
 

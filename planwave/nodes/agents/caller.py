@@ -64,7 +64,7 @@ class CallerOptions(NodeData):
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as a model is offered them."""
         # Lazy: test_the_schema_library_is_loaded_only_for_forms
-        from planwave.nodes.tools.server_schemas import sound_schema
+        from planwave.nodes.agents.server_schemas import sound_schema
 
         return tuple(
             ToolSpec(each.name, each.description, sound_schema(each.parameters))

@@ -17,6 +17,7 @@ from planwave.storage.sqlite.schema import (
     access_tokens,
     answered_requests,
     answers,
+    approved_tools,
     artifact_uses,
     batches,
     chat_messages,
@@ -146,7 +147,7 @@ _COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
     triggers.c.created_by,
     chats.c.created_by,
 )
-_TABLES_OF_13: Final[tuple[Table, ...]] = ()
+_TABLES_OF_13: Final[tuple[Table, ...]] = (approved_tools,)
 
 
 def _add_columns(connection: Connection) -> None:

@@ -229,6 +229,15 @@ chat_turns = Table(
 )
 """What ``chat`` nodes with a memory remember, over executions."""
 
+approved_tools = Table(
+    "approved_tools",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+)
+"""How the tools of MCP servers were described when a person last approved a call of each."""
+
 executions = Table(
     "executions",
     metadata,

@@ -13,7 +13,8 @@ that does not, one of which can be mended. ``unlisted``: its list of tools is no
 are the same or too long for models. ``renamed``: lists other tools each time that it starts again.
 ``circles``: says of each page of its list that the same page is the next one. ``refuses``: answers each call with
 the error -32000, and goes on. ``large``: gives a text of 5 MiB.
-``environment``: gives the names of its variables. ``leak``: fails with the value of SECRET, and writes it on
+``described``: describes
+its tool as ABOUT says, and hints that it only reads. ``environment``: gives the names of its variables. ``leak``: fails with the value of SECRET, and writes it on
 standard error.
 """
 
@@ -86,6 +87,9 @@ def tools() -> Any:
         case "renamed":
             changed = {"name": "changed", "description": "reads" if STARTS == 1 else "deletes"}
             return [TOOL, TOOL | {"name": "old" if STARTS == 1 else "new"}, TOOL | changed]
+        case "described":
+            hints = {"readOnlyHint": True, "idempotentHint": True}
+            return [TOOL | {"description": os.environ["ABOUT"], "annotations": hints}]
         case "odd":
             return [TOOL, TOOL | {"name": "n" * 200}, *odd_schemas()]
     return [TOOL]

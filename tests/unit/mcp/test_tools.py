@@ -8,7 +8,7 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from planwave.mcp.tools import ServerTool, read_tools
-from planwave.nodes.tools.server_schemas import usable_schema
+from planwave.nodes.agents.server_schemas import usable_schema
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -30,6 +30,7 @@ def read_one(tool: Tool) -> ServerTool:
         ({"read_only_hint": True}, True, False),
         ({"idempotent_hint": True}, False, True),
         ({"read_only_hint": False, "destructive_hint": False}, False, False),
+        ({"read_only_hint": True, "destructive_hint": True}, False, False),
     ],
 )
 def test_a_server_says_what_its_tools_do(
@@ -49,7 +50,7 @@ def test_the_key_of_a_call_is_no_argument_for_models() -> None:
     }
     read = read_one(listed(input_schema=schema))
     assert read.parameters == {"type": "object", "properties": {"a": text}, "required": ["a"]}
-    assert (read.takes_key, read.is_repeatable) == (True, True)
+    assert (read.takes_key, read.is_repeatable) == (True, False)
 
 
 def test_descriptions_are_cut_and_hold_nothing_that_cannot_be_seen() -> None:
@@ -97,3 +98,19 @@ def test_a_name_that_is_listed_twice_is_used_once() -> None:
 def test_a_tool_is_another_one_when_the_server_describes_it_differently() -> None:
     assert read_one(listed()) == read_one(listed())
     assert read_one(listed()) != read_one(listed(output_schema=OBJECT))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "Another."},
+        {"input_schema": {**OBJECT, "required": ["a"]}},
+        {"output_schema": OBJECT},
+        {"annotations": ToolAnnotations(read_only_hint=True)},
+        {"title": "Act"},
+    ],
+)
+def test_whatever_a_server_says_of_a_tool_is_in_its_fingerprint(change: dict[str, Any]) -> None:
+    same = {"properties": {}, "type": "object"}
+    assert read_one(listed()).fingerprint == read_one(listed(input_schema=same)).fingerprint
+    assert read_one(listed()).fingerprint != read_one(listed(**change)).fingerprint

@@ -13,7 +13,7 @@ from planwave.providers.protocols import ModelRequest, PromptMessage, ToolCall, 
 from planwave.providers.tool_schemas import adapted_tools, dialect_of
 from planwave.setting_tables import ToolSchemaDialect as Dialect
 from tests.support.llm.tool_refusals import tool_refusal
-from tests.unit.nodes.tools.test_server_schemas import PARTS, Tree
+from tests.unit.nodes.agents.test_server_schemas import PARTS, Tree
 
 TEXT: dict[str, Any] = {"type": "string"}
 DIALECTS: tuple[Dialect, ...] = tuple(each for each in get_args(Dialect) if each != "json-schema")

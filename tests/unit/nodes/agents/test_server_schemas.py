@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from planwave.json_schemas import parts_of
+from planwave.graph.reading.json_schemas import parts_of
+from planwave.nodes.agents.server_schemas import MAX_BYTES, usable_schema
 from planwave.nodes.json_schema import MAX_PARTS, check_schema, validate
-from planwave.nodes.tools.server_schemas import MAX_BYTES, usable_schema
 
 TEXT: dict[str, Any] = {"type": "string"}
 ZOD_EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"

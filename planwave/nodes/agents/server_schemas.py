@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.json_schemas import (
+from planwave.graph.reading.json_schemas import (
     CUT,
     NAMED_PARTS,
     loosened,

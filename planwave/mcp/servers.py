@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planwave.errors import McpError, PlanwaveError
@@ -88,17 +90,18 @@ class McpServers:
             raise unknown_server(name, self._tables)
         return self._tables[name]
 
-    def connection(self, name: str) -> Connection:
-        """Return a connection to a server, for one run; enter it with ``async with``.
+    @asynccontextmanager
+    async def connection(self, name: str) -> AsyncGenerator[Connection]:
+        """Connect to a server, for one run.
 
         Raises:
-            McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed`` (an
-                environment variable is not set).
+            McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed``, also where an
+                environment variable is not set.
         """
         table = self.rules(name)
         try:
-            # Lazy: test_importing_the_node_library_loads_no_sdk
-            from planwave.mcp.connection import Connection, ConnectionLimits
+            await asyncio.to_thread(_load_sdk)
+            own = self._new_connection(name, table)
         except ModuleNotFoundError as error:
             raise McpError(
                 f"the Python module {error.name} is not installed, which MCP servers need",
@@ -106,6 +109,13 @@ class McpServers:
                 hint="pip install 'planwave[mcp]'",
                 retryable=False,
             ) from error
+        async with own as connection:
+            yield connection
+
+    def _new_connection(self, name: str, table: McpServerSettings) -> Connection:
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        from planwave.mcp.connection import Connection, ConnectionLimits
+
         values = self._values_of(name, table)
         hide = Redactor(
             {key: text for key, text in values.items() if len(text) >= _SHORTEST_SECRET}
@@ -219,6 +229,15 @@ class McpServers:
     @property
     def _message_bytes(self) -> int:
         return max(_LEAST_MESSAGE_BYTES, _BYTES_PER_RESULT_BYTE * self._limits.mcp_result_bytes)
+
+
+@cache
+def _load_sdk() -> None:
+    """Import the SDK, and build its models; in a thread, because it takes seconds."""
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    from planwave.mcp.first_session import build_models
+
+    build_models()
 
 
 def unknown_server(name: str, known: Collection[str]) -> McpError:

@@ -135,7 +135,8 @@ def _read_text(schema: Mapping[str, Any], text: str) -> Json:
         value = parse_strict_json(text)
     except GraphInvalid:
         return text
-    return value if is_any or not validate(dict(schema), value) else text
+    is_other = not isinstance(value, str) and (is_any or not validate(dict(schema), value))
+    return value if is_other else text
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> NotFound:

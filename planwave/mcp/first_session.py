@@ -22,7 +22,7 @@ from planwave.mcp.connection import Connection
 from planwave.mcp.session import Session
 
 LOADED: Final = (address, program)
-_TOOL: Final = {
+_TOOL: Final[Mapping[str, Any]] = {
     "name": "act",
     "description": "Acts.",
     "inputSchema": {"type": "object", "properties": {}},

@@ -347,16 +347,16 @@ def _nullable(part: dict[str, Any]) -> dict[str, Any]:
             made["anyOf"] = [
                 {"type": kind} | ({"items": {}} if kind == "array" else {}) for kind in others
             ]
-    choices = made.get("anyOf")
+    choices: Any = made.get("anyOf")
     listed = cast("list[Any]", choices) if isinstance(choices, list) else []
     values = [each for each in listed if each != {"type": "null"}]
     if "null" in kinds or len(values) < len(listed):
         made["nullable"] = True
     if len(values) < len(listed):
         made["anyOf"] = values
-    if "anyOf" in made and len(made["anyOf"]) == 1 and isinstance(made["anyOf"][0], dict):
-        (only,) = made.pop("anyOf")
-        made = {**only, **made}
+    if listed and len(values) == 1 and isinstance(values[0], dict):
+        del made["anyOf"]
+        made = {**cast("dict[str, Any]", values[0]), **made}
     return made
 
 

@@ -108,7 +108,7 @@ def modern(schema: Any) -> Any:
 
 def _once(names: Any) -> Any:
     if not isinstance(names, list):
-        return cast("Any", names)
+        return names
     listed = cast("list[Any]", names)
     is_named = all(isinstance(each, str) for each in listed)
     return list(dict.fromkeys(listed)) if is_named else listed

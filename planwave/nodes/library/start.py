@@ -50,7 +50,7 @@ class Start(NodeType):
     def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any] | None:
         """Return the JSON Schema of the input, as far as the data of a node declare one."""
         declared = data.get("schema")
-        return declared if isinstance(declared, dict) else None
+        return cast("dict[str, Any]", declared) if isinstance(declared, dict) else None
 
     def check(self, data: StartData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None or data.declared is None:

@@ -96,7 +96,7 @@ class Webhook(NodeType):
     def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any]:
         """Return the JSON Schema of what a run is given; that of its body is ``bodySchema``."""
         body = data.get("bodySchema")
-        properties = {"body": body} if isinstance(body, dict) else {}
+        properties: dict[str, Any] = {"body": body} if isinstance(body, dict) else {}
         return {"type": "object", "properties": properties}
 
     def check(self, data: WebhookData | None, view: NodeView) -> Iterable[NodeFinding]:

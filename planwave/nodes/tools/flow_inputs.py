@@ -53,7 +53,7 @@ def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
     if len(nodes) == 1:
         (node,) = nodes
         ports = _named_ports(node, catalogue)
-        fields = _fields_of(node, catalogue) if ports else {}
+        fields = _fields_of(node, catalogue)
         for port in ports:
             properties[port.name] = _port_schema(port, fields.get(port.name))
         if not ports:
@@ -145,9 +145,9 @@ def _port_schema(port: Port, data_field: Mapping[str, Any] | None) -> dict[str, 
 
 def _fields_of(node: Node, catalogue: Catalogue) -> Mapping[str, Mapping[str, Any]]:
     """Return the types of a node's data fields as JSON Schemas, by name."""
-    model = getattr(catalogue.implementation(node.type), "Data", None)
-    is_model = isinstance(model, type) and issubclass(model, BaseModel)
-    return _types_of_fields(model) if is_model else {}
+    model: Any = getattr(catalogue.implementation(node.type), "Data", None)
+    is_model = isinstance(model, type) and issubclass(cast("type[Any]", model), BaseModel)
+    return _types_of_fields(cast("type[BaseModel]", model)) if is_model else {}
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -237,12 +237,8 @@ async def _call_one(
     finally:
         budget.release()
     last = replies[-1]
-    for warning in _new_warnings(replies, context):
-        yield event("log", _warning_data(warning))
-    if last.finish_reason == "length":
-        tokens = sum(reply.usage.output_tokens for reply in replies)
-        warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
-        yield event("log", {**_warning_data(warning), "kind": REPLY_CUT})
+    for entry in _log_of(replies, context):
+        yield event("log", entry)
     if len(replies) > 1:
         last = replace(last, text="".join(reply.text for reply in replies), native=None)
     yield last
@@ -273,13 +269,17 @@ def _without_secrets(request: ModelRequest, redactor: Redactor) -> ModelRequest:
     return replace(request, prompt=redactor.text(request.prompt), system=system, messages=turns)
 
 
-def _new_warnings(replies: Iterable[ModelReply], context: FlowContext) -> Iterator[str]:
-    """Yield what the log is to say of replies, and has not said in this attempt."""
+def _log_of(replies: Sequence[ModelReply], context: FlowContext) -> Iterator[dict[str, Json]]:
+    """Yield what the log says of replies; warnings that it has in this attempt only once."""
     known: set[str] = context.local.setdefault(_WARNED, set[str]())
     for warning in (each for reply in replies for each in reply.warnings):
         if warning not in known:
             known.add(warning)
-            yield warning
+            yield _warning_data(warning)
+    if replies[-1].finish_reason == "length":
+        tokens = sum(reply.usage.output_tokens for reply in replies)
+        cut = f"the reply was cut at {tokens} tokens; raise maxTokens"
+        yield {**_warning_data(cut), "kind": REPLY_CUT}
 
 
 async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:

@@ -194,10 +194,9 @@ class SupersededDocument(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """The request of the client: a goal, and the plan or the flow to run.
+    """The request of the client: a goal, and the plan or the flow to run; ``written_by``: not by a person.
 
-    ``policies`` are those of the request, which ``graph`` has already. ``trace_context`` are the headers
-    ``traceparent`` and ``tracestate`` of the caller's trace.
+    ``policies`` are those of the request, which ``graph`` has already; ``trace_context`` the headers of its trace.
     """
 
     goal: NotRequired[str]
@@ -217,6 +216,7 @@ class CreatedData(TypedDict):
     supersedes: NotRequired[SupersededDocument | None]
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
+    written_by: NotRequired[Literal["model"]]
 
 
 class StartedData(TypedDict):

@@ -35,6 +35,7 @@ class Merge(NodeType):
     )
     summary = "Bring branches together."
     Data = MergeData
+    plan_fields = ("mode",)
     fails_permanently = True
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
 

@@ -368,6 +368,7 @@ class ExecutionService:
             approval=self._approval_of(graph, required=require_approval),
             policies=policies,
             supersedes=supersedes,
+            written_by=made.plan.author,
         )
         return await self._persist(
             replace(made.plan, graph=graph),
@@ -575,6 +576,8 @@ def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
             facts[name] = value
     if spec.policies:
         facts["policies"] = spec.policies
+    if spec.written_by is not None:
+        facts["written_by"] = spec.written_by
     if spec.trace_context:
         facts["trace_context"] = spec.trace_context
     return facts

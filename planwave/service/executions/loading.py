@@ -125,6 +125,7 @@ def run_spec_from_events(
         parent=facts.get("parent"),
         approval=facts.get("approval"),
         policies=facts.get("policies"),
+        written_by=facts.get("written_by"),
         trace_context=facts.get("trace_context") or {},
         is_checked=False,
     )

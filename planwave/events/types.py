@@ -217,6 +217,7 @@ class CreatedData(TypedDict):
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
     written_by: NotRequired[Literal["model"]]
+    flows: NotRequired[list[str]]
 
 
 class StartedData(TypedDict):

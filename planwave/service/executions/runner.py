@@ -20,6 +20,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
 from planwave.graph.protocols import WrittenBy
+from planwave.nodes.services import with_flows
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.plan_check import admission
 from planwave.service.dependencies import Observer, ServiceDependencies
@@ -437,7 +438,7 @@ class ExecutionRunner:
                 epoch=1 if spec.epoch is None else spec.epoch,
                 last_seq=spec.last_seq,
                 variables={"goal": spec.goal, "trigger": spec.trigger},
-                services=self._dependencies.node_services(spec.goal),
+                services=with_flows(self._dependencies.node_services(spec.goal), spec.flows),
                 renderer=self._dependencies.renderer,
                 on_events=lambda events: self.publish(live, events),
                 history=spec.history,

@@ -210,11 +210,12 @@ class _PlanStream:
                 hint="run it through a service",
             )
         self._model = services.model_for(data.provider, data.model)
+        types = _types_for_plan(data, context)
         plan = await services.planner.create_plan(
             self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
             *self._model,
             on_progress=self._on_progress,
-            node_types=_types_for_plan(data, context),
+            node_types=None if types is None else [*types],
             max_nodes=data.max_nodes,
             settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
             scope=self._scope,

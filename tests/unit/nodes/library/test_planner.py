@@ -69,8 +69,7 @@ class PlannerOfPlanners(OneStepPlanner):
         plan = await super().create_plan(prompt, provider, model, **rules)
         if len(self.requests) > 1:
             return plan
-        data = {"goal": "inside", "allowedNodeTypes": ["text", "fetch"]}
-        graph, _ = read_graph(graph_document(node_document("again", "planner", **data)))
+        graph, _ = read_graph(graph_document(node_document("again", "planner", goal="inside")))
         return replace(plan, graph=graph)
 
 
@@ -81,7 +80,7 @@ async def test_a_plan_inside_a_plan_may_not_have_more_types() -> None:
     data = {"goal": "g", "allowedNodeTypes": ["planner", "text"]}
     await run_to_end(graph_document(node_document("n", "planner", **data)), services=services)
     types = [each["node_types"] for each in planner.requests]
-    assert types == [["planner", "text"], ["text"]]
+    assert types == [["planner", "text"]] * 2
 
 
 @virtual_time

@@ -1,7 +1,8 @@
 """Times of schedules: cron expressions and intervals, in a time zone, as moments in UTC.
 
 Cron expressions have the meaning of Debian's cron. A time that the change to summer time leaves out comes
-at the first moment after it; one that the change back repeats comes once, unless the hour is a wildcard.
+at the first moment after it; one that the change back repeats comes once, unless the minute or the hour
+begins with ``*``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ _FIELDS: Final = (
 )
 _EXPRESSION: Final = re.compile(r"[0-9A-Za-z*,/#@ -]{1,200}", re.ASCII)
 _STEP: Final = re.compile(r"/([0-9]+)")
+_OF_THE_MACHINE: Final = re.compile(
+    r"(localtime|posixrules|factory|(posix|right)/.*)", re.IGNORECASE
+)
+"""Files of the time zone database that mean another zone on each machine, or are no zone for people."""
 FINEST_CRON_S: Final = 60.0
 """No times of a cron expression are nearer to each other."""
 _GAPS_COMPARED: Final = 200
@@ -115,6 +120,8 @@ def read_schedule(
 
 def _zone(name: str) -> tzinfo:
     try:
+        if _OF_THE_MACHINE.fullmatch(name):
+            raise LookupError(name)
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError) as error:  # of a bad name, or of a directory
         raise _invalid(

@@ -194,10 +194,7 @@ class SupersededDocument(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """The request of the client: a goal, and the plan or the flow to run; ``written_by``: not by a person.
-
-    ``policies`` are those of the request, which ``graph`` has already; ``trace_context`` the headers of its trace.
-    """
+    """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person."""
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -321,7 +318,8 @@ class NodeCompletedData(TypedDict):
     """A result; ``given``: preset by the client, the node never ran.
 
     In a fork: ``reused`` from the parent, or ``changed`` by the client; ``versions`` are of the types that a
-    reused result depends on, also inside the node. ``wave``: of a node that did not start.
+    reused result depends on, also inside the node. ``wave``: of a node that did not start. ``depends_on``
+    hashes what the types declare that the result depends on; "" where that is not known.
     """
 
     outputs: NotRequired[OutputsDocument]
@@ -331,6 +329,7 @@ class NodeCompletedData(TypedDict):
     reused: NotRequired[ReuseOrigin]
     changed: NotRequired[bool]
     versions: NotRequired[dict[str, int]]
+    depends_on: NotRequired[str]
 
 
 class NodeFailedData(TypedDict):
@@ -382,6 +381,7 @@ class NodeWaitingData(TypedDict):
     interrupted: NotRequired[bool]
     duration_s: NotRequired[float]
     own_time_s: NotRequired[float]
+    depends_on: NotRequired[str]
 
 
 class NodeAnsweredData(TypedDict):
@@ -393,10 +393,7 @@ class NodeAnsweredData(TypedDict):
 
 
 class NodeParkedData(TypedDict):
-    """The times of an attempt all of whose nested runs wait for answers, as in ``node.waiting``.
-
-    ``budget`` is true where it waits, itself, for the budget of the execution.
-    """
+    """The times of an attempt that waits inside it, or (``budget``) for the budget; see ``node.waiting``."""
 
     budget: NotRequired[bool]
     duration_s: NotRequired[float]
@@ -440,10 +437,11 @@ class NestedRunAbandonedData(TypedDict):
 
 
 class OnceStoredData(TypedDict):
-    """A value that the node finds again under its key."""
+    """A value that the node finds again under its key; ``depends_on`` as in ``node.completed``."""
 
     key: str
     value: Json
+    depends_on: NotRequired[str]
 
 
 class UsageData(TypedDict):

@@ -12,7 +12,7 @@ from planwave.executor.scheduling.decisions import SchedulingRules
 from planwave.expressions import Template, compile_template
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
-from planwave.graph.protocols import Catalogue, NodeTypeInfo, strongest_effect
+from planwave.graph.protocols import Catalogue, NodeTypeInfo, ReusableResult, strongest_effect
 from planwave.graph.subgraphs import effects_of
 from planwave.graph.suggestions import LOAD_OWN_TYPE
 from planwave.graph.topology import topology_of
@@ -56,6 +56,7 @@ class Program:
 
     Attributes:
         types: The node types of the graph by name.
+        dependent: Nodes whose type, or a type that is linked to them, declares what results depend on.
         disposable: Nodes without a side effect to come, in themselves, in graphs inside them, and in
             what is linked to them; none where no node has ``join: any``.
         versions: ``{type name: version}`` of the types whose version is not 1.
@@ -86,6 +87,11 @@ class Program:
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.flow_edges_into = self._flow_edges()
         self.has_links = any(edge.channel == LINK for edge in graph.edges)
+        self.dependent = self._with_link_users(
+            self._nodes_of(
+                n for n, kind in kinds if isinstance(kind.implementation, ReusableResult)
+            )
+        )
         self.disposable = self._without_effects() if self.join_any else frozenset[int]()
         self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)
         self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
@@ -152,23 +158,24 @@ class Program:
 
     def _without_effects(self) -> frozenset[int]:
         """Return the nodes that change nothing outside, whatever they still do."""
-        index, graph = self.topology.index, self.graph
-        feeds: dict[int, list[int]] = {}
-        for edge in graph.edges:
-            if edge.channel == LINK:
-                feeds.setdefault(index[edge.source], []).append(index[edge.target])
-        stack = [
+        changing = [
             number
             for number, step in enumerate(self.steps)
-            if strongest_effect(effects_of(step.node, graph, self.catalogue)) in _CHANGES
+            if strongest_effect(effects_of(step.node, self.graph, self.catalogue)) in _CHANGES
         ]
-        changing = set(stack)
+        return frozenset(range(len(self.steps))) - self._with_link_users(changing)
+
+    def _with_link_users(self, nodes: Iterable[int]) -> frozenset[int]:
+        """Return some nodes, and those that they are linked to, directly or not."""
+        stack = list(nodes)
+        found, index = set(stack), self.topology.index
         while stack:
-            for user in feeds.get(stack.pop(), ()):
-                if user not in changing:
-                    changing.add(user)
+            for edge in self.graph.outgoing.get(self.topology.ids[stack.pop()], ()):
+                user = index[edge.target]
+                if edge.channel == LINK and user not in found:
+                    found.add(user)
                     stack.append(user)
-        return frozenset(range(len(self.steps))) - changing
+        return frozenset(found)
 
     def _flow_edges(self) -> list[list[int]]:
         """Return the flow edges into each node, in edge order; arrivals come along these."""

@@ -5,15 +5,16 @@ Data and bookkeeping only. The code that changes this state is in ``driver/``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import Final, NamedTuple, NewType
+from typing import NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError, PermanentError
-from planwave.events.types import BlockedCause, NodeParkedData, NodeWaiting, TypedEvent
+from planwave.events.types import BlockedCause, NodeParkedData
 from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.stored_runs import UNKNOWN_DEPENDENCIES, StoredGraphRun
 from planwave.executor.values import GraphValues
 from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs
@@ -193,6 +194,8 @@ class Attempt:
         active_tasks: Number of its counted tasks, which are its own task and those of its task groups;
             without those that only wait for the end of a task group.
         has_other_tasks: A nested run was asked for by a task that is not counted.
+        depends_on: The hash of what the types declare that its result depends on, as it was when the
+            node began; "" where that is not known, None where nothing is declared.
         waits: The reply tokens of the counted tasks that wait for nested runs, or for the budget.
         node_run: The nested runs and once values of its node, or None if there are none.
     """
@@ -203,6 +206,7 @@ class Attempt:
         "budget_waits",
         "covered",
         "decision",
+        "depends_on",
         "due_outcomes",
         "elapsed_s",
         "graph_run",
@@ -254,6 +258,7 @@ class Attempt:
         self.limit_s: float | None = None
         self.was_started = self.has_deadline = False
         self.decision: Json = None
+        self.depends_on: str | None = None
         self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
         self.idle_waits: set[object] = set()
         self.task: object | None = None
@@ -269,6 +274,8 @@ class Attempt:
         """Pass the node run on to the attempt that replaces this one; return the successor."""
         if successor.number == self.number:
             successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
+        if successor.number == self.number or (self.node_run and self.node_run.once_values):
+            successor.depends_on = self.depends_on
         successor.node_run, self.node_run = self.node_run, None
         if successor.node_run is not None:
             successor.node_run.attempt = successor
@@ -278,6 +285,11 @@ class Attempt:
     def ended_error(self) -> PermanentError:
         """Return the error of calls made for this attempt after it has ended."""
         return PermanentError(f"attempt {self.number} of node {self.path!r} is over")
+
+    def add_dependencies(self, depends_on: str) -> None:
+        """Take note of what its result depends on now; it is not known if that changed meanwhile."""
+        is_same = self.depends_on in (None, depends_on)
+        self.depends_on = depends_on if is_same else UNKNOWN_DEPENDENCIES
 
     @property
     def at_most_once(self) -> bool:
@@ -457,140 +469,3 @@ def _microseconds(seconds: float) -> float:
 
 current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt that a task works for; its child tasks inherit it, so late calls are recognised."""
-
-
-class StoredGraphRun:
-    """The stored events of one graph run: the execution's own, or one nested in a node.
-
-    A nested run starts when its node opens it. It ends when it is abandoned or opened again.
-
-    Attributes:
-        prefix: The path prefix of its nodes; "" for the execution's own graph.
-        parent: The run that contains its node; None for the execution's own graph.
-        identity: Hashes of the graph, and of inputs and variables; None for the execution's own
-            graph, and for runs stored by versions that did not store them.
-        events: Starts of waves and what happened to its nodes, in order.
-        once_values: The once values of its nodes, by path and key.
-        attempt_number: The attempt of its node that opened it.
-        attempt_offset: The highest attempt its nodes could have had when it was opened.
-        highest_attempt: The highest attempt so far of its nodes, and of those nested in them.
-        reused: The execution whose result a node reused, by path.
-        failed_inside: Paths of nodes whose reused result goes on without a node that failed inside.
-        must_restart: The run before it failed or was abandoned: the node's next attempt starts it.
-        is_resumed: The graph runs: its node has opened it again.
-    """
-
-    __slots__ = (
-        "_completed",
-        "_type_versions",
-        "_unfinished",
-        "attempt_number",
-        "attempt_offset",
-        "events",
-        "failed_inside",
-        "highest_attempt",
-        "identity",
-        "is_resumed",
-        "must_restart",
-        "once_values",
-        "parent",
-        "prefix",
-        "reused",
-    )
-
-    def __init__(self, prefix: str = "", parent: StoredGraphRun | None = None) -> None:
-        self.prefix, self.parent = prefix, parent
-        self.identity: tuple[str, str] | None = None
-        self.events: list[TypedEvent] = []
-        self.once_values: dict[str, dict[str, Json]] = {}
-        self.reused: dict[str, str] = {}
-        self.failed_inside: set[str] = set()
-        self.attempt_number = 1
-        self.attempt_offset = self.highest_attempt = 0
-        self.must_restart = self.is_resumed = False
-        self._type_versions: dict[str, Mapping[str, int]] = {}
-        self._unfinished: dict[str, int | None] = {}
-        self._completed: dict[str, int | None] = {}
-
-    def add(self, event: TypedEvent) -> None:
-        """Add an event of one of its nodes, or of the run."""
-        path = event.path or ""
-        self.count_attempt(event.attempt or 0)
-        match event.type:
-            case "once.stored":
-                self.once_values.setdefault(path, {})[event.data["key"]] = event.data["value"]
-                return
-            case "node.started":
-                self._type_versions[path] = event.data.get("versions", {})
-                self._unfinished[path] = event.attempt
-            case "node.completed":
-                if origin := event.data.get("reused"):
-                    self._type_versions[path] = event.data.get("versions", {})
-                    self.reused[path] = origin["execution_id"]
-                    if origin.get("failed_inside"):
-                        self.failed_inside.add(path)
-                self._unfinished.pop(path, None)
-                self._completed[path] = event.attempt
-            case "node.failed" | "node.retrying":
-                self._unfinished.pop(path, None)
-            case _:
-                pass
-        if event.type == "wave.started" or (
-            event.type.startswith("node.") and event.type not in _EMITTED
-        ):
-            self.events.append(event)
-
-    def count_attempt(self, number: int) -> None:
-        """Raise the highest attempt of this run, and of the runs around it."""
-        run = self
-        while run is not None and run.highest_attempt < number:
-            run.highest_attempt = number
-            run = run.parent
-
-    def latest(self) -> dict[str, TypedEvent]:
-        """Return the last event of each of its nodes, by path."""
-        return {event.path: event for event in self.events if event.path and _is_of_node(event)}
-
-    def requests(self) -> dict[str, NodeWaiting]:
-        """Return the requests that its nodes wait for, by id."""
-        latest = self.latest().values()
-        return {event.data["request_id"]: event for event in latest if event.type == "node.waiting"}
-
-    def how_made(self, path: str) -> HowMade:
-        """Return the stored origin of a node's result."""
-        return HowMade(self._type_versions.get(path), self.once_values.get(path, {}))
-
-    def unfinished_attempt(self, path: str) -> int | None:
-        """Return the attempt of a node that neither completed nor failed, if any."""
-        return self._unfinished.get(path)
-
-    def completed_attempt(self, path: str) -> int | None:
-        """Return the attempt of a node that completed, None where none ran to its end."""
-        return self._completed.get(path)
-
-    def type_versions(self) -> Iterator[tuple[str, int]]:
-        """Yield ``(type, version)`` for every stored type version."""
-        for versions in self._type_versions.values():
-            yield from versions.items()
-
-
-_EMITTED: Final = frozenset({"node.event", "node.log"})
-
-
-def _is_of_node(event: TypedEvent) -> bool:
-    return event.type != "wave.started"
-
-
-NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}
-
-
-class HowMade(NamedTuple):
-    """The stored origin of a node's result.
-
-    Attributes:
-        type_versions: Versions other than 1 of the types that it depends on; None if unknown.
-        once_values: The once values of the node, by key.
-    """
-
-    type_versions: Mapping[str, int] | None = None
-    once_values: Mapping[str, Json] = NO_ONCE_VALUES

@@ -13,11 +13,32 @@ if TYPE_CHECKING:
     from planwave.expressions.syntax import Token
 
 
+def may_name_any_node(text: str) -> bool:
+    """Return whether a template names nodes in a way that a rename cannot follow.
+
+    It computes an id (``nodes["a" ~ x]``), writes one with escapes, passes ``nodes`` on under another
+    name, or gives the name ``nodes`` to something else.
+    """
+    if NODES not in text:
+        return False
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.expressions.syntax import binds, parse_template
+
+    try:
+        references = parse_template(text).references
+        return any(found.name == NODES and found.key is None for found in references) or binds(
+            text, NODES
+        )
+    except TemplateError:  # the check of the graph reports it
+        return False
+
+
 def rename_in_template(text: str, new_ids: Mapping[str, str]) -> str:
     """Return a template in which references to nodes have their new ids.
 
-    Ids that an expression computes are not found. Text outside of expressions, and text that is no
-    template, stays unchanged.
+    Ids that an expression computes are not found; see :func:`may_name_any_node`. Text outside of
+    expressions, text that is no template, and templates that give the name ``nodes`` to something else
+    stay unchanged.
 
     Args:
         text: The template.
@@ -26,9 +47,11 @@ def rename_in_template(text: str, new_ids: Mapping[str, str]) -> str:
     if NODES not in text or not any(old in text for old in new_ids):
         return text
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from planwave.expressions.syntax import expression_tokens
+    from planwave.expressions.syntax import binds, expression_tokens
 
     try:
+        if binds(text, NODES):
+            return text
         tokens = expression_tokens(text)
     except TemplateError:  # the check of the graph reports it
         return text

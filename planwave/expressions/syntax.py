@@ -162,6 +162,19 @@ def expression_tokens(text: str) -> Sequence[Token]:
     return found
 
 
+def binds(text: str, name: str) -> bool:
+    """Return whether a template gives a name a value of its own: by ``set``, ``for`` or a macro.
+
+    Raises:
+        TemplateError: ``template-syntax``.
+    """
+    try:
+        tree = _JINJA.parse(text)
+    except jinja2.TemplateSyntaxError as error:
+        raise describe_syntax(error.message or "", error.lineno, text) from None
+    return any(each.name == name and each.ctx != "load" for each in tree.find_all(nodes.Name))
+
+
 def _unclosed(text: str) -> str | None:
     """Return a message that locates the delimiter that is opened and never closed, or None."""
     begin = None

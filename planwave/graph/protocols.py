@@ -309,9 +309,10 @@ class ReusableResult(Protocol):
     ) -> Json:
         """Return everything else the result depends on, as JSON; equal if the result is still valid.
 
-        Called for a node whose earlier result may be reused, once for the new execution and once for
-        the earlier one, where ``context.runtime.once`` returns the stored values. The call must not
-        run graphs, resolve links or store values.
+        Called when a node begins, and in a fork for a node whose earlier result may be reused. The
+        hash of the value is stored with the result. ``context.runtime.once`` returns what the node has
+        kept, or what it would keep; ``resolve_links`` what the node gets when it runs. The call must
+        not run graphs or store values.
 
         Raises:
             PlanwaveError: The dependencies are unknown; no result is reused.
@@ -331,6 +332,18 @@ class EffectByField(NamedTuple):
     absent: Effect
 
 
+class SourceKeys(NamedTuple):
+    """The ids of the nodes before a node are keys in its value, so that a rename would change them.
+
+    ``field`` of its data, ``{node id: key}``, has the keys that differ from the id; a rename writes it.
+    With ``when``, this holds where that field of the data has the value ``equals``, or a wire.
+    """
+
+    field: str
+    when: str = ""
+    equals: str = ""
+
+
 class NodeTypeInfo(NamedTuple):
     """Facts about a type for the checker, the planner and the driver; no behaviour.
 
@@ -345,7 +358,8 @@ class NodeTypeInfo(NamedTuple):
     code may be executed again from the top while its nested runs wait for answers. ``purpose`` is for
     planners, ``summary`` for people who choose a type. ``materializes_unresolved``: ``materialize`` gets
     its data as they are written, because their expressions name inputs of a later run of the node.
-    ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
+    ``passes_on``: without an edge into it a node has nothing to do. ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
+    the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
     ``data_fields`` are the names of the ``data`` fields, under every spelling. Edges may not lead into
     ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,
@@ -379,6 +393,9 @@ class NodeTypeInfo(NamedTuple):
     written_fields: tuple[str, ...] = ()
     closed_sockets: frozenset[tuple[Channel, str]] = frozenset()
     run_by_nodes: bool = False
+    depends_outside: bool = True
+    source_keys: SourceKeys | None = None
+    passes_on: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -158,6 +158,22 @@ async def call_model(
         yield event("log", _warning_data(warning))
 
 
+def request_facts(requests: Sequence[ModelRequest]) -> Json:
+    """Return what replies depend on besides the data and inputs of the node, as JSON.
+
+    That are the models that are asked, after the defaults of the settings, and the text that is made
+    of planwave's own prompt templates.
+    """
+    return [
+        {
+            "model": [each.provider, each.model],
+            "prompt": [each.system, each.prompt, each.grammar],
+            "max_tokens": each.max_tokens,
+        }
+        for each in requests
+    ]
+
+
 def _name(request: ModelRequest) -> str:
     return f"{request.provider} ({request.model})"
 

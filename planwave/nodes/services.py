@@ -14,7 +14,15 @@ from planwave.mcp.servers import McpServers
 from planwave.nodes.model_choice import with_default_model
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
-from planwave.providers.protocols import UNSET, CallScope, CallSettings, Models, Providers, Recorder
+from planwave.providers.protocols import (
+    UNSET,
+    CallScope,
+    CallSettings,
+    ModelRequest,
+    Models,
+    Providers,
+    Recorder,
+)
 from planwave.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
@@ -77,6 +85,16 @@ class PlanEvent(Protocol):
 
 class GoalPlanner(Protocol):
     """Port: goal → plan, for nodes that plan while they run."""
+
+    def request_for(
+        self,
+        prompt: str,
+        provider: str,
+        model: str,
+        *,
+        node_types: Sequence[str] | None = None,
+        max_nodes: int | None = None,
+    ) -> ModelRequest: ...
 
     async def create_plan(
         self,

@@ -31,12 +31,23 @@ _FIELD_KEYWORDS: Final = (
 )  # fmt: skip
 """Schema keywords about the field, not about its value."""
 LIBRARY_PREFIX: Final = "planwave.nodes.library."
-_NOT_SHOWN: Final = (
-    "fails_permanently", "replayable", "effect_by", "materializes_unresolved", "data_fields",
-    "policy_fields", "plan_fields", "written_fields", "closed_sockets", "run_by_nodes",
+_INTERNAL_FACTS: Final = (
+    "fails_permanently",
+    "replayable",
+    "effect_by",
+    "materializes_unresolved",
     "runs_graphs",
-)  # fmt: skip
-"""Attributes for checks, planners and the driver."""
+    "depends_outside",
+    "source_keys",
+    "passes_on",
+    "data_fields",
+    "policy_fields",
+    "plan_fields",
+    "written_fields",
+    "closed_sockets",
+    "run_by_nodes",
+)
+"""Facts for checks, planners and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -124,6 +135,9 @@ def _facts_of(
         summary=_text(implementation, "summary") or _text(implementation, "purpose"),
         effect_by=getattr(implementation, "effect_by", None),
         materializes_unresolved=bool(getattr(implementation, "materializes_unresolved", False)),
+        passes_on=bool(getattr(implementation, "passes_on", False)),
+        source_keys=getattr(implementation, "source_keys", None),
+        depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
     )
 
@@ -260,7 +274,7 @@ def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict
     """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"], facts["expression_fields"]  # the schema marks them
-    for name in _NOT_SHOWN:
+    for name in _INTERNAL_FACTS:
         del facts[name]
     return {
         **facts,

@@ -147,6 +147,20 @@ class Planner:
         """What its plans may use."""
         return self._rules
 
+    def request_for(
+        self,
+        prompt: str,
+        provider: str,
+        model: str,
+        *,
+        node_types: Sequence[str] | None = None,
+        max_nodes: int | None = None,
+    ) -> ModelRequest:
+        """Return the first request of :meth:`create_plan`, for an equal plan of an equal request."""
+        rules = self._rules.restricted_to(node_types)
+        types = plannable_types(self._catalogue, rules)
+        return self._start_conversation(prompt, provider, model, types, max_nodes, rules).first
+
     async def _ask_until_valid(
         self,
         goal: str,

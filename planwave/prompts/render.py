@@ -6,10 +6,12 @@ holds ``{{ }}`` is text like any other. Undefined names are errors.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planwave.prompts.counted_replies import (
@@ -213,6 +215,22 @@ def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str |
     return LIST_GRAMMAR if asks_for_list(asked) else None
 
 
+@cache
+def template_hash(prefix: str) -> str:
+    """Return a hash of the templates whose names begin so: another one after every change of them."""
+    names = sorted(each.name for each in _folder().iterdir() if each.name.startswith(prefix))
+    text = "".join(f"{name}\n{_source(name)}" for name in names)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _folder() -> Traversable:
+    return resources.files("planwave.prompts") / "templates"
+
+
+def _source(name: str) -> str:
+    return _folder().joinpath(name).read_text("utf-8")
+
+
 def _render(template: str, **values: Any) -> str:
     return _templates().get_template(template).render(values)
 
@@ -222,9 +240,8 @@ def _templates() -> jinja2.Environment:
     # Lazy: test_importing_the_prompts_does_not_load_jinja2
     import jinja2
 
-    folder = resources.files("planwave.prompts") / "templates"
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        loader=jinja2.FunctionLoader(lambda name: _source(name)),
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701  # prompts are plain text, never HTML
         trim_blocks=True,

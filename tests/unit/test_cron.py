@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -144,3 +144,22 @@ TRIED = {
 @pytest.mark.parametrize("line", lines("cron-behaviour"))
 def test_collection_has_no_untried_line(line: dict[str, Any]) -> None:
     assert line["id"] in TRIED
+
+
+@pytest.mark.parametrize(
+    "name", ["localtime", "posixrules", "Factory", "LocalTime", "right/UTC", "posix/UTC"]
+)
+def test_a_zone_that_is_another_one_on_each_machine_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="no time zone"):
+        read_schedule("0 7 * * *", None, name, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("cron", "times"),
+    [("30 2 * * *", 1), ("*/15 2 * * *", 8), ("0 * * * *", 25), ("30 */2 * * *", 13)],
+)
+def test_the_day_of_the_change_back_is_as_the_documentation_says(cron: str, times: int) -> None:
+    start = datetime(2026, 10, 24, 22, tzinfo=UTC)  # midnight in Berlin
+    schedule = read_schedule(cron, None, "Europe/Berlin", start)
+    found = schedule.after(start - timedelta(seconds=1))
+    assert sum(1 for _ in takewhile(lambda at: at < start + timedelta(hours=25), found)) == times

@@ -31,6 +31,8 @@ def check(
 ) -> None:
     """Report every error of a plan or graph, without running or storing it.
 
+    The stored document of an execution is read as its graph.
+
     Exit code 0: it can run. 3: it has errors, each listed with its location and a hint. 4: it has
     no errors, but names a provider that is not available.
 

@@ -6,6 +6,7 @@ entries and cancellations; this module adds those.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final, cast
 
@@ -39,7 +40,28 @@ from planwave.events.types import (
 )
 from planwave.expressions.json_text import to_text
 
+_LINE_BREAKS: Final = frozenset("\n\r\v\f\x85\u2028\u2029")
+_CONTROL: Final = re.compile(
+    r"\r\n|[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+"""Control characters but for tabs, and those that turn the direction of writing."""
 _WAITS_FOR_APPROVAL: Final = "Waiting for approval of the plan"
+
+
+def one_line(text: str) -> str:
+    """Return text on one line: a name, a message or an error cannot look like another line of the log.
+
+    Line breaks are shown as ``\u23ce``, other control characters as their pictures.
+    """
+    return _CONTROL.sub(_picture, text)
+
+
+def _picture(found: re.Match[str]) -> str:
+    character = found[0]
+    if character in "\r\n" or character in _LINE_BREAKS or character == "\r\n":
+        return "\u23ce"
+    code = ord(character)
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
 
 
 class TextLog:
@@ -58,10 +80,14 @@ class TextLog:
         self._budget_requests: set[str] = set()
 
     def line_for(self, event: Event) -> str | None:
-        """Return the sentence of an event, None for an event that is not logged.
+        """Return the sentence of an event on one line, None for an event that is not logged.
 
         Nested nodes are named by their whole path.
         """
+        line = self._line(event)
+        return None if line is None else one_line(line)
+
+    def _line(self, event: Event) -> str | None:
         typed, path = typed_event(event), event.path
         if path is None or typed.type == "wave.started":
             return self._execution_line(typed)

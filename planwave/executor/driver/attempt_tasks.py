@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from types import CoroutineType
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from planwave.errors import NodeError
+from planwave.errors import NodeError, PlanwaveError
 from planwave.executor.messages import (
     AttemptFailed,
     AttemptSucceeded,
@@ -27,12 +28,15 @@ from planwave.executor.node_api.results import (
     without_secrets,
 )
 from planwave.executor.node_api.task_group import NodeTaskGroup
+from planwave.executor.reuse.result_key import LinkFailed, dependencies
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
 from planwave.executor.state import DONE, Attempt, current_attempt
+from planwave.executor.stored_runs import UNKNOWN_DEPENDENCIES
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension, unlimited
 
+_log = logging.getLogger(__name__)
 GRACE_S: Final = 1.5
 """How long a finished execution waits for cancelled node tasks to clean up. A cancel must take effect
 within two seconds, and what follows from it has to be stored in that time too."""
@@ -135,10 +139,26 @@ class AttemptTasks:
         data = step.node.data
         if step.template is not None:
             data = await self._host.resolve_data(values, node, inputs)
+        if node in graph_run.program.dependent:
+            depends_on = await self._dependencies(attempt)
+            if depends_on is not None:
+                attempt.add_dependencies(depends_on)
         result = validate_result(
             step, await self._call(attempt, data, inputs), self._events.add, attempt
         )
         return without_secrets(result, self._host.redact)
+
+    async def _dependencies(self, attempt: Attempt) -> str | None:
+        """Return the hash of what the result depends on, before the node begins: it may change then."""
+        try:
+            return await dependencies(self._host, attempt)
+        except LinkFailed as failure:
+            raise failure.error from None
+        except PlanwaveError:
+            pass  # what is wrong, the node itself reports
+        except Exception:  # noqa: BLE001 - a type may raise anything; the node can run all the same
+            _log.exception("no fork reuses what %r gives: its dependencies fail", attempt.path)
+        return UNKNOWN_DEPENDENCIES
 
     def _call(
         self, attempt: Attempt, data: Mapping[str, Json], inputs: Inputs

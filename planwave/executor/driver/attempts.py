@@ -141,7 +141,10 @@ def succeeded(run: RunState, message: AttemptSucceeded) -> None:
             failed(run, attempt, refusal)
             return
     end_attempt(run, attempt)
-    _complete(run, attempt, outputs, {"duration_s": attempt.elapsed(run.now.loop_s)})
+    times: NodeCompletedData = {"duration_s": attempt.elapsed(run.now.loop_s)}
+    if attempt.depends_on is not None:
+        times["depends_on"] = attempt.depends_on
+    _complete(run, attempt, outputs, times)
 
 
 def reused(run: RunState, message: ResultReused) -> None:
@@ -195,6 +198,8 @@ def wait_for_answer(
         **request.as_event_data(request_id),
         **attempt.stop_clock(run.now.loop_s),
     }
+    if attempt.depends_on is not None:
+        data["depends_on"] = attempt.depends_on
     run.emit(NODE_WAITING, data, attempt.path, attempt.number)
     start_request_timer(run, request_id, request)
 
@@ -417,6 +422,8 @@ def store_once_value(run: RunState, message: OnceValueMade) -> None:
             run.effects.append(Reply(message.reply, refusal))
             return
     stored: OnceStoredData = {"key": message.key, "value": message.value}
+    if attempt.depends_on is not None:
+        stored["depends_on"] = attempt.depends_on
     run.emit(NODE_EVENT, {"event_type": ONCE, "data": stored}, attempt.path, attempt.number)
     node_run = ensure_node_run(attempt)
     run.effects.append(KeepOnceValue(node_run, message.key, message.value, message.reply))
@@ -424,9 +431,10 @@ def store_once_value(run: RunState, message: OnceValueMade) -> None:
 
 def _restore_once_values(history: History, attempt: Attempt) -> None:
     """Restore the once values of a node that is entered again."""
-    once_values = history.nested_runs.pop_once_values(attempt.path)
+    once_values, depends_on = history.nested_runs.pop_once_values(attempt.path)
     if once_values:
         ensure_node_run(attempt).once_values.update(once_values)
+        attempt.depends_on = depends_on
 
 
 def ensure_node_run(attempt: Attempt) -> NodeRun:

@@ -19,14 +19,8 @@ from planwave.executor.driver.progress import (
 from planwave.executor.driver.resume import resume_graph
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
-from planwave.executor.state import (
-    DONE,
-    RUNNING,
-    Attempt,
-    GraphRun,
-    NestedRun,
-    StoredGraphRun,
-)
+from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun
+from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.plan import graph_content
 
 

@@ -9,7 +9,8 @@ from planwave.errors import ResultNotJson
 from planwave.executor.messages import OnceValueMade
 from planwave.executor.node_api.mailbox import Mailbox
 from planwave.executor.node_api.own_work import OwnWork
-from planwave.executor.state import DONE, NO_ONCE_VALUES, Attempt, current_attempt
+from planwave.executor.state import DONE, Attempt, current_attempt
+from planwave.executor.stored_runs import NO_ONCE_VALUES
 from planwave.expressions.json_text import copy_json
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Json

@@ -9,7 +9,7 @@ from planwave.executor.node_api.lookups import GraphLookups
 from planwave.executor.node_api.runtime import Host
 from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue, Graph, Json
-from planwave.graph.protocols import WrittenBy
+from planwave.graph.protocols import RuntimeApi, WrittenBy
 
 
 class ReadonlyRuntime(GraphLookups):
@@ -19,8 +19,11 @@ class ReadonlyRuntime(GraphLookups):
         values: The values of its graph run, as far as that is settled.
         node: Its number.
         host: Resolves expressions.
-        once_values: What the node kept when it ran; None where it did not: then values are made, for this
-            once, and not kept.
+        once_values: What the node has kept. Other values are made for this once, and not kept.
+        links: Makes what is linked to nodes; None where nothing may be made.
+
+    Attributes:
+        link_error: What making a linked object raised last.
     """
 
     def __init__(
@@ -28,10 +31,13 @@ class ReadonlyRuntime(GraphLookups):
         values: GraphValues,
         node: int,
         host: Host,
-        once_values: Mapping[str, Json] | None,
+        once_values: Mapping[str, Json],
+        links: RuntimeApi | None = None,
     ) -> None:
         super().__init__(values)
         self._node, self._host, self._once_values = node, host, once_values
+        self._links = links
+        self.link_error: Exception | None = None
 
     def cache_get(self, namespace: str, key: str) -> None:
         """Return nothing: caches are for nodes that run."""
@@ -45,16 +51,8 @@ class ReadonlyRuntime(GraphLookups):
         return await self._host.resolve_value(self.values, self._node, value, variables)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Return what the node kept under a key, or, where it did not run, would keep now.
-
-        Raises:
-            NodeError: It ran, and kept nothing under it.
-        """
-        if self._once_values is None:
-            return await fn()
-        if key not in self._once_values:
-            raise self._not_running_error(f"find {key!r}")
-        return self._once_values[key]
+        """Return what the node has kept under a key, or would keep now."""
+        return self._once_values[key] if key in self._once_values else await fn()
 
     async def run_graph(
         self,
@@ -80,8 +78,14 @@ class ReadonlyRuntime(GraphLookups):
         raise self._not_running_error(f"run {key!r}")
 
     async def resolve_links(self, node_id: str, target_handle: str) -> list[object]:
-        """Refuse: nothing is made."""
-        raise self._not_running_error(f"resolve {target_handle!r}")
+        """Return what is linked into a handle, as the node gets it when it runs."""
+        if self._links is None:
+            raise self._not_running_error(f"resolve {target_handle!r}")
+        try:
+            return await self._links.resolve_links(node_id, target_handle)
+        except Exception as error:
+            self.link_error = error
+            raise
 
     def _not_running_error(self, what: str) -> PermanentError:
         node_id = self.values.program.topology.ids[self._node]

@@ -30,7 +30,7 @@ from planwave.events.types import (
     pause_kind,
     typed_event,
 )
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
 
@@ -151,10 +151,12 @@ class StoredNestedRuns(StoredGraphRuns):
                     self.discard(path)
         return run
 
-    def pop_once_values(self, path: str) -> dict[str, Json]:
-        """Remove the once values of a node, and return them."""
+    def pop_once_values(self, path: str) -> tuple[dict[str, Json], str | None]:
+        """Remove the once values of a node, and return them with what they depend on."""
         run = self.latest_run(path_prefix(path))
-        return {} if run is None else run.once_values.pop(path, {})
+        if run is None:
+            return {}, None
+        return run.once_values.pop(path, {}), run.depends_on.pop(path, None)
 
     def requests(self) -> list[tuple[str, NodeWaiting]]:
         """Return the open requests of all nested runs by id, oldest first."""

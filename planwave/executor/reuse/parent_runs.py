@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from planwave.events import Event
 from planwave.events.types import UsageData, typed_events
 from planwave.executor.recovery.history import StoredGraphRuns, is_unsuccessful
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.model import Json
 
 
@@ -61,6 +61,24 @@ class ParentHistory(StoredGraphRuns):
             or (event.type == "node.completed" and self.has_failed_inside(run, inner))
             for run in self.latest_in(path)
             for inner, event in run.latest().items()
+        )
+
+    def has_dependencies_inside(self, record: StoredGraphRun, path: str) -> bool:
+        """Return whether results inside a node depend on more than the node's graphs and variables.
+
+        Whether they still hold is found out one by one, when the node runs again.
+
+        Args:
+            record: The graph run that the node is part of.
+            path: The path of the node.
+        """
+        return any(
+            run.parent is record
+            and (
+                run.depends_outside
+                or any(self.has_dependencies_inside(run, p) for p in run.latest())
+            )
+            for run in self.runs_in(path)
         )
 
     def consume_usage(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:

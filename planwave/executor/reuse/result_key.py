@@ -1,19 +1,21 @@
-"""Hash of everything a node's result depends on.
+"""Hashes of everything a node's result depends on.
 
-Two runs of a node with the same key are entitled to the same result, so a fork reuses the results
-that its parent has paid for. Never computed in a normal run.
+Two runs of a node with the same key and the same dependencies are entitled to the same result, so a
+fork reuses the results that its parent has paid for. The key follows from what is stored of an
+execution, and is never computed in a normal run. The dependencies that a type declares are looked up
+outside (files, settings, the models and tools there are), so they are stored with the result.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Final
 
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.readonly import ReadonlyRuntime
 from planwave.executor.program import BoundNode
-from planwave.executor.state import NO_ONCE_VALUES, HowMade
+from planwave.executor.state import Attempt
+from planwave.executor.stored_runs import NO_ONCE_VALUES, OF_GRAPH, HowMade
 from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
@@ -29,9 +31,8 @@ async def result_key(
     """Return the key of the result that a node has, or would have, with its current inputs.
 
     The key covers the node's type and its version, the task (``description``), the data with
-    expressions resolved, the arrivals (input, source and value), the goal if the type reads it, the
-    further dependencies that the type declares (see ``graph.protocols.ReusableResult``), and the
-    same for every link dependency, direct and indirect. Names in a template (``goal``, ``trigger``,
+    expressions resolved, the arrivals (input, source and value), the goal if the type reads it, and
+    the same for every link dependency, direct and indirect. Names in a template (``goal``, ``trigger``,
     earlier nodes) count with their values. Names and positions that the node cannot see, and its
     policy, do not count. O(size of all this).
 
@@ -45,17 +46,62 @@ async def result_key(
         A SHA-256, in hexadecimal.
 
     Raises:
-        PlanwaveError: An expression cannot be resolved, or the type cannot name its dependencies;
-            no result can be reused then.
+        PlanwaveError: An expression cannot be resolved; no result can be reused then.
     """
     of_node = _KeyParts(host, values, how_made)
     program = values.program
     for each in program.linked_into(node):
-        kept = (
-            None if how_made is None else how_made.once_values if each == node else NO_ONCE_VALUES
-        )
-        of_node.digests[program.topology.ids[each]] = _digest(await of_node.parts_of(each, kept))
+        of_node.digests[program.topology.ids[each]] = _digest(await of_node.parts_of(each))
     return of_node.digests[program.topology.ids[node]]
+
+
+class LinkFailed(Exception):
+    """Making what is linked to a node failed with ``error``, as it would when the node runs."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+async def dependencies(host: NodeHost, attempt: Attempt) -> str | None:
+    """Return the hash of what the types say that a node's result depends on besides its key.
+
+    That are the type of the node and those of all that is linked to it (see
+    ``graph.protocols.ReusableResult``). A linked node that runs by itself stores its own.
+
+    Returns:
+        A SHA-256, in hexadecimal, after :data:`OF_GRAPH` where nothing outside of the graph and its
+        variables counts; None where no type declares anything.
+
+    Raises:
+        LinkFailed: What is linked to the node cannot be made.
+        Exception: A type cannot name its dependencies.
+    """
+    graph_run = attempt.graph_run
+    program, values = graph_run.program, graph_run.values
+    kept = NO_ONCE_VALUES if attempt.node_run is None else attempt.node_run.once_values
+    found: dict[str, Json] = {}
+    prefix = OF_GRAPH
+    for node in program.linked_into(attempt.node) if attempt.node in program.dependent else ():
+        step, is_own = program.steps[node], node == attempt.node
+        if not isinstance(step.implementation, ReusableResult) or (
+            step.facts.materializes_unresolved and not is_own
+        ):
+            continue
+        prefix = "" if step.facts.depends_outside else prefix
+        inputs = Inputs(values.arrivals_at(node))
+        once_values = kept if is_own else NO_ONCE_VALUES
+        runtime = ReadonlyRuntime(values, node, host, once_values, graph_run.runtime)
+        path = values.prefix + step.node.id
+        context = FlowContext(step.node.id, "", path, 1, None, None, runtime, host.services)
+        try:
+            data = await host.resolve_data(values, node, inputs)
+            found[step.node.id] = await step.implementation.result_depends_on(data, inputs, context)
+        except Exception as error:
+            if runtime.link_error is not None:
+                raise LinkFailed(runtime.link_error) from error
+            raise
+    return prefix + _digest(found) if found else None
 
 
 class _KeyParts:
@@ -69,7 +115,7 @@ class _KeyParts:
         self._host, self._values, self._how_made = host, values, how_made
         self.digests: dict[str, str] = {}
 
-    async def parts_of(self, node: int, once_values: Mapping[str, Json] | None) -> dict[str, Json]:
+    async def parts_of(self, node: int) -> dict[str, Json]:
         """Return the key parts of one node; requires the digests of its link dependencies."""
         host, values, program = self._host, self._values, self._values.program
         step, arrivals = program.steps[node], values.arrivals_at(node)
@@ -92,11 +138,6 @@ class _KeyParts:
         }
         if step.facts.reads_goal:
             facts[_GOAL] = values.variables.get(_GOAL)
-        if isinstance(step.implementation, ReusableResult):
-            runtime = ReadonlyRuntime(values, node, host, once_values)
-            path = values.prefix + step.node.id
-            context = FlowContext(step.node.id, "", path, 1, None, None, runtime, host.services)
-            facts["besides"] = await step.implementation.result_depends_on(data, inputs, context)
         return facts
 
     def _version(self, step: BoundNode) -> int:

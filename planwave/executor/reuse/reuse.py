@@ -26,14 +26,9 @@ from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay
 from planwave.executor.requests import PendingRequests
 from planwave.executor.reuse.parent_runs import ParentHistory
-from planwave.executor.reuse.result_key import result_key
-from planwave.executor.state import (
-    Attempt,
-    GraphRun,
-    HowMade,
-    ParentGraphRun,
-    StoredGraphRun,
-)
+from planwave.executor.reuse.result_key import LinkFailed, dependencies, result_key
+from planwave.executor.state import Attempt, GraphRun, ParentGraphRun
+from planwave.executor.stored_runs import HowMade, StoredGraphRun
 from planwave.graph.model import DataValue, Json
 from planwave.graph.outputs import Outputs
 from planwave.graph.protocols import Catalogue
@@ -219,8 +214,10 @@ class Reuse:
         same = await self._first_match(attempt, host, then)
         if same is None:
             return await self._continue_attempt(attempt, host)
-        outputs = same.parent_run.graph_run.outputs[same.node]
         before = self._parents[same.parent_run.generation]
+        if before.history.has_dependencies_inside(same.parent_run.record, attempt.path):
+            return await self._continue_attempt(attempt, host)
+        outputs = same.parent_run.graph_run.outputs[same.node]
         made = set(before.history.types_used(same.parent_run.record, attempt.path))
         if outputs is None or not _are_current(made, graph_run.program.catalogue):
             return None
@@ -230,6 +227,8 @@ class Reuse:
         data: NodeCompletedData = {"reused": origin}
         if made:
             data["versions"] = dict(made)
+        if same.how_made.depends_on is not None:
+            data["depends_on"] = same.how_made.depends_on
         return ReusedResult(outputs, data)
 
     async def _continue_attempt(self, attempt: Attempt, host: NodeHost) -> None:
@@ -247,7 +246,7 @@ class Reuse:
         number = None if same is None else same.unfinished_attempt(attempt)
         execution_id = self.execution_id
         for each in self._latest_that_ran(attempt):
-            if number is None and self._holds_until_change(attempt, each):
+            if number is None and await self._holds_until_change(attempt, each, host):
                 number = each.parent_run.record.completed_attempt(attempt.path)
                 execution_id = self._parents[each.parent_run.generation].execution_id
         if number is not None:
@@ -265,14 +264,22 @@ class Reuse:
             else:
                 origins.add(origin)
 
-    def _holds_until_change(self, attempt: Attempt, candidate: _Candidate) -> bool:
+    async def _holds_until_change(
+        self, attempt: Attempt, candidate: _Candidate, host: NodeHost
+    ) -> bool:
         """Return whether what a completed node has recorded may be served until its calls differ."""
         record = candidate.parent_run.record
         history = self._parents[candidate.parent_run.generation].history
         if history.has_failed_inside(record, attempt.path):
             return False
         types = history.types_used(record, attempt.path)
-        return _are_current(types, attempt.graph_run.program.catalogue)
+        if not _are_current(types, attempt.graph_run.program.catalogue):
+            return False
+        if candidate.how_made.depends_on is None:
+            return True
+        with suppress(Exception):  # it was logged when the results were compared
+            return candidate.how_made.still_holds(await dependencies(host, attempt))
+        return False
 
     def continued_attempt(self, path: str, attempt: int) -> ContinuedAttempt | None:
         """Return the earlier attempt that an attempt of a node continues, if any."""
@@ -302,12 +309,17 @@ class Reuse:
         if not candidates:
             return None
         try:
+            depends_on = await dependencies(host, attempt)
             now = await result_key(host, attempt.graph_run.values, attempt.node)
             for each in candidates:
                 host_then = self._parents[each.parent_run.generation].host
                 values = each.parent_run.graph_run.values
-                if now == await result_key(host_then, values, each.node, each.how_made):
+                if each.how_made.still_holds(depends_on) and now == await result_key(
+                    host_then, values, each.node, each.how_made
+                ):
                     return each
+        except LinkFailed:
+            pass  # so will the node
         except PlanwaveError:
             pass  # an expression cannot be resolved: running the node reports that better
         except Exception:  # noqa: BLE001 - a type may raise anything; the node can run all the same

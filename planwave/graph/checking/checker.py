@@ -24,7 +24,12 @@ from planwave.graph.checking.edges import (
     check_edge_kind,
 )
 from planwave.graph.checking.exclusive import ExclusiveBranches
-from planwave.graph.checking.inputs import missing_inputs, too_many_inputs, unreachable_nodes
+from planwave.graph.checking.inputs import (
+    missing_inputs,
+    nothing_to_pass_on,
+    too_many_inputs,
+    unreachable_nodes,
+)
 from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
@@ -252,7 +257,8 @@ class GraphChecker:
         """Return the findings about ports with too many or too few inputs."""
         branches = ExclusiveBranches(topology, self.type_infos)
         too_many = too_many_inputs(self.graph, self.single_value_edges, branches)
-        return too_many + missing_inputs(self.graph, self.type_infos)
+        missing = missing_inputs(self.graph, self.type_infos)
+        return too_many + missing + nothing_to_pass_on(self.graph, self.type_infos)
 
     def build_topology(self) -> Topology:
         """Return the graph's topology, linked nodes included.

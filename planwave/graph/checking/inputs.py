@@ -71,6 +71,23 @@ def missing_inputs(graph: Graph, facts: TypeInfos) -> list[Diagnostic]:
     ]
 
 
+def nothing_to_pass_on(graph: Graph, facts: TypeInfos) -> list[Diagnostic]:
+    """Return a warning for each node that only passes on what it gets, and gets nothing."""
+    fed = {edge.target for edge in graph.edges if edge.channel == FLOW}
+    return [
+        Diagnostic(
+            "nothing-to-pass-on",
+            "warning",
+            f"node {node.id!r} only passes on what it gets, and no edge leads into it",
+            f"/nodes/{number}",
+            node=node.id,
+            hint="connect an edge to it, or remove it",
+        )
+        for number, node in enumerate(graph.nodes)
+        if node.id not in fed and (about := facts.get(node.type)) and about.passes_on
+    ]
+
+
 def unreachable_nodes(topology: Topology, dead_edges: Container[int]) -> list[Diagnostic]:
     """Return a finding for each node that cannot start because all its edges are dead.
 

@@ -8,12 +8,16 @@ unknown handle, is for the check to report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, assert_never, cast
 
 from planwave.errors import InvalidOperation
 from planwave.expressions import has_template
-from planwave.expressions.renaming import rename_in_expression, rename_in_template
+from planwave.expressions.renaming import (
+    may_name_any_node,
+    rename_in_expression,
+    rename_in_template,
+)
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.editing.forms import EDGES, NODES, check_operations, form_errors
 from planwave.graph.editing.merge_patch import apply_merge_patch
@@ -29,7 +33,7 @@ from planwave.graph.operations import (
     SetTitle,
     UpdateNode,
 )
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import Catalogue, NodeTypeInfo, SourceKeys
 from planwave.graph.reading.documents import unused_edge_ids
 
 _UNKNOWN: Final = {NODES: "unknown-node", EDGES: "unknown-edge"}
@@ -41,10 +45,14 @@ _CHANGES_NODES: Final = (AddNode, UpdateNode, ReplaceGraph)
 
 
 class PlanContent(NamedTuple):
-    """What operations change: the title of a plan and its graph document, with lists of objects."""
+    """What operations change: the title of a plan and its graph document, with lists of objects.
+
+    ``findings`` are warnings of a change: what a rename could not follow.
+    """
 
     title: str
     graph: Mapping[str, Json]
+    findings: tuple[Diagnostic, ...] = ()
 
 
 def apply_operations(
@@ -68,7 +76,8 @@ def apply_operations(
             editor.rename_references()
         editor.apply(operation, f"/operations/{number}")
     editor.rename_references()
-    return PlanContent(editor.title, {NODES: editor.nodes, EDGES: editor.edges})
+    graph = {NODES: editor.nodes, EDGES: editor.edges}
+    return PlanContent(editor.title, graph, editor.findings())
 
 
 def keep_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -> dict[str, Json]:
@@ -94,6 +103,7 @@ class _Editor:
         self.edges: list[_Item] = [*content.graph[EDGES]]
         self._catalogue = catalogue
         self._new_ids: dict[str, str] = {}
+        self._renamed: dict[str, str] = {}
 
     def apply(self, operation: Operation, pointer: str) -> None:
         match operation:
@@ -136,6 +146,8 @@ class _Editor:
         if new_id == node_id:
             return
         self._require_unused(NODES, new_id, f"{pointer}/to")
+        self._keep_keys(node_id, new_id)
+        self._renamed[node_id] = new_id
         self.edges = [_with_renamed_ends(edge, node_id, new_id) for edge in self.edges]
         self.nodes[at] = {**self.nodes[at], "id": new_id}
         if self.nodes[at].get("name") == node_id:  # the name that a node without one gets
@@ -144,6 +156,43 @@ class _Editor:
             if latest == node_id:
                 self._new_ids[old] = new_id
         self._new_ids.setdefault(node_id, new_id)
+
+    def _keep_keys(self, node_id: str, new_id: str) -> None:
+        """Let the nodes after a renamed one, whose values have ids as keys, keep the old key."""
+        after = {edge.get("target") for edge in self.edges if edge.get("source") == node_id}
+        for at, node in enumerate(self.nodes):
+            info = _info_of(node, self._catalogue) if node.get("id") in after else None
+            keys = None if info is None else info.source_keys
+            if keys is not None and self._has_keys(node, keys):
+                self.nodes[at] = _with_kept_key(node, keys.field, node_id, new_id)
+
+    def _has_keys(self, node: _Item, keys: SourceKeys) -> bool:
+        """Return whether ids are keys in the value of a node, as far as its data tell."""
+        data = node.get("data")
+        written = cast("_Item", data) if isinstance(data, dict) else {}
+        if not keys.when or written.get(keys.when) == keys.equals:
+            return True
+        wire = node.get("id"), keys.when
+        return any((edge.get("target"), edge.get("targetHandle")) == wire for edge in self.edges)
+
+    def findings(self) -> tuple[Diagnostic, ...]:
+        """Return warnings of expressions that may name a renamed node in a way that is not followed."""
+        if not self._renamed:
+            return ()
+        return tuple(
+            Diagnostic(
+                "renamed-node",
+                "warning",
+                f"data.{field} computes which node it names, and may mean one that is renamed: "
+                + ", ".join(f"{old!r} is now {new!r}" for old, new in self._renamed.items()),
+                f"/{NODES}/{at}/data/{field}",
+                str(node.get("id")),
+                hint="see whether it still names the right node",
+            )
+            for at, node in enumerate(self.nodes)
+            for field, value, is_expression in _expressions_of(node, self._catalogue)
+            if _may_name_any_node(value, is_expression)
+        )
 
     def rename_references(self) -> None:
         """Change the expressions of all nodes after the renames since the last call."""
@@ -212,19 +261,49 @@ def _with_renamed_references(
 
     A graph nested in the node is unchanged: its expressions name the nodes of that graph.
     """
-    data = node.get("data")
-    if not isinstance(data, dict):
-        return node
-    info = catalogue.type_info(node["type"]) if isinstance(node.get("type"), str) else None
     renamed: dict[str, Json] = {}
-    for name, value in cast("dict[str, Json]", data).items():
-        rename: _Renaming | None = rename_in_template
-        if info is not None and name in info.expression_fields:
-            rename = _rename_in_expression_field
-        elif info is not None and not _has_templates(name, info):
-            rename = None
-        renamed[name] = value if rename is None else _map_texts(value, rename, new_ids)
-    return {**node, "data": renamed}
+    for name, value, is_expression in _expressions_of(node, catalogue):
+        rename = _rename_in_expression_field if is_expression else rename_in_template
+        renamed[name] = _map_texts(value, rename, new_ids)
+    return {**node, "data": {**cast("_Item", node["data"]), **renamed}} if renamed else node
+
+
+def _expressions_of(node: _Item, catalogue: Catalogue) -> Iterator[tuple[str, Json, bool]]:
+    """Yield name and value of the data fields with expressions, and whether they are one without braces."""
+    data, info = node.get("data"), _info_of(node, catalogue)
+    for name, value in cast("_Item", data).items() if isinstance(data, dict) else ():
+        is_expression = info is not None and name in info.expression_fields
+        if is_expression or info is None or _has_templates(name, info):
+            yield name, value, is_expression
+
+
+def _info_of(node: _Item, catalogue: Catalogue) -> NodeTypeInfo | None:
+    kind = node.get("type")
+    return catalogue.type_info(kind) if isinstance(kind, str) else None
+
+
+def _with_kept_key(node: _Item, field: str, old: str, new: str) -> _Item:
+    """Return a node that gives the value of a renamed source the key that it had."""
+    data = cast("_Item", node["data"]) if isinstance(node.get("data"), dict) else {}
+    written = data.get(field)
+    keys = dict(cast("_Item", written)) if isinstance(written, dict) else {}
+    keys[new] = keys.pop(old, old)
+    if keys[new] == new:
+        del keys[new]
+    others = {name: value for name, value in data.items() if name != field}
+    return {**node, "data": {**others, field: keys} if keys else others}
+
+
+def _may_name_any_node(value: Json, is_expression: bool) -> bool:
+    if isinstance(value, str):
+        is_bare = is_expression and not has_template(value)
+        return may_name_any_node(f"{{{{{value}}}}}" if is_bare else value)
+    inside: Iterable[Json] = ()
+    if isinstance(value, list):
+        inside = cast("list[Json]", value)
+    elif isinstance(value, dict):
+        inside = cast("_Item", value).values()
+    return any(_may_name_any_node(each, is_expression) for each in inside)
 
 
 def _has_templates(field: str, info: NodeTypeInfo) -> bool:

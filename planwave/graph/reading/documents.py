@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import count, filterfalse
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded, short_repr
@@ -79,7 +79,8 @@ def read_lenient(
     Args:
         source: JSON text, or ``{"nodes": [{"id", "type", "name"?, "description"?, "data"?,
             "policy"?, "ui"?}], "edges": [{"id"?, "source", "sourceHandle"?, "target",
-            "targetHandle"?, "type"?, "data": {"channel"}}]}``. Null is the same as missing. The
+            "targetHandle"?, "type"?, "data": {"channel"}}]}``, or the document of an execution, of which
+            the graph is read. Null is the same as missing. The
             values of a mapping are copied; ``ALREADY_REPORTED`` may stand in for some of them.
         limits: The configured limits; None enforces only the fixed nesting of 64.
         trusted: The mapping comes from :func:`parse_strict_json`, exceeds neither the depth nor the
@@ -100,6 +101,9 @@ def read_lenient(
     else:
         document = source
     fields = FieldReader(json_limits, trusted=trusted)
+    if is_execution_document(document):
+        fields.findings.append(_execution_finding(document))
+        document = document["graph"]
     raw_nodes, raw_edges = _read_lists(document, limits, fields)
     nodes = [fields.node(raw, number) for number, raw in enumerate(raw_nodes)]
     fields.findings += duplicate_ids([node.id for node in nodes], "nodes")
@@ -108,6 +112,23 @@ def read_lenient(
     partial_ids = None if is_complete else fields.partial_ids
     graph = Graph(tuple(nodes), tuple(edges))
     return ReadResult(graph, fields.findings, partial_ids, edge_indexes)
+
+
+def is_execution_document(document: Json) -> TypeGuard[Mapping[str, Json]]:
+    """Return whether a document is that of an execution, which has its graph below ``graph``."""
+    return (
+        isinstance(cast(object, document), Mapping)
+        and "execution_id" in document
+        and isinstance(document.get("graph"), Mapping)
+    )
+
+
+def _execution_finding(document: Mapping[str, Json]) -> Diagnostic:
+    message = (
+        f"this is the document of execution {short_repr(document['execution_id'])}: its graph is "
+        "read, nothing else of it"
+    )
+    return Diagnostic("execution-document", "info", message)
 
 
 def _read_lists(

@@ -47,6 +47,7 @@ from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
     NodeEvent,
+    SourceKeys,
     Suspension,
 )
 from planwave.graph.suggestions import Correction
@@ -145,6 +146,12 @@ class BaseNode:
             check then warns of a retry policy.
         runs_graphs: Whether the type runs nested graphs, so that the number of steps is not known
             before the run.
+        depends_outside: Whether what ``result_depends_on`` names may change while the graph, its
+            variables and the results of earlier nodes are the same.
+        source_keys: For types in whose results the ids of the nodes before them are keys: the data field
+            by which a renamed node keeps its key, so that what reads the result goes on.
+        passes_on: Whether the type only passes on what it gets; the check warns of a node without an
+            edge into it.
         replayable: Whether its code may be executed again from the top while its nested runs wait for
             answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
             task does not stay in memory meanwhile.
@@ -176,6 +183,9 @@ class BaseNode:
     chooses: bool = False
     fails_permanently: bool = False
     runs_graphs: bool = False
+    depends_outside: bool = True
+    source_keys: SourceKeys | None = None
+    passes_on: bool = False
     replayable: bool = False
     planned: bool = True
     plan_fields: tuple[str, ...] | None = None

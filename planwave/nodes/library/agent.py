@@ -47,7 +47,12 @@ from planwave.nodes.library.model import (
     MaxTokens,
     Temperature,
 )
-from planwave.nodes.llm_calls import Prompt, check_unused_input, has_prompt_input
+from planwave.nodes.llm_calls import (
+    Prompt,
+    check_unused_input,
+    has_prompt_input,
+    request_facts,
+)
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
 from planwave.nodes.services import NodeServices, goal_of, limits_of, services_of
 from planwave.prompts.render import agent_prompt, small_agent_grammar, small_agent_prompt
@@ -205,10 +210,7 @@ class Agent(NodeType):
         services = services_of(context)
         caller = data.caller or NO_OPTIONS
         conversation = data.messages or caller.messages
-        requests = [
-            with_messages(agent_request(each, inputs, context, services), conversation)
-            for each in with_each_model(data, data.fallback)
-        ]
+        requests = [with_messages(each, conversation) for each in _requests(data, inputs, context)]
         requests = [caller.applied_to(each, limits_of(context)) for each in requests]
         schema = data.output_schema or caller.output_schema
         if data.images:
@@ -234,6 +236,17 @@ class Agent(NodeType):
         async with aclosing(loop.run(self.node_type, context)) as items:
             async for item in items:
                 yield _as_outputs(item, data, context) if isinstance(item, AgentResult) else item
+
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        wired = await self.read_wires(data, inputs, context)
+        ready, left = self.prepare(data, inputs, wired, context)
+        tools = usable_tools(
+            await linked_tools(context), delegation_of(context), services_of(context).limits
+        )
+        offered = [[each.name, each.description, dict(each.parameters)] for each in tools]
+        return [request_facts(_requests(ready, left, context)), offered]
 
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
@@ -294,6 +307,13 @@ def _as_outputs(result: AgentResult, data: AgentData, context: FlowContext) -> E
     if data.tools.web_search:
         outputs[_SOURCES] = DataValue("json", [source._asdict() for source in result.sources])
     return ExecutionResult(outputs)
+
+
+def _requests(data: AgentData, inputs: Inputs, context: FlowContext) -> list[ModelRequest]:
+    """Return the first call of an agent, once for each model, in the order in which they are tried."""
+    services = services_of(context)
+    models = with_each_model(data, data.fallback)
+    return [agent_request(each, inputs, context, services) for each in models]
 
 
 def agent_request(

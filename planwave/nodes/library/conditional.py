@@ -43,7 +43,11 @@ class ConditionalData(NodeData):
 
 
 class Conditional(NodeType):
-    """Passes its input on to the handle that ``data.condition`` evaluates to, without outer white space."""
+    """Passes its input on to the handle that ``data.condition`` evaluates to, without outer white space.
+
+    A branch without an edge ends there: ``true`` and ``false`` are both outputs where an edge, or
+    ``outputHandles``, names one of them; with other names an edge or ``outputHandles`` declares each.
+    """
 
     node_type = "conditional"
     purpose = (
@@ -56,6 +60,7 @@ class Conditional(NodeType):
     fails_permanently = True
     outputs = (Port("true"), Port("false"), Port("{handle}"))
     chooses = True
+    depends_outside = False
 
     async def run(
         self, data: ConditionalData, inputs: Inputs, context: FlowContext
@@ -141,8 +146,10 @@ def _choose_handle(data: ConditionalData, context: FlowContext) -> str:
 
 
 def _known_handles(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
-    """Return the handles that the condition may choose."""
+    """Return the handles that the condition may choose: both of a condition that is true or false."""
     names = data.output_handles or [name for name in leaving if name != ERROR_HANDLE]
+    if names and set(names) <= set(_TRUE_FALSE):
+        names = _TRUE_FALSE
     more = [] if data.default_handle is None else [data.default_handle]
     return list(dict.fromkeys([*names, *more]))
 

@@ -16,6 +16,7 @@ class End(NodeType):
     summary = "Mark a final result."
     Data = NodeData
     fails_permanently = True
+    passes_on = True
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> DataValue:
         return pass_through(inputs)

@@ -90,6 +90,7 @@ class Inner(NodeType):
     outputs = (OUTPUT, Port("{name}"))
     reads_goal = True
     runs_graphs = True
+    depends_outside = False
     replayable = True
     planned = False
 

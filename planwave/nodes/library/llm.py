@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
 from pydantic import AliasChoices, Field
 
 from planwave.errors import GraphInvalid, ResultNotJson
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
@@ -28,6 +28,7 @@ from planwave.nodes.llm_calls import (
     call_model,
     check_unused_input,
     has_prompt_input,
+    request_facts,
     strip_code_fence,
 )
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
@@ -85,11 +86,7 @@ class Llm(NodeType):
     async def run(
         self, data: LlmData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | DataValue]:
-        services = services_of(context)
-        requests = [
-            with_messages(_request(each, inputs, services), data.messages)
-            for each in with_each_model(data, data.fallback)
-        ]
+        requests = [with_messages(each, data.messages) for each in _requests(data, inputs, context)]
         async with aclosing(
             call_model(
                 requests,
@@ -105,6 +102,12 @@ class Llm(NodeType):
                 else:
                     yield item
 
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        wired = await self.read_wires(data, inputs, context)
+        return request_facts(_requests(*self.prepare(data, inputs, wired, context), context))
+
     def check(self, data: LlmData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is not None and data.prompt is not None:
             yield from check_unused_input(view, "prompt")
@@ -115,6 +118,12 @@ class Llm(NodeType):
                 "/data/prompt",
                 hint="write data.prompt or connect an edge to 'input'",
             )
+
+
+def _requests(data: LlmData, inputs: Inputs, context: FlowContext) -> list[ModelRequest]:
+    """Return the call of a node, once for each model, in the order in which they are tried."""
+    services = services_of(context)
+    return [_request(each, inputs, services) for each in with_each_model(data, data.fallback)]
 
 
 def _request(data: LlmData, inputs: Inputs, services: NodeServices) -> ModelRequest:

@@ -62,6 +62,7 @@ class Loop(NodeType):
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
     reads_goal = True
     runs_graphs = True
+    depends_outside = False
     replayable = True
 
     async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:

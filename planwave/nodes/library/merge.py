@@ -9,7 +9,8 @@ from pydantic import Field
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
-from planwave.graph.protocols import FlowContext
+from planwave.graph.protocols import FlowContext, SourceKeys
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeType
 
 
@@ -19,13 +20,18 @@ class MergeData(NodeData):
     mode: Literal["list", "object"] = Field(
         "list", description="A list in the order of the edges, or an object by node id."
     )
+    keys: dict[str, str] = Field(
+        {},
+        description="In an object: other keys, by node id.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
 
 
 class Merge(NodeType):
     """Outputs the values that arrived, in edge order; branches without a value are left out.
 
-    In mode ``object`` the keys are the ids of the source nodes. Several values from one node become a
-    list.
+    In mode ``object`` the keys are the ids of the source nodes, or what ``keys`` has for them: it keeps the
+    key of a node that is renamed. Several values with one key become a list.
     """
 
     node_type = "merge"
@@ -37,6 +43,8 @@ class Merge(NodeType):
     Data = MergeData
     plan_fields = ("mode",)
     fails_permanently = True
+    passes_on = True
+    source_keys = SourceKeys("keys", when="mode", equals="object")
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
 
     async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:
@@ -45,6 +53,7 @@ class Merge(NodeType):
             return DataValue("json", [copy_json(each.value.value) for each in arrived])
         by_source: dict[str, list[Json]] = {}
         for each in arrived:
-            by_source.setdefault(each.source_id, []).append(copy_json(each.value.value))
+            key = data.keys.get(each.source_id, each.source_id)
+            by_source.setdefault(key, []).append(copy_json(each.value.value))
         merged = {key: found[0] if len(found) == 1 else found for key, found in by_source.items()}
         return DataValue("json", merged)

@@ -39,11 +39,12 @@ from planwave.nodes.library.model import (
     MaxTokens,
     Temperature,
 )
-from planwave.nodes.llm_calls import Prompt, has_prompt_input
+from planwave.nodes.llm_calls import Prompt, has_prompt_input, request_facts
 from planwave.nodes.model_choice import ModelName, ProviderName
 from planwave.nodes.recorded_calls import call_scope
-from planwave.nodes.services import PlanEvent, services_of
+from planwave.nodes.services import GoalPlanner, PlanEvent, services_of
 from planwave.nodes.subgraphs import prepare
+from planwave.prompts.render import template_hash
 from planwave.providers.protocols import CallSettings
 
 _RUN_KEY: Final = "plan"
@@ -112,7 +113,20 @@ class PlannerNode(NodeType):
     async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        return dict(context.runtime.variables)  # expressions of the plan may use them
+        """Return what the plan is made of, and the variables, as expressions of the plan may use them."""
+        wired = await self.read_wires(data, inputs, context)
+        ready, left = self.prepare(data, inputs, wired, context)
+        services = services_of(context)
+        provider, model = services.model_for(ready.provider, ready.model)
+        request = _planner_of(context).request_for(
+            _goal(ready, left),
+            provider,
+            model,
+            node_types=ready.allowed_node_types,
+            max_nodes=ready.max_nodes,
+        )
+        facts = [request_facts([request]), request.schema, template_hash("planner")]
+        return [*facts, dict(context.runtime.variables)]
 
     def check(self, data: PlannerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
@@ -146,6 +160,21 @@ def _check_linked_fallback(view: NodeView) -> Iterator[NodeFinding]:
                 f"{source.id!r} sets a fallback, which a planner cannot call",
                 hint=f"link another model, or remove the fallback of {source.id!r}",
             )
+
+
+def _planner_of(context: FlowContext) -> GoalPlanner:
+    planner = services_of(context).planner
+    if planner is None:
+        raise PermanentError(
+            f"node {context.node_id!r} needs a planner, but this run has none",
+            code="no-planner",
+            hint="run it through a service",
+        )
+    return planner
+
+
+def _goal(data: PlannerData, inputs: Inputs) -> str:
+    return inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal
 
 
 class _PlanStream:
@@ -202,17 +231,12 @@ class _PlanStream:
             yield self._event("plan", summary)
 
     async def _plan(self) -> Json:
-        data, context, services = self._data, self._context, services_of(self._context)
-        if services.planner is None:
-            raise PermanentError(
-                f"node {context.node_id!r} needs a planner, but this run has none",
-                code="no-planner",
-                hint="run it through a service",
-            )
-        self._model = services.model_for(data.provider, data.model)
+        data, context = self._data, self._context
+        planner = _planner_of(context)
+        self._model = services_of(context).model_for(data.provider, data.model)
         types = _types_for_plan(data, context)
-        plan = await services.planner.create_plan(
-            self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
+        plan = await planner.create_plan(
+            _goal(data, self._inputs),
             *self._model,
             on_progress=self._on_progress,
             node_types=None if types is None else [*types],

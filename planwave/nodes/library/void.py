@@ -20,6 +20,7 @@ class Void(NodeType):
     summary = "Take the input and give nothing."
     Data = NodeData
     fails_permanently = True
+    passes_on = True
     outputs: tuple[Port, ...] = ()
     planned = False
 

@@ -66,6 +66,7 @@ class While(NodeType):
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("iterations", "integer"))
     reads_goal = True
     runs_graphs = True
+    depends_outside = False
     replayable = True
 
     async def run(self, data: WhileData, inputs: Inputs, context: FlowContext) -> ExecutionResult:

@@ -10,8 +10,8 @@ from planwave.events import ExecutionState
 from planwave.events.budget import amount_text, is_amount
 from planwave.events.node_state import OpenRequest
 from planwave.events.request_text import BUDGET, EDIT, PLAN_APPROVAL, RAISE
-from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.json_values import json_faults, pointer_of_name
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
+from planwave.graph.json_values import json_faults, pointer_of_name, size_of
 from planwave.graph.model import Json
 from planwave.graph.suggestions import closest_match
 
@@ -246,3 +246,18 @@ def _decisions_hint(asked: dict[str, Json]) -> str | None:
 
 def _answer_error(code: str, message: str, pointer: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(code, "error", message, pointer, hint=hint)
+
+
+def require_answer_size(answer: Json, most: int) -> None:
+    """Refuse an answer whose value would be too large a result of its node; the request stays open.
+
+    Raises:
+        InvalidAnswer: ``limit-exceeded``.
+    """
+    has_value = isinstance(answer, dict) and "value" in answer
+    size = size_of(answer["value"] if has_value else answer)
+    if size > most:
+        pointer = "/value" if has_value else ""
+        raise InvalidAnswer(
+            [limit_exceeded("largest_result_bytes", most, size, "the answer", pointer)]
+        )

@@ -19,7 +19,11 @@ from planwave.graph.model import Json
 from planwave.graph.suggestions import closest_match
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
-from planwave.service.executions.answers import open_request, validate_answer
+from planwave.service.executions.answers import (
+    open_request,
+    require_answer_size,
+    validate_answer,
+)
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import set_aside_data
 from planwave.service.executions.queue_entry import QueuedExecution
@@ -344,6 +348,7 @@ class ExecutionCommands:
         async with self._live_executions.acquire(execution_id) as live:
             state = live.state
             checked = validate_answer(open_request(state, request_id).request, answer)
+            require_answer_size(checked, self._dependencies.limits.largest_result_bytes)
             try:
                 return await self._send_command(
                     execution_id, lambda told: told.answer(request_id, checked)

@@ -185,8 +185,10 @@ class FlowService:
 
         def change(present: Flow) -> Flow:
             content = PlanContent(present.name, present.graph)
-            name, graph = apply_operations(content, operations, self._dependencies.catalogue)
-            return _with_graph(replace(present, name=name), self._read_sound(graph).graph)
+            made = apply_operations(content, operations, self._dependencies.catalogue)
+            return _with_graph(
+                replace(present, name=made.title), self._read_sound(made.graph).graph
+            )
 
         return await self._save(flow_id, change, expected)
 

@@ -19,7 +19,11 @@ from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
 from planwave.graph.protocols import Catalogue
-from planwave.graph.reading.documents import parse_strict_json, read_graph
+from planwave.graph.reading.documents import (
+    is_execution_document,
+    parse_strict_json,
+    read_graph,
+)
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.settings import Limits
 from planwave.storage.records import PlanRecord, Store
@@ -92,7 +96,9 @@ def check_source(
     *,
     own_depth: int | None = None,
 ) -> CheckReport:
-    """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
+    """Read and check a graph document, a plan as ``planwave plan --json`` prints it, or an execution.
+
+    Of the document of an execution, the graph is checked.
 
     Args:
         source: JSON text, or JSON parsed by
@@ -138,6 +144,9 @@ def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
 
 
 def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    if is_execution_document(document):
+        kept = {name: document[name] for name in ("execution_id", "graph")}
+        return kept, {name: document.get(name) for name in ("title", "user_prompt")}
     envelope = {name: document[name] for name in document if name in _PLAN_FIELDS}
     return {name: document[name] for name in document if name not in _PLAN_FIELDS}, envelope
 

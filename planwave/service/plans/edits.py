@@ -170,6 +170,7 @@ class PlanEditor:
                 return None
             document = {**plan.document, **graph}
             return _Change(replace(plan, document=document, edits=plan.edits + 1), None)
+        report = replace(report, diagnostics=report.diagnostics + content.findings)
         return _Change(
             self._next_revision(plan, content.title, graph, digest, report, author, note),
             current_revision(plan),

@@ -32,6 +32,8 @@ def test_program_of_the_page_calls_the_flow_of_the_page(
 ) -> None:
     isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.delenv("XDG_STATE_HOME")  # clients pass the home on, and little else
+    monkeypatch.setenv("HOME", str(tmp_path))
     graph, program, _ = texts("json")
     Path("shipping.json").write_text(graph)
     (console,) = texts("console")

@@ -8,10 +8,12 @@ from typing import Any
 
 import planwave
 from planwave.errors import NodeError
+from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.reuse.result_key import result_key
-from planwave.executor.values import GraphValues
+from planwave.executor.reuse.result_key import dependencies, result_key
+from planwave.executor.state import Attempt
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.inputs import Inputs
@@ -161,12 +163,15 @@ async def run_with_answers(
 
 
 async def result_key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json) -> str:
-    """Return the result key of a node, given the outputs of the nodes before it."""
+    """Return all that a node's result depends on, given the outputs of the nodes before it."""
     program = Program(read_graph(graph)[0], registry_with())
     variables = {"goal": "a goal", "trigger": None}
     host = NodeHost("x1", variables, None, None, None, None)
-    values = GraphValues(program, variables=variables)
+    graph_run = create_graph_run(program, host, RunOptions(), {})
+    values = graph_run.values
     for source, value in outputs.items():
         given = {"output": DataValue("any", value)}
         values.outputs[program.topology.index[source]] = given
-    return await result_key(host, values, program.topology.index[node_id])
+    node = program.topology.index[node_id]
+    besides = await dependencies(host, Attempt(graph_run, node))
+    return f"{await result_key(host, values, node)} {besides}"

@@ -19,6 +19,7 @@ from planwave.graph.protocols import (
 )
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import ModelRequest
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.llm.scripted_models import FunctionModels, ReplyFunction
 
@@ -120,6 +121,9 @@ class OneStepPlanner:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+
+    def request_for(self, prompt: str, provider: str, model: str, **rules: Any) -> ModelRequest:
+        return ModelRequest(provider, model, prompt, system=f"{sorted(rules.items())}")
 
     async def create_plan(
         self, prompt: str, provider: str | None = None, model: str | None = None, **rules: Any

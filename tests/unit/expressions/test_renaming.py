@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.expressions.renaming import rename_in_expression, rename_in_template
+from planwave.expressions.renaming import (
+    may_name_any_node,
+    rename_in_expression,
+    rename_in_template,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +38,9 @@ def test_references_are_renamed(before: str, after: str) -> None:
         "{{ nodes.a ! }}",
         "{{ nodes",
         "a {{ nodes }}",
+        '{% set nodes = inputs %}{{ nodes["a"] }}',
+        "{% for nodes in input %}{{ nodes.a }}{% endfor %}",
+        "{% macro m(nodes) %}{{ nodes.a }}{% endmacro %}{{ m(input) }}",
     ],
 )
 def test_other_text_is_unchanged(text: str) -> None:
@@ -49,3 +56,23 @@ def test_id_that_is_no_name_is_written_in_brackets() -> None:
 def test_expression_without_braces_is_renamed() -> None:
     assert rename_in_expression("nodes.a.output > 3", {"a": "b"}) == "nodes.b.output > 3"
     assert rename_in_expression("value > 3", {"a": "b"}) == "value > 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unclear"),
+    [
+        ('{{ nodes["a" ~ x].output }}', True),
+        ("{{ nodes[input] }}", True),
+        (r'{{ nodes["\x61"].output }}', True),
+        ("{% set n = nodes %}{{ n.a.output }}", True),
+        ("{% set nodes = input %}{{ nodes.a }}", True),
+        ("{% for id in ids %}{{ nodes[id].output }}{% endfor %}", True),
+        ("{{ nodes | length }}", True),
+        ("{{ nodes.a.output }}", False),
+        ('{{ nodes["a"][input] }}', False),
+        ("nodes of a", False),
+        ("{{ nodes", False),
+    ],
+)
+def test_what_a_rename_cannot_follow_is_known(text: str, is_unclear: bool) -> None:
+    assert may_name_any_node(text) is is_unclear

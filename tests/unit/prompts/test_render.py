@@ -85,6 +85,16 @@ def test_agent_prompt_holds_goal_task_and_inputs_in_that_order() -> None:
     assert "\n\n\n" not in prompt
 
 
+def test_the_prompt_of_an_agent_without_a_goal_speaks_of_none() -> None:
+    for prompt in (
+        agent_prompt("", "do it", "From A (a):\nfirst"),
+        *small_agent_prompt("", "do it", "From A (a):\nfirst"),
+        *small_agent_prompt("", "do it", "From A (a):\nfirst", is_last=True),
+    ):
+        assert "goal" not in prompt.lower()
+        assert "towards" not in prompt
+
+
 def test_agent_prompt_leaves_out_what_is_missing() -> None:
     prompt = agent_prompt("", "do it", "")
     assert "overall goal" not in prompt

@@ -1608,6 +1608,7 @@ export type NodeWaitingData = {
   interrupted?: boolean;
   duration_s?: number;
   own_time_s?: number;
+  depends_on?: string;
 };
 
 export type NodeWaitingEvent = {
@@ -1637,7 +1638,7 @@ export type NodeAnsweredEvent = {
   data: NodeAnsweredData;
 };
 
-/** The times of an attempt all of whose nested runs wait for answers, as in `node.waiting`. `budget` is true where it waits, itself, for the budget of the execution. */
+/** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
 export type NodeParkedData = {
   budget?: boolean;
   duration_s?: number;
@@ -1750,7 +1751,7 @@ export type ReuseOrigin = {
   failed_inside?: boolean;
 };
 
-/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. */
+/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. `depends_on` hashes what the types declare that the result depends on; "" where that is not known. */
 export type NodeCompletedData = {
   outputs?: Record<string, OutputDocument>;
   duration_s?: number;
@@ -1759,6 +1760,7 @@ export type NodeCompletedData = {
   reused?: ReuseOrigin;
   changed?: boolean;
   versions?: Record<string, number>;
+  depends_on?: string;
 };
 
 export type NodeCompletedEvent = {
@@ -1852,10 +1854,11 @@ export type NestedRunAbandonedData = {
   dropped?: boolean;
 };
 
-/** A value that the node finds again under its key. */
+/** A value that the node finds again under its key; `depends_on` as in `node.completed`. */
 export type OnceStoredData = {
   key: string;
   value: unknown;
+  depends_on?: string;
 };
 
 /** Text of the model's reply, or of its reasoning. */

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from planwave.events import Event, execution_logs
+from planwave.events.logs.text_log import one_line
 from tests.support.engine.event_story import Fact, numbered_events
 
 GRAPH = {"nodes": [{"id": "a", "type": "agent", "name": "Writer", "data": {}}], "edges": []}
@@ -127,3 +128,8 @@ def test_a_message_to_the_caller_is_a_sentence(data: Any, text: str) -> None:
     event = ("node.event", "a", {"event_type": "message", "data": data})
     assert lines_of(event) == [f"Message from node a: Writer - {text}"]
     assert lines_of(("node.event", "a", {"event_type": "prompt", "data": data})) == []
+
+
+def test_no_text_of_a_node_looks_like_another_line() -> None:
+    assert one_line("a\nb\r\nc\u2028d\te") == "a\u23ceb\u23cec\u23ced\te"
+    assert one_line("a\x1b[2Kb\x7f\x9b\u202e") == "a\u241b[2Kb\u2421\ufffd\ufffd"

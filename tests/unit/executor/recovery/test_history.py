@@ -15,7 +15,7 @@ from planwave.executor.recovery.history import (
     is_paused_by_request,
     seconds_between,
 )
-from planwave.executor.state import StoredGraphRun
+from planwave.executor.stored_runs import StoredGraphRun
 
 
 def at(second: float) -> str:
@@ -259,11 +259,11 @@ def test_once_values_are_returned_to_their_node_once() -> None:
         for path, value in values
     ]
     nested_runs = nested_runs_of(*OPEN, *facts)
-    assert nested_runs.pop_once_values("b") == {"v": 2}
-    assert nested_runs.pop_once_values("b") == {}
+    assert nested_runs.pop_once_values("b") == ({"v": 2}, None)
+    assert nested_runs.pop_once_values("b") == ({}, None)
     nested_runs.discard("a")
-    assert nested_runs.pop_once_values("a") == {}
-    assert nested_runs.pop_once_values("a[k]/n") == {}
+    assert nested_runs.pop_once_values("a") == ({}, None)
+    assert nested_runs.pop_once_values("a[k]/n") == ({}, None)
     assert "a[k]/" not in nested_runs
 
 

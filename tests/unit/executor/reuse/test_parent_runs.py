@@ -7,7 +7,7 @@ from typing import Any
 
 from planwave.events import Event
 from planwave.executor.reuse.parent_runs import ParentHistory
-from planwave.executor.state import HowMade
+from planwave.executor.stored_runs import HowMade
 
 DOCUMENT = {"nodes": [{"id": "n", "type": "step"}, {"id": "m", "type": "other"}], "edges": []}
 

@@ -284,6 +284,7 @@ async def test_an_error_of_result_depends_on_is_logged_and_the_node_runs(
     harness.program.steps[0] = replace(
         harness.program.steps[0], implementation=Unsure(harness.behaviors)
     )
+    harness.program.dependent = frozenset({0})
     work.ran.clear()
     assert await harness.run() == "completed"
     assert (work.ran, reused_paths(harness)) == (["a"], set())

@@ -354,3 +354,16 @@ def test_one_delivery_fills_a_required_input_with_several_edges() -> None:
     schedule.start()
     schedule.completed(0, ("yes",))
     assert started(schedule.decide()) == [1]
+
+
+def test_a_join_that_begins_in_the_turn_in_which_it_became_unneeded_is_closed_once() -> None:
+    graph = parse_graph("a b q j k", "a>j", "b>j", "j>k", "q>k")
+    a, b, q, j, k = range(5)
+    rules = SchedulingRules(join_any=frozenset({j, k}), disposable=frozenset({a, b, j}))
+    schedule = kernel(graph, rules)
+    schedule.start()
+    schedule.completed(q, OUT)
+    schedule.completed(a, OUT)
+    decisions = schedule.decide()
+    assert started(decisions) == [j, k]
+    assert decisions.unneeded == [b, j]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planwave.graph.checking.checker import check
-from planwave.graph.model import Graph, Policy
+from planwave.graph.model import Graph, Node, Policy
+from planwave.nodes.registry import default_registry
+from tests.support.graph.builders import make_edge
 from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
 
 CONTINUE = Policy(on_error="continue")
@@ -71,3 +73,19 @@ def test_a_value_in_the_data_fills_a_required_port(value: object) -> None:
 
 def test_a_node_with_one_live_input_can_start() -> None:
     assert errors(parse_graph("a b c", "a.error>c", "b>c")) == []
+
+
+REGISTRY = default_registry()
+PASSING_ON = {name for name in REGISTRY.names() if REGISTRY.type_info(name).passes_on}
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_a_node_that_only_passes_on_needs_an_edge_into_it(name: str) -> None:
+    assert {"merge", "end", "void"} <= PASSING_ON
+    nodes = Node("a", "text", "", data={"text": "x"}), Node("n", name, "")
+    for edges in ((), (make_edge("a", "n"),), (make_edge("a", "n", channel="link"),)):
+        found = check(Graph(nodes, edges), REGISTRY)
+        warned = [(d.pointer, d.severity) for d in found if d.code == "nothing-to-pass-on"]
+        is_fed = any(edge.channel == "flow" for edge in edges)
+        expected = [("/nodes/1", "warning")] if name in PASSING_ON and not is_fed else []
+        assert warned == expected

@@ -24,6 +24,7 @@ from planwave.graph.operations import (
     operation_json,
 )
 from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import NodeTypeInfo, SourceKeys
 from tests.support.cpu_time import cpu_within
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 
@@ -312,3 +313,60 @@ def test_rename_is_undone_by_its_inverse(text: str) -> None:
     content = PlanContent("t", {"nodes": [node("a"), node("b", text)], "edges": [edge("a", "b")]})
     there = applied(Rename("a", "fresh"), content=content)
     assert applied(Rename("fresh", "a"), content=there) == content
+
+
+KEYED = PlanContent(
+    "t",
+    {
+        "nodes": [node("a"), node("b"), {"id": "m", "type": "keyed", "data": {"mode": "object"}}],
+        "edges": [edge("a", "m"), edge("b", "m")],
+    },
+)
+
+
+KEYS = SourceKeys("keys", when="mode", equals="object")
+
+
+class KeyedCatalogue:
+    """One type in whose results the ids of the nodes before it are keys."""
+
+    def type_info(self, name: str) -> NodeTypeInfo | None:
+        return NodeTypeInfo(name, "", (), (), source_keys=KEYS) if name == "keyed" else None
+
+
+def renamed(content: PlanContent, *pairs: tuple[str, str]) -> PlanContent:
+    return apply_operations(content, [Rename(*pair) for pair in pairs], KeyedCatalogue())
+
+
+def test_a_renamed_node_keeps_its_key_in_the_results_of_types_that_use_ids_as_keys() -> None:
+    after = renamed(KEYED, ("a", "alpha"))
+    assert after.graph["nodes"][2]["data"] == {"mode": "object", "keys": {"alpha": "a"}}
+    after = renamed(after, ("alpha", "first"), ("b", "second"))
+    assert after.graph["nodes"][2]["data"]["keys"] == {"first": "a", "second": "b"}
+    after = renamed(after, ("first", "a"), ("second", "b"))
+    assert after.graph["nodes"][2]["data"] == {"mode": "object"}
+
+
+def test_a_node_without_such_keys_stays_as_it_is() -> None:
+    of_list = {"id": "m", "type": "keyed", "data": {"mode": "list"}}
+    graph = {**KEYED.graph, "nodes": [*KEYED.graph["nodes"][:2], of_list]}
+    after = renamed(PlanContent("t", graph), ("a", "alpha"))
+    assert after.graph["nodes"][2] == of_list
+    wired = [*KEYED.graph["edges"], edge("b", "m", targetHandle="mode")]
+    after = renamed(PlanContent("t", {**graph, "edges": wired}), ("a", "alpha"))
+    assert after.graph["nodes"][2]["data"]["keys"] == {"alpha": "a"}
+
+
+def test_renamed_nodes_may_swap_their_ids() -> None:
+    after = renamed(KEYED, ("a", "x"), ("b", "a"), ("x", "b"))
+    assert after.graph["nodes"][2]["data"]["keys"] == {"a": "b", "b": "a"}
+
+
+def test_expressions_that_a_rename_cannot_follow_are_named() -> None:
+    nodes = [node("a"), node("b", '{{ nodes["a" ~ input].output }}'), node("c", "{{ nodes.a }}")]
+    after = renamed(PlanContent("t", {"nodes": nodes, "edges": []}), ("a", "z"))
+    (found,) = after.findings
+    assert (found.code, found.severity, found.pointer, found.node) == (
+        "renamed-node", "warning", "/nodes/1/data/text", "b",
+    )  # fmt: skip
+    assert "'a' is now 'z'" in found.message

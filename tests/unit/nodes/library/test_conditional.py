@@ -45,6 +45,16 @@ async def test_the_condition_names_the_handle(
     assert await chosen(data, *handles) == handle
 
 
+@pytest.mark.parametrize("edge", ["true", "false"])
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("condition", ["true", "false"])
+async def test_a_branch_of_true_and_false_without_an_edge_ends(
+    condition: str, edge: str, listed: bool
+) -> None:
+    data = {"condition": condition} | ({"outputHandles": [edge]} if listed else {})
+    assert await chosen(data, edge, "error") == condition
+
+
 @pytest.mark.parametrize(
     ("data", "handles", "message"),
     [

@@ -153,7 +153,8 @@ async def test_a_stored_flow_runs_in_the_named_or_the_newest_version() -> None:
     assert await values_of(newest, services=services) == {"output": "version 1"}
     first = graph_document(node_document("n", "inner", flow={"id": "greet", "version": "0"}))
     assert await values_of(first, services=services) == {"output": "version 0"}
-    assert flows.requests == [("greet", None), ("greet", "0")]
+    # Twice each: the result depends on the flow that there is when the node begins.
+    assert flows.requests == [("greet", None)] * 2 + [("greet", "0")] * 2
 
 
 @virtual_time

@@ -33,6 +33,12 @@ async def test_in_object_mode_the_keys_are_the_source_nodes() -> None:
     assert await merged({"mode": "object"}, Inputs()) == DataValue("json", {})
 
 
+async def test_in_object_mode_keys_replace_the_ids_of_their_nodes() -> None:
+    data = {"mode": "object", "keys": {"s1": "second", "s9": "nothing"}}
+    value = await merged(data, make_inputs("a", 2))
+    assert value == DataValue("json", {"s0": "a", "second": 2})
+
+
 async def test_a_wire_into_the_mode_is_not_merged() -> None:
     assert await merged({}, make_inputs("a", ("mode", "object"))) == DataValue("json", {"s0": "a"})
 

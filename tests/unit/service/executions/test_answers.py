@@ -10,7 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
-from planwave.service.executions.answers import MAX_NOTE_CHARS, InvalidAnswer, validate_answer
+from planwave.service.executions.answers import (
+    MAX_NOTE_CHARS,
+    InvalidAnswer,
+    require_answer_size,
+    validate_answer,
+)
 
 FORM = {
     "type": "object",
@@ -211,3 +216,11 @@ def test_any_answer_is_accepted_or_rejected_with_a_code(request_: Any, answer: A
             **{k: v for k, v in answer.items() if (k, v) != ("form", None)},
         }
     assert validate_answer(request_, stored) == stored, "what is stored would be taken again"
+
+
+@pytest.mark.parametrize("answer", [{"decision": "approve", "value": "x" * 50}, "x" * 50])
+def test_an_answer_larger_than_a_result_may_be_is_refused(answer: Any) -> None:
+    require_answer_size(answer, 52)
+    with pytest.raises(InvalidAnswer) as refused:
+        require_answer_size(answer, 51)
+    assert refused.value.code == "limit-exceeded"

@@ -42,6 +42,24 @@ export const FIRST_GRAPH: GraphDocument = {
   ],
 };
 
+/** What a flow for chats begins with: the agent replies to the conversation. */
+export const FIRST_CHAT: GraphDocument = {
+  nodes: [
+    { id: "start", type: "chat_start", name: "Chat" },
+    { id: "agent", type: "agent", name: "Agent" },
+  ],
+  edges: [
+    {
+      id: "e1",
+      source: "start",
+      sourceHandle: "messages",
+      target: "agent",
+      targetHandle: "messages",
+      data: { channel: "flow" },
+    },
+  ],
+};
+
 /** Returns the graph with some fields of a node changed. */
 export function updateNode(
   graph: GraphDocument,

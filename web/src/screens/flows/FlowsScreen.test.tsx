@@ -1,6 +1,6 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { FIRST_GRAPH } from "@/screens/editor/graphEdits";
+import { FIRST_CHAT, FIRST_GRAPH } from "@/screens/editor/graphEdits";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { FlowScreen } from "./FlowScreen";
 import { FlowsScreen } from "./FlowsScreen";
@@ -66,6 +66,16 @@ test("without flows it is said what one is; a new one begins with a start and an
   fireEvent.click(screen.getByRole("button", { name: "Save the flow" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1/edit"));
   expect(sent("POST /api/flows")).toEqual([{ name: "Note", graph: FIRST_GRAPH, description: "" }]);
+});
+
+test("a new flow can begin with a chat", async () => {
+  show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: /New flow/ }));
+  fireEvent.change(screen.getByLabelText("Begin with"), { target: { value: "chat" } });
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Talk" } });
+  fireEvent.click(screen.getByRole("button", { name: "Save the flow" }));
+  await waitFor(() => expect(sent("POST /api/flows")).toHaveLength(1));
+  expect(sent("POST /api/flows")[0].graph).toEqual(FIRST_CHAT);
 });
 
 test("a flow is deleted after a question", async () => {

@@ -3,30 +3,33 @@ import { useNavigate } from "react-router";
 import { useCreateFlow } from "@/api/mutations";
 import { usePlans } from "@/api/queries";
 import { ErrorNote } from "@/screens/ErrorNote";
-import { FIRST_GRAPH } from "@/screens/editor/graphEdits";
+import { FIRST_CHAT, FIRST_GRAPH } from "@/screens/editor/graphEdits";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { SelectField, TextArea, TextField } from "@/ui/Field";
 import styles from "./FlowScreen.module.css";
 
-/** Makes a flow of a plan, or one that begins with a start and one agent. */
+const CHAT = "chat";
+
+/** Makes a flow of a plan, or one that begins with a start, or a chat, and one agent. */
 export function NewFlow({ onClose }: { onClose: () => void }) {
   const plans = usePlans().data?.pages.flatMap((page) => page.plans) ?? [];
-  const [planId, setPlanId] = useState("");
+  const [source, setSource] = useState("");
+  const planId = source === CHAT ? "" : source;
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const create = useCreateFlow();
   const navigate = useNavigate();
   const choose = (next: string) => {
     const before = plans.find((plan) => plan.plan_id === planId)?.title ?? "";
-    setPlanId(next);
+    setSource(next);
     if (name === before) setName(plans.find((plan) => plan.plan_id === next)?.title ?? "");
   };
   const save = () =>
     create.mutate(
       {
         name,
-        ...(planId ? { plan_id: planId } : { graph: FIRST_GRAPH }),
+        ...(planId ? { plan_id: planId } : { graph: source === CHAT ? FIRST_CHAT : FIRST_GRAPH }),
         ...((description || !planId) && { description }),
       },
       {
@@ -49,10 +52,11 @@ export function NewFlow({ onClose }: { onClose: () => void }) {
       <div className={styles.form}>
         <SelectField
           label="Begin with"
-          value={planId}
+          value={source}
           onChange={(event) => choose(event.target.value)}
         >
           <option value="">A start and one agent</option>
+          <option value={CHAT}>A chat and one agent</option>
           {plans.map((plan) => (
             <option key={plan.plan_id} value={plan.plan_id}>
               Plan: {plan.title || plan.user_prompt}

@@ -45,8 +45,24 @@ def child_environment(*names: str, prefixes: tuple[str, ...] = ()) -> dict[str, 
     }
 
 
+StructuredOutput = Literal["schema", "json", "tool", "none"]
+SystemRole = Literal["system", "developer", "user"]
+MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
+UsageCounting = Literal["so_far", "total"]
+ToolSchemaDialect = Literal["json-schema", "openai", "anthropic", "gemini"]
+ReasonForEnd = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "error"]
+_FOR_CHAT: Final = (
+    "parallel_tool_calls", "stream_usage", "max_tokens_field",
+)  # fmt: skip
+"""Entries that mean something in OpenAI's chat protocol only."""
+
+
 class ProviderSettings(BaseModel):
-    """One ``[providers.NAME]`` table: an endpoint that speaks the OpenAI chat protocol."""
+    """One ``[providers.NAME]`` table: an endpoint that speaks the OpenAI chat protocol.
+
+    From ``structured_output`` on it says what the endpoint takes. What is not set is learned from what
+    the endpoint refuses, for the model that was called, until the process ends.
+    """
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -62,6 +78,49 @@ class ProviderSettings(BaseModel):
     """Calls at the same time."""
     requests_per_minute: int | None = Field(default=None, ge=1)
     """Calls per minute; None sets no limit here."""
+    structured_output: StructuredOutput | None = None
+    """How it is asked for JSON: by a ``schema``, by JSON mode (``json``) or words (``none``) with the schema in
+    the prompt, or by a ``tool``."""
+    tools_beside_schema: bool | None = None
+    """Whether a request may have tools and a JSON schema, or JSON mode; else JSON is given in a tool."""
+    parallel_tool_calls: bool | None = None
+    """Whether one reply may call several tools."""
+    system_role: SystemRole | None = None
+    """The role of the system prompt; with ``user`` it is the beginning of the first turn of the user."""
+    repeated_roles: bool | None = None
+    """Whether two turns of the user may follow each other; else they are sent as one."""
+    stream_usage: bool | None = None
+    """Whether it takes ``stream_options``; else it reports no tokens, and they are estimated."""
+    max_tokens_field: MaxTokensField | None = None
+    """What it calls the limit of tokens of a reply."""
+    temperature: bool | None = None
+    """Whether it takes a temperature; else none is sent."""
+    reasoning_effort: bool | None = None
+    """Whether it takes a reasoning effort; else none is sent."""
+    required_tool_choice: bool | None = None
+    """Whether a reply can be required to call a tool; else the model may also write text."""
+    tool_schema: ToolSchemaDialect | None = None
+    """Whose rules the JSON schemas of tools keep to."""
+    begins_in_reasoning: bool | None = None
+    """Whether its replies begin with reasoning that no tag opens, as the tag stands in the prompt, and ``</think>`` ends."""
+    finish_reasons: dict[str, ReasonForEnd] | None = None
+    """Words of its own for the end of a reply, and what they mean; those of the known APIs need no entry."""
+    usage: UsageCounting | None = None
+    """What the counts of tokens in a stream are: those ``so_far`` (the largest counts), or in ``total`` (the last)."""
+    context_window: int | None = Field(default=None, ge=256)
+    """Tokens of prompt and reply together; a reply is limited to what the prompt leaves."""
+
+    @model_validator(mode="after")
+    def _check_protocol(self) -> ProviderSettings:
+        """Refuse entries that the protocol has no use for."""
+        foreign = [name for name in _FOR_CHAT if getattr(self, name) is not None]
+        if self.kind == "anthropic" and foreign:
+            raise ValueError(f"{foreign[0]} is not for an endpoint of kind anthropic")
+        if self.kind == "anthropic" and self.structured_output == "json":
+            raise ValueError(
+                "an endpoint of kind anthropic has no JSON mode: write schema, tool or none"
+            )
+        return self
 
 
 class McpServerSettings(BaseModel):

@@ -296,13 +296,14 @@ def user_message(text: str, images: Sequence[str]) -> ChatMessage:
 def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None) -> ModelRequest:
     """Put a conversation before a request's prompt.
 
-    All system messages are appended to the request's system prompt: not every provider accepts
-    them between other messages.
+    System messages at its beginning are appended to the request's system prompt; later ones stay in
+    their place, see ``sdk_messages``.
     """
     if not messages:
         return request
-    system = [request.system, *(message.text for message in messages if message.role == "system")]
-    turns = tuple(_turns(messages))
+    start = next((at for at, each in enumerate(messages) if each.role != "system"), len(messages))
+    system = [request.system, *(message.text for message in messages[:start])]
+    turns = tuple(_turns(messages[start:]))
     return replace(request, system="\n\n".join(filter(None, system)) or None, messages=turns)
 
 
@@ -317,8 +318,6 @@ def _turns(messages: Iterable[ChatMessage]) -> Iterator[PromptMessage]:
     """Yield the messages as turns; a result of a tool gets the name of the tool from its call."""
     names: dict[str, str] = {}
     for message in messages:
-        if message.role == "system":
-            continue
         names |= {call.id: call.name for call in message.calls}
         call_id = message.tool_call_id or ""
         yield PromptMessage(
@@ -351,6 +350,8 @@ def chat_message(turn: PromptMessage) -> ChatMessage:
                 name=turn.tool_name or None,
                 is_error=turn.is_error,
             )
+        case "system":
+            return ChatMessage(role="system", content=turn.text)
 
 
 def _requested(call: ToolCall) -> RequestedCall:

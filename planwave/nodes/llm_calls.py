@@ -58,6 +58,7 @@ PROMPT_EVENT: Final = "prompt"
 REPLY_CUT: Final = "reply_cut"
 """``kind`` of the log line of a reply that reached its limit of tokens before its end."""
 _DELTA: Final = "delta"
+_WAS_REASONING: Final = "the text so far was reasoning, or a call of a tool"
 _IMAGES: Final = "images"
 """Where an attempt keeps the images that it has fetched, by URL."""
 _MAX_NAMES_SHOWN: Final = 4
@@ -227,6 +228,8 @@ async def _call_one(
                     replies.append(item)
                     yield event("usage", _usage_data(item))
                     budget.release()
+                elif item.kind == "discarded":
+                    await context.record(TEXT_DISCARDED, {"message": _WAS_REASONING})
                 elif deltas:
                     yield event(_DELTA, {"text": item.text, "kind": item.kind})
     finally:
@@ -403,7 +406,8 @@ def _require_tools(request: ModelRequest, profile: ModelProfile) -> None:
 
 
 def _require_prompt(request: ModelRequest, context: FlowContext) -> None:
-    last = request.messages[-1] if request.messages else None
+    spoken = [turn for turn in request.messages if turn.role != "system"]
+    last = spoken[-1] if spoken else None
     if request.prompt.strip() or (last and _asks(last)):
         return
     why = "its prompt is empty" if last is None else "the conversation does not end with a question"
@@ -443,13 +447,3 @@ def _usage_data(reply: ModelReply) -> dict[str, Json]:
     if reply.recorded:
         data["recorded"] = True
     return data
-
-
-def strip_code_fence(text: str) -> str:
-    """Take away the code fence where it is around the whole reply; many models add one."""
-    inner = text.strip()
-    opening, newline, rest = inner.partition("\n")
-    is_fence = opening.rstrip().lower() in ("```", "```json")
-    if is_fence and newline and rest.endswith("```"):
-        return rest.removesuffix("```")
-    return text

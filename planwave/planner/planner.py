@@ -255,6 +255,10 @@ class Planner:
                     for progress in scanner.finish():
                         on_progress(progress)
                     return _ModelAnswer(item.text, item.finish_reason, item.usage, item.recorded)
+                if item.kind == "discarded":  # it was reasoning; the reply has the text
+                    scanner, size = PlanScanner(steps), 0
+                    pieces.clear()
+                    continue
                 reasoning = item.kind == "reasoning"
                 on_progress(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
                 if reasoning:

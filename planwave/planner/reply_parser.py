@@ -1,7 +1,7 @@
 """Read a model's reply: find the JSON document in it, check its shape, build the graph and check that.
 
-Only two things are removed from the text, because their meaning is certain: a leading ``<thinking>``
-section, and prose around exactly one fenced block. Nothing is closed, cut or guessed; every change is
+Only what is certain is removed from the text: reasoning (``reply_text.py``), prose around exactly one
+fenced block, and the tags of a call. Nothing is closed, cut or guessed; every change is
 listed in ``fixes``. An error in one place does not keep the rest from being checked, so that the
 model gets all errors at once.
 """
@@ -27,12 +27,12 @@ from planwave.planner.graph_builder import ModelDefaults, build_graph
 from planwave.planner.plan_check import PlanCheck
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
 from planwave.providers.protocols import Providers
+from planwave.providers.reply_text import fenced_blocks, json_text, split_reasoning
 from planwave.settings import Limits
 
 RETRY_WITHOUT_REPLY = frozenset({"provider-error-reply", "html-reply"})
 """Faults of the way, not of the plan: the model is asked again, without being shown the reply."""
 
-_THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _HTML = re.compile(r"<(!doctype|html|head|body)\b", re.IGNORECASE)
 _YAML = re.compile(r"(---|[A-Za-z_]+:)\s*(\n|$)")
 _REFUSAL = re.compile(
@@ -64,52 +64,31 @@ def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocume
     fixes: list[str] = []
     if reply.startswith("\ufeff"):
         fixes.append("dropped a byte order mark before the plan")
-    text = reply.lstrip("\ufeff").strip()
-    if thinking := _THINKING.match(text):
-        fixes.append(f"dropped a <{thinking[1].lower()}> section before the plan")
-        text = text[thinking.end() :]
+    text, reasoning = split_reasoning(reply.lstrip("\ufeff").strip())
+    text = text.strip()
+    if reasoning:
+        fixes.append(f"dropped {len(reasoning)} characters of reasoning around the plan")
     if not text.startswith(("{", "[")):
-        blocks, outside, open_fence = _split_fences(text)
-        if len(blocks) > 1:
-            return ExtractedDocument("", error=_several_documents(len(blocks)))
-        if open_fence:
+        fenced = fenced_blocks(text)
+        if len(fenced.blocks) > 1:
+            return ExtractedDocument("", error=_several_documents(len(fenced.blocks)))
+        if fenced.is_open:
             return ExtractedDocument(
                 "", error=_truncated(len(text), "inside a code fence", finish_reason)
             )
-        if blocks:
-            text = blocks[0].strip()
+        if fenced.blocks:
+            outside = len(fenced.outside)
             fixes.append(
                 "took the plan out of its code fence"
-                + (f" and dropped {len(outside)} characters of prose around it" if outside else "")
+                + (f" and dropped {outside} characters of prose around it" if outside else "")
             )
+        elif json_text(text) != text:
+            fixes.append("took the plan out of the tags of a call")
+        text = json_text(text)
     fault = _check_is_json(text, finish_reason) or _check_outline(text, finish_reason)
     if fault is None and finish_reason == "length":
         fault = _truncated(len(text), "where a document ends", finish_reason)
     return ExtractedDocument(text, tuple(fixes), fault)
-
-
-def _split_fences(text: str) -> tuple[list[str], str, bool]:
-    """Return the fenced blocks, the prose outside, and whether a fence is still open.
-
-    Fences are looked for at line starts and line ends: no JSON string goes over a line's end, so a
-    fence can never be part of a document.
-    """
-    blocks: list[str] = []
-    outside: list[str] = []
-    block: list[str] | None = None
-    for line in text.split("\n"):
-        if block is None:
-            if line.lstrip().startswith("```"):
-                block = []
-            else:
-                outside.append(line)
-        elif line.rstrip().endswith("```"):
-            block.append(line.rstrip()[:-3])
-            blocks.append("\n".join(block))
-            block = None
-        else:
-            block.append(line)
-    return blocks, "\n".join(outside).strip(), block is not None
 
 
 def _check_is_json(text: str, finish_reason: str) -> Diagnostic | None:

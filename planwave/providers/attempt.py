@@ -6,7 +6,7 @@ Retries, limits and recording are in ``client.py``, which imports this module at
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,6 +23,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from planwave.errors import ProviderError
+from planwave.graph.plan import canonical_json
+from planwave.providers.capabilities import Capabilities
 from planwave.providers.errors import provider_error
 from planwave.providers.protocols import (
     Delta,
@@ -33,6 +35,7 @@ from planwave.providers.protocols import (
     text_tokens,
 )
 from planwave.providers.recordings import IDEMPOTENCY_HEADER
+from planwave.providers.reply_text import ReplyReader
 from planwave.providers.sdk_messages import (
     Origin,
     clean_parts,
@@ -40,13 +43,22 @@ from planwave.providers.sdk_messages import (
     replace_surrogates,
     sdk_messages,
     sources_of,
+    split_text_parts,
     tool_calls_of,
+    with_calls_in_text,
 )
-from planwave.providers.transport import SdkClient
+from planwave.providers.streams.finish_reasons import FinishReason
+from planwave.providers.streams.readers import StreamReader
+from planwave.providers.transport import Exchange, SdkClient
+from planwave.setting_tables import StructuredOutput
 
 _MAX_SEGMENTS = 10
 """Requests for one reply: a provider may pause in the middle of a long search of the web."""
 _MAX_TOKENS = 100_000_000
+_JSON_MODE = {"response_format": {"type": "json_object"}}
+_SCHEMA_IN_WORDS = (
+    "Reply with one JSON object and nothing else. It has to fit this JSON Schema:\n{}"
+)
 _STRICT_WORDS = frozenset(
     [
         "type",
@@ -90,7 +102,7 @@ def load_sdk(kind: str) -> None:
 
 
 async def stream_attempt(
-    client: SdkClient, request: ModelRequest, headers: Mapping[str, str]
+    client: SdkClient, request: ModelRequest, headers: Mapping[str, str], exchange: Exchange
 ) -> AsyncGenerator[Delta | AttemptResult, None]:
     """Stream one attempt: deltas, then :class:`AttemptResult`.
 
@@ -99,26 +111,37 @@ async def stream_attempt(
         Exception: Any exception of the SDK and the transport; see ``errors.classify``.
     """
     model = client.model(request.model, web_search=request.web_search)
-    origin = Origin(request.provider, client.api(web_search=request.web_search))
-    messages = sdk_messages(request, origin)
-    parameters = _parameters(model, request)
-    reply = _Reply(request, _output_tool(request))
+    capabilities = exchange.capabilities
+    origin = Origin(request.provider, exchange.api)
+    form = _json_form(model, request, capabilities)
+    messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
+    parameters = _parameters(model, request, form, capabilities)
+    text_reader = ReplyReader(begins_inside=capabilities.begins_in_reasoning)
+    reply = _Reply(request, _output_tool(request), exchange.readers, text_reader)
     with _garbage_as_provider_error(request):
         for number in range(_MAX_SEGMENTS):
-            settings = _settings(model, request, _segment_headers(headers, number))
+            sent = {**_segment_headers(headers, number), **exchange.headers}
+            settings = _settings(model, request, sent, form, capabilities)
             opening = model_request_stream(
                 model, messages, model_settings=settings, model_request_parameters=parameters
             )
             async with opening as stream, aclosing(_events(stream)) as events:
                 async for event in events:
-                    delta = reply.read(event)
-                    if delta is not None:
+                    for delta in reply.read(event):
                         yield delta
             segment = reply.end(stream)
             if stream.state != "suspended":
                 break
             messages = [*messages, segment]
-        yield _finish(client, reply, origin)
+        for delta in reply.text_reader.end():
+            yield delta
+        if reply.text_reader.has_lone_end:
+            client.capabilities.learn(exchange.api, request.model, {"begins_in_reasoning": True})
+        result = _finish(client, reply, origin)
+        if result.text != reply.text:
+            yield Delta("", "discarded")
+            yield Delta(result.text)
+        yield result
 
 
 @dataclass(slots=True)
@@ -128,7 +151,8 @@ class _Reply:
     Attributes:
         request: The call.
         output_tool: The tool by which a JSON reply may be given; None without a schema.
-        in_text: The pieces of its text.
+        readers: The readers of its segments.
+        text_reader: Reads its text.
         in_output: The pieces of the arguments of the output tool. A model may write text before it calls
             this tool; then only the call counts.
         streams: Its segments.
@@ -137,23 +161,28 @@ class _Reply:
 
     request: ModelRequest
     output_tool: str | None
-    in_text: list[str] = field(default_factory=list[str])
+    readers: Sequence[StreamReader]
+    text_reader: ReplyReader
     in_output: list[str] = field(default_factory=list[str])
     streams: list[StreamedResponse] = field(default_factory=list[StreamedResponse])
     parts: list[ModelResponsePart] = field(default_factory=list[ModelResponsePart])
     _outputs: set[int] = field(default_factory=set[int])
 
-    def read(self, event: ModelResponseStreamEvent) -> Delta | None:
-        """Return the delta of an event; the arguments of a tool that is offered are none."""
+    def read(self, event: ModelResponseStreamEvent) -> Iterator[Delta]:
+        """Yield the deltas of an event; the arguments of a tool that is offered are none."""
         content, kind, call = _content_of(event)
         if call is not None and not self._is_output(call, event):
-            return None
+            return
         if not isinstance(content, str) or not content:
-            return None
+            return
         delta = Delta(replace_surrogates(content), kind)
-        if kind == "text":
-            (self.in_text if call is None else self.in_output).append(delta.text)
-        return delta
+        if kind == "reasoning":
+            yield delta
+        elif call is None:
+            yield from self.text_reader.feed(delta.text)
+        else:
+            self.in_output.append(delta.text)
+            yield delta
 
     def _is_output(
         self, call: m.ToolCallPart[Any] | m.ToolCallPartDelta, event: ModelResponseStreamEvent
@@ -172,9 +201,14 @@ class _Reply:
         return segment
 
     @property
+    def finish_reason(self) -> FinishReason | None:
+        """Why it ended."""
+        return self.readers[-1].finish_reason if self.readers else None
+
+    @property
     def text(self) -> str:
         """Its text; the arguments of the output tool where the model has called it."""
-        return "".join(self.in_output or self.in_text)
+        return "".join(self.in_output) or self.text_reader.text
 
 
 def _segment_headers(headers: Mapping[str, str], number: int) -> Mapping[str, str]:
@@ -207,18 +241,30 @@ async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStrea
         yield event
 
 
-def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -> ModelSettings:
+def _settings(
+    model: Model,
+    request: ModelRequest,
+    headers: Mapping[str, str],
+    form: StructuredOutput | None,
+    capabilities: Capabilities,
+) -> ModelSettings:
     settings = ModelSettings(extra_headers=dict(headers))
     if request.max_tokens is not None:
-        settings["max_tokens"] = request.max_tokens
-    if request.grammar is not None:
-        settings["extra_body"] = {"grammar": request.grammar}
-    if request.temperature is not None and _takes_temperature(model, request):
+        settings["max_tokens"] = _max_tokens(request, request.max_tokens, capabilities)
+    extra: dict[str, Any] = {} if request.grammar is None else {"grammar": request.grammar}
+    if form == "json":
+        extra |= _JSON_MODE
+    if extra:
+        settings["extra_body"] = extra
+    takes_temperature = capabilities.temperature and _takes_temperature(model, request)
+    if request.temperature is not None and takes_temperature:
         settings["temperature"] = request.temperature
-    if request.must_call:
+    if request.must_call and capabilities.required_tool_choice:
         settings["tool_choice"] = "required"
+    if request.tools and not capabilities.parallel_tool_calls:
+        settings["parallel_tool_calls"] = False
     effort = request.reasoning_effort
-    if effort in (None, ""):
+    if effort in (None, "") or not capabilities.reasoning_effort:
         return settings
     if effort == "none":
         settings["thinking"] = False
@@ -234,6 +280,14 @@ def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -
     return settings
 
 
+def _max_tokens(request: ModelRequest, wanted: int, capabilities: Capabilities) -> int:
+    """Return the limit of a reply: no more than the prompt leaves of the context window."""
+    if capabilities.context_window is None:
+        return wanted
+    left = capabilities.context_window - text_tokens(*request.texts)
+    return max(1, min(wanted, left))
+
+
 def _takes_temperature(model: Model, request: ModelRequest) -> bool:
     """Return whether the model accepts a temperature; others reject it or warn."""
     profile = cast("Mapping[str, Any]", model.profile)
@@ -246,7 +300,39 @@ def _takes_temperature(model: Model, request: ModelRequest) -> bool:
     return can_stop and (request.reasoning_effort == "none" or not thinks)
 
 
-def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
+def _json_form(
+    model: Model, request: ModelRequest, capabilities: Capabilities
+) -> StructuredOutput | None:
+    """Return how to ask for a JSON reply; None for text."""
+    if request.schema is None:
+        return None
+    form = capabilities.structured_output
+    if form == "schema":
+        native = bool(model.profile.get("supports_json_schema_output", False))
+        if model.system == "anthropic":
+            # Anthropic's native mode is always strict, which would empty every open object, and it
+            # does not go with citations, which its web search always has.
+            native = native and _is_strict(request.schema) and not request.web_search
+        form = "schema" if native else "tool"
+    if form in ("schema", "json") and request.tools and not capabilities.tools_beside_schema:
+        return "tool"
+    return form
+
+
+def _with_schema_in_words(request: ModelRequest, form: StructuredOutput | None) -> ModelRequest:
+    """Return a request that says in words which JSON is wanted, where the server takes no schema."""
+    if form not in ("json", "none") or request.schema is None:
+        return request
+    words = _SCHEMA_IN_WORDS.format(canonical_json(dict(request.schema)))
+    return replace(request, system="\n\n".join(filter(None, (request.system, words))))
+
+
+def _parameters(
+    model: Model,
+    request: ModelRequest,
+    form: StructuredOutput | None,
+    capabilities: Capabilities,
+) -> ModelRequestParameters:
     can_search = WebSearchTool in model.profile.get("supported_native_tools", ())
     if request.web_search and not can_search:
         raise provider_error(
@@ -267,22 +353,19 @@ def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
         native_tools=[WebSearchTool()] if request.web_search else [],
     )
     name = _output_tool(request)
-    if request.schema is None or name is None:
+    if request.schema is None or name is None or form not in ("schema", "tool"):
         return parameters
     schema = dict(request.schema)
-    native = bool(model.profile.get("supports_json_schema_output", False))
-    strict = _is_strict(schema)
-    if model.system == "anthropic":
-        # Anthropic's native mode is always strict, which would empty every open object, and it
-        # does not go with citations, which its web search always has.
-        native = native and strict and not request.web_search
-    if native:
-        output = OutputObjectDefinition(json_schema=schema, name=request.schema_name, strict=strict)
+    if form == "schema":
+        output = OutputObjectDefinition(
+            json_schema=schema, name=request.schema_name, strict=_is_strict(schema)
+        )
         return replace(parameters, output_mode="native", output_object=output)
     tool = ToolDefinition(
         name=name, description="Give the reply.", parameters_json_schema=schema, kind="output"
     )
-    return replace(parameters, output_mode="tool", output_tools=[tool], allow_text_output=False)
+    may_write = not capabilities.required_tool_choice
+    return replace(parameters, output_mode="tool", output_tools=[tool], allow_text_output=may_write)
 
 
 def _is_strict(schema: object) -> bool:
@@ -334,13 +417,16 @@ def _finish(client: SdkClient, reply: _Reply, origin: Origin) -> AttemptResult:
     """Return the result of streams that ended without an error, or raise why it is invalid."""
     request, stream = reply.request, reply.streams[-1]
     known_ids = {call.id for message in request.messages for call in message.tool_calls}
-    parts = clean_parts(reply.parts, reply.output_tool, known_ids)
+    parts = split_text_parts(reply.parts, reply.text_reader)
+    text = reply.text
+    if request.tools and not any(isinstance(part, m.ToolCallPart) for part in parts):
+        text, parts = with_calls_in_text(text, parts, {tool.name for tool in request.tools})
+    parts = clean_parts(parts, reply.output_tool, known_ids)
     calls = tool_calls_of(parts)
     _require_valid(client, reply, calls)
-    is_cut = stream.finish_reason == "length"
     return AttemptResult(
-        reply.text,
-        "length" if is_cut else "stop",
+        text,
+        "length" if reply.finish_reason == "length" else "stop",
         _usage(reply, calls),
         calls,
         sources_of(parts),
@@ -350,22 +436,23 @@ def _finish(client: SdkClient, reply: _Reply, origin: Origin) -> AttemptResult:
 
 def _require_valid(client: SdkClient, reply: _Reply, calls: tuple[ToolCall, ...]) -> None:
     """Raise why a reply is invalid, if it is."""
-    request, stream, text = reply.request, reply.streams[-1], reply.text
-    details = stream.provider_details or {}
-    reason = details.get("finish_reason")
-    if details.get("refusal") or reason == "refusal":
-        raise _reply_error("refused", request, _text_or_none(details.get("refusal")))
-    if stream.finish_reason == "content_filter":
+    request, text, reason = reply.request, reply.text, reply.finish_reason
+    stream = reply.streams[-1]
+    refusal = (stream.provider_details or {}).get("refusal")
+    if refusal or reason == "refusal":
+        raise _reply_error("refused", request, _text_or_none(refusal))
+    if reason == "content_filter":
         raise _reply_error("content-filtered", request)
     if calls and not request.tools:
         raise _reply_error("unasked-tool-call", request)
     if reason is None:
         is_complete = client.strict_end and not text and not calls
         raise _reply_error("empty-reply" if is_complete else "stream-truncated", request)
-    if stream.finish_reason == "tool_call" and not calls and not reply.in_output:
+    needs_call = not text.strip() or request.must_call or reply.readers[-1].has_calls
+    if reason == "tool_calls" and not calls and not reply.in_output and needs_call:
         # A call without a name is no part of a reply.
         raise _reply_error("stream-garbage", request, "a call of a tool without its name")
-    if stream.finish_reason == "error" or stream.state != "complete":
+    if reason == "error" or stream.state != "complete":
         raise _reply_error("provider-error", request)
     if not text.strip() and not calls:
         raise _reply_error("empty-reply", request)
@@ -388,9 +475,10 @@ def _text_or_none(value: object) -> str | None:
 
 def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
     """Return the provider's token counts if plausible, else an estimate from the characters."""
-    counts = [(each.usage.input_tokens, each.usage.output_tokens) for each in reply.streams]
-    if all(0 < count <= _MAX_TOKENS for pair in counts for count in pair):
-        return Usage(sum(given for given, _ in counts), sum(made for _, made in counts))
+    counts = [reader.usage.counts for reader in reply.readers]
+    known = [count or 0 for each in counts for count in (each.given, each.made)]
+    if known and all(0 < count <= _MAX_TOKENS for count in known):
+        return Usage(sum(known[::2]), sum(known[1::2]))
     thoughts = (part.content for part in reply.parts if isinstance(part, m.ThinkingPart))
     called = (text for call in calls for text in (call.name, call.arguments))
     return Usage(

@@ -9,21 +9,24 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.providers.local.catalog import MODEL_FILES
-from planwave.providers.protocols import LocalProvider, ModelProfile, ProviderInfo, Usage
+from planwave.providers.protocols import (
+    LocalProvider,
+    ModelProfile,
+    ProviderInfo,
+    ProviderKind,
+    Usage,
+)
 from planwave.settings import ProviderSettings, Settings
-
-ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
 
 _MODELS: dict[str, tuple[str, ...]] = {
     "openai": (
@@ -67,6 +70,7 @@ class ProviderConfig:
     api_key: SecretStr | None
     max_concurrency: int
     requests_per_minute: int | None
+    settings: ProviderSettings = field(default_factory=ProviderSettings)
 
 
 class ProviderCatalog:
@@ -158,6 +162,7 @@ class ProviderCatalog:
             api_key=self._api_key(provider),
             max_concurrency=slots,
             requests_per_minute=table.requests_per_minute,
+            settings=table,
         )
 
     # -- one provider -------------------------------------------------------------------------

@@ -11,14 +11,14 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from planwave.errors import PlanwaveError, ProviderError
 from planwave.providers.catalog import ProviderCatalog, ProviderConfig
-from planwave.providers.errors import classify
+from planwave.providers.errors import ClassifiedError, classify
 from planwave.providers.protocols import (
     CallKey,
     CallReport,
@@ -41,22 +41,47 @@ from planwave.providers.recordings import (
     record_of,
     reply_from,
 )
+from planwave.providers.refusals import learned_from
 from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
     from planwave.providers.attempt import AttemptResult
-    from planwave.providers.transport import SdkClient
+    from planwave.providers.transport import Exchange, SdkClient
 
 _BACKOFF_S = 0.5
 _BACKOFF_CAP_S = 20.0
 
 
-class _Attempt(NamedTuple):
-    """An attempt that is being made: when it began, and its trace."""
+@dataclass(slots=True)
+class _Attempt:
+    """An attempt that is being made.
+
+    Attributes:
+        began: When it began.
+        trace: Its trace.
+        client: The client that makes it; None before there is one.
+        exchange: Its requests; None before the first.
+    """
 
     began: float
     trace: CallTrace | None
+    client: SdkClient | None = None
+    exchange: Exchange | None = None
+
+
+@dataclass(slots=True)
+class _Learned:
+    """What the server of one call has refused of it so far.
+
+    Attributes:
+        count: How often the call was asked for again in another form.
+        guessed: The entries that were changed without a word of the server, so that they are taken back
+            if the call fails all the same.
+    """
+
+    count: int = 0
+    guessed: tuple[str, ...] = ()
 
 
 class ModelClient:
@@ -170,17 +195,18 @@ class ModelClient:
     ) -> AsyncGenerator[Delta | ModelReply, None]:
         connection = self._catalogue.config(request.provider)
         gate = self._call_gate(connection)
-        secret = connection.api_key
-        call = CallContext(request, scope, secret.get_secret_value() if secret is not None else "")
+        call = CallContext(request, scope, _secret_of(connection))
         await self._load(connection.kind, request.model)
-        started = self._clock()
+        started, learned = self._clock(), _Learned()
+        is_retry = is_adapted = False
         for number in count(1):
             delivered = False
             attempt: _Attempt | None = None
             try:
-                async with gate.acquire(call, is_retry=number > 1):
+                async with gate.acquire(call, is_retry=is_retry):
                     attempt = self._begin(request, scope)
-                    async with aclosing(self._attempt(connection, request, key, attempt)) as items:
+                    streamed = self._attempt(connection, request, key, attempt, learned)
+                    async with aclosing(streamed) as items:
                         async for item in items:
                             gate.record_success(call)
                             if isinstance(item, Delta):
@@ -194,25 +220,24 @@ class ModelClient:
                             yield reply
                             return
             except (asyncio.CancelledError, GeneratorExit):
-                if attempt is not None:  # else no call was made, or it is already reported
-                    self._report(request, "cancelled", attempt)
+                self._report_cancelled(request, attempt)
                 raise
             except Exception as error:
-                if attempt is None:
+                classified = None if attempt is None else self._classify(error, call)
+                if attempt is None or classified is None:
                     raise
-                classified = self._classify(error, call)
-                if classified is None:
-                    raise
-                failed, retry = classified
-                gate.record_failure(call, failed)
-                may_retry = number < self._limits.call_attempts and gate.has_time_for(call)
-                will_retry = retry and not delivered and may_retry
-                self._report(request, failed.code, attempt, will_retry=will_retry)
+                gate.record_failure(call, classified.error)
+                is_last = number >= self._limits.call_attempts or not gate.has_time_for(call)
+                may_repeat = not delivered and not is_last
+                is_adapted = may_repeat and _adapt(classified, attempt, learned)
+                will_retry = may_repeat and (is_adapted or classified.retry)
+                self._report(request, classified.error.code, attempt, will_retry=will_retry)
                 if not will_retry:
-                    raise failed from error
+                    raise classified.error from error
             finally:
                 gate.release(call)
-            wait_s = self._backoff(number)
+            is_retry = not is_adapted
+            wait_s = self._backoff(number) if is_retry else 0.0
             async with call.idle(wait_s):
                 await self._sleep(wait_s)
 
@@ -226,19 +251,25 @@ class ModelClient:
         request: ModelRequest,
         key: CallKey | None,
         attempt: _Attempt,
+        learned: _Learned,
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.attempt import stream_attempt
 
         headers = {} if attempt.trace is None else dict(attempt.trace.headers)
         if key is not None:
-            headers[IDEMPOTENCY_HEADER] = idempotency_key(key)
+            # A request in another form is another request to a server that keeps its replies by this key.
+            form = f"~{learned.count}" if learned.count else ""
+            headers[IDEMPOTENCY_HEADER] = idempotency_key(key) + form
         client = await self._sdk_client(connection, request.model)
         if request.fixed_chars and connection.kind == "local" and self._catalogue.local is not None:
             await self._catalogue.local.prepare(request)
-        async with aclosing(stream_attempt(client, request, headers)) as items:
-            async for item in items:
-                yield item
+        attempt.client = client
+        with client.exchange(request.model, web_search=request.web_search) as exchange:
+            attempt.exchange = exchange
+            async with aclosing(stream_attempt(client, request, headers, exchange)) as items:
+                async for item in items:
+                    yield item
 
     async def _record(self, key: CallKey | None, record: dict[str, Any]) -> None:
         """Record a complete reply before it is yielded, since it is paid for, or a failure."""
@@ -268,9 +299,13 @@ class ModelClient:
         if self.on_call is not None:
             self.on_call(report)
 
-    def _classify(self, error: Exception, call: CallContext) -> tuple[ProviderError, bool] | None:
+    def _report_cancelled(self, request: ModelRequest, attempt: _Attempt | None) -> None:
+        if attempt is not None:  # else no call was made, or it is already reported
+            self._report(request, "cancelled", attempt)
+
+    def _classify(self, error: Exception, call: CallContext) -> ClassifiedError | None:
         if isinstance(error, ProviderError):
-            return error, error.code == "stream-truncated"
+            return ClassifiedError(error, error.code == "stream-truncated")
         return classify(
             error,
             provider=call.request.provider,
@@ -344,6 +379,27 @@ class ModelClient:
                 connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
             )
         return client
+
+
+def _secret_of(connection: ProviderConfig) -> str:
+    return "" if connection.api_key is None else connection.api_key.get_secret_value()
+
+
+def _adapt(failure: ClassifiedError, attempt: _Attempt, learned: _Learned) -> bool:
+    """Learn what a server has refused; return whether the call is to be made again in another form."""
+    client, exchange = attempt.client, attempt.exchange
+    if client is None or exchange is None:
+        return False
+    table, api, model = client.capabilities, exchange.api, exchange.model
+    if learned.guessed:
+        table.forget(api, model, learned.guessed)
+        learned.guessed = ()
+    refusal = learned_from(failure, exchange.sent, api, exchange.capabilities)
+    if refusal is None or not table.learn(api, model, refusal.changes):
+        return False
+    learned.count += 1
+    learned.guessed = tuple(refusal.changes) if refusal.is_guess else ()
+    return True
 
 
 async def _start_ahead(local: LocalProvider, model: str) -> None:

@@ -15,23 +15,12 @@ import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from planwave.errors import ProviderError
+from planwave.providers.error_bodies import error_category, read_error
 from planwave.providers.retry_after import retry_after_from
 
-_QUOTA_WORDS = frozenset(
-    {
-        "insufficient_quota",
-        "enforced_spend_limit_reached",
-        "billing_hard_limit_reached",
-        "billing_error",
-        "credit_balance_exhausted",
-        "exceeded_current_quota_error",
-    }
-)
-_CONTEXT_WORD = "exceed_context_size_error"
-"""The code of llama.cpp, and so of the embedded server; pydantic-ai does not know it."""
 _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 
@@ -47,10 +36,11 @@ class TransportFault(Exception):
 
 
 class ClassifiedError(NamedTuple):
-    """A provider error and whether the retry layer may try again before the first delta."""
+    """A provider error, whether the retry layer may try again before the first delta, and the provider's words."""
 
     error: ProviderError
     retry: bool
+    said: str = ""
 
 
 TRY_AGAIN_HINT = "try again, give the node policy.retry, or choose another provider"
@@ -98,7 +88,6 @@ _SENTENCES = {
     "call-timeout": "the call to {who} took too long",
 }
 
-_RETRYABLE = frozenset({"provider-unreachable", "rate-limited", "provider-overloaded"})
 _REQUEST_CODES = frozenset({"bad-request", "content-filtered", "refused"})
 
 
@@ -175,11 +164,31 @@ def classify(
     new_error = partial(provider_error, provider=provider, model=model)
     for cause in _chain(error):
         if isinstance(cause, TransportFault):
-            fault = new_error(cause.code, retryable=not cause.is_permanent)
-            return ClassifiedError(fault, cause.retry)
+            return _classify_fault(cause, new_error, secret)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
             return ClassifiedError(new_error("stream-garbage", retryable=True), retry=False)
     return _classify_api(error, new_error, now or datetime.now(UTC), secret)
+
+
+def _classify_fault(
+    fault: TransportFault, new_error: Callable[..., ProviderError], secret: str
+) -> ClassifiedError:
+    """Classify what the transport found, or what the server reported with status 200."""
+    body: object = getattr(fault, "body", None)
+    if body is None:
+        said = _redact(secret, read_error(getattr(fault, "said", "")).message)
+        found = new_error(fault.code, retryable=not fault.is_permanent, detail=said)
+        return ClassifiedError(found, fault.retry)
+    reported = read_error(body)
+    code, retry = error_category(None, reported)
+    failure = new_error(
+        code,
+        detail=_redact(secret, reported.message),
+        retryable=retry,
+        status=reported.status,
+        retry_after_s=reported.retry_after_s if retry else None,
+    )
+    return ClassifiedError(failure, retry, reported.message or "")
 
 
 def _classify_api(
@@ -189,34 +198,36 @@ def _classify_api(
     import httpx2
     from pydantic_ai import exceptions as api
 
-    if isinstance(error, api.ModelAPIError):
-        code, retry = _category(error)
-    elif isinstance(error, httpx2.RequestError):
-        code, retry = "provider-unreachable", True
-    elif isinstance(error, api.ContentFilterError):
+    said = read_error(getattr(error, "body", None))
+    status: int | None = getattr(error, "status_code", None)
+    if isinstance(error, api.ModelConnectionError | httpx2.RequestError):
+        return _unreachable(error, new_error)
+    if isinstance(error, api.ContentFilterError):
         code, retry = "content-filtered", False
+    elif isinstance(error, api.ModelAPIError):
+        code, retry = error_category(status, said)
     elif isinstance(error, api.UnexpectedModelBehavior):
         code, retry = "stream-truncated", True
     elif isinstance(error, api.UserError):
         return ClassifiedError(new_error("bad-request", detail=str(error)), retry=False)
     else:
         return None
-    detail = _redact(secret, _provider_message(getattr(error, "body", None)))
-    sentence = None
-    if code == "provider-unreachable":
-        address, detail = _connection_fault(error)
-        sentence = f"{{who}} cannot be reached at {address}" if address else None
-    status = getattr(error, "status_code", None)
-    retry_after_s = retry_after_from(getattr(error, "headers", None), now)
+    asked = retry_after_from(getattr(error, "headers", None), now)
     failure = new_error(
         code,
-        detail=detail,
-        sentence=sentence,
+        detail=_redact(secret, said.message),
         retryable=retry,
         status=status,
-        retry_after_s=retry_after_s if retry else None,
+        retry_after_s=(said.retry_after_s if asked is None else asked) if retry else None,
     )
-    return ClassifiedError(failure, retry)
+    return ClassifiedError(failure, retry, said.message or "")
+
+
+def _unreachable(error: Exception, new_error: Callable[..., ProviderError]) -> ClassifiedError:
+    address, reason = _connection_fault(error)
+    sentence = f"{{who}} cannot be reached at {address}" if address else None
+    failure = new_error("provider-unreachable", detail=reason, sentence=sentence, retryable=True)
+    return ClassifiedError(failure, True)
 
 
 def _connection_fault(error: Exception) -> tuple[str | None, str | None]:
@@ -237,37 +248,6 @@ def _connection_fault(error: Exception) -> tuple[str | None, str | None]:
     return address, reason
 
 
-def _category(error: Any) -> tuple[str, bool]:
-    """Return the code, and whether the retry layer may try again."""
-    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from pydantic_ai import exceptions as api
-
-    status: int | None = getattr(error, "status_code", None)
-    words = _strings_in(error.body)
-    if isinstance(error, api.ModelQuotaExceededError) or not _QUOTA_WORDS.isdisjoint(words):
-        return "quota-exhausted", False
-    if _CONTEXT_WORD in words:
-        return "context-too-long", False
-    by_class: list[tuple[type[Exception], str]] = [
-        (api.ModelRateLimitError, "rate-limited"),
-        (api.ModelUnavailableError, "provider-overloaded"),
-        (api.ModelContextWindowExceededError, "context-too-long"),
-        (api.ModelAuthenticationError, "provider-auth"),
-        (api.ModelNotFoundError, "unknown-model"),
-        (api.ModelConnectionError, "provider-unreachable"),
-    ]
-    for kind, code in by_class:
-        if isinstance(error, kind):
-            return code, code in _RETRYABLE
-    if status is None:
-        return "provider-error", isinstance(error, api.ModelServerError) or error.in_stream
-    if status == 413:
-        return "context-too-long", False
-    if status == 408 or status >= 500:
-        return "provider-error", True
-    return ("bad-request" if 400 <= status < 500 else "provider-error"), False
-
-
 def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error
@@ -275,30 +255,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         current = current.__cause__ or current.__context__
-
-
-def _strings_in(body: object, depth: int = 4) -> set[str]:
-    """Return the strings of an error body, among them the providers' error codes."""
-    if isinstance(body, str):
-        return {body}
-    if not isinstance(body, dict) or depth == 0:
-        return set()
-    strings: set[str] = set()
-    for value in cast("dict[str, object]", body).values():
-        strings |= _strings_in(value, depth - 1)
-    return strings
-
-
-def _provider_message(body: object) -> str | None:
-    """Return the message of an error body."""
-    if not isinstance(body, dict):
-        return None
-    fields = cast("dict[str, object]", body)
-    inner = fields.get("error")
-    if isinstance(inner, dict):
-        return _provider_message(cast("dict[str, object]", inner))
-    message = fields.get("message")
-    return message if isinstance(message, str) else None
 
 
 def _redact(secret: str, text: str | None) -> str | None:

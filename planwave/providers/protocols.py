@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planwave.graph.plan import canonical_json
 
+ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
 Api = Literal["chat", "responses", "messages"]
 """The API of a provider by which a model is called: OpenAI's two, and Anthropic's."""
 
@@ -44,7 +45,7 @@ class PromptMessage:
     """One turn of a conversation.
 
     Attributes:
-        role: Who speaks; ``tool`` gives the result of the call ``tool_call_id`` to the model.
+        role: Who speaks; ``system`` only after the first turn; ``tool`` gives the result of the call ``tool_call_id`` to the model.
         text: The text of the turn; of a tool, its result as text.
         images: http(s) or base64 ``data:`` URLs, only in turns of the user.
         tool_calls: The calls that a turn of the assistant asks for.
@@ -55,7 +56,7 @@ class PromptMessage:
             and tool calls are in it too. It is sent where it can be, and is no part of the identity.
     """
 
-    role: Literal["user", "assistant", "tool"]
+    role: Literal["user", "assistant", "tool", "system"]
     text: str
     images: tuple[str, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
@@ -159,10 +160,10 @@ def text_tokens(*texts: str) -> int:
 
 
 class Delta(NamedTuple):
-    """A piece of a reply as it arrives."""
+    """A piece of a reply as it arrives; ``discarded`` takes back the text so far, which was none."""
 
     text: str
-    kind: Literal["text", "reasoning"] = "text"
+    kind: Literal["text", "reasoning", "discarded"] = "text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
@@ -34,8 +34,15 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.messages import ModelRequest as SdkRequest
 
+from planwave.providers.capabilities import Capabilities
 from planwave.providers.protocols import Api, ModelRequest, PromptMessage, Source, ToolCall
+from planwave.providers.reply_text import ReplyReader, calls_in_text
 
+NO_RESULT: Final = "(no result)"
+"""What a model is told of a tool that gives nothing."""
+_NO_TEXT: Final = "(no text)"
+REASONING_OF_TEXT: Final = "text"
+"""The id of reasoning that a server left in the text of a reply; it is stored, and not sent back."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _RESPONSE_FIELDS: Final = (
@@ -44,6 +51,9 @@ _RESPONSE_FIELDS: Final = (
 """What a provider needs of its own reply; times, its usage and the address are left out."""
 _NATIVE_PARTS: Final = (ThinkingPart, ToolCallPart, NativeToolCallPart, NativeToolReturnPart)
 """The parts for which a reply is kept whole."""
+
+
+DEFAULTS: Final = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +69,28 @@ def replace_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
 
 
-def sdk_messages(request: ModelRequest, origin: Origin) -> list[ModelMessage]:
+def sdk_messages(
+    request: ModelRequest, origin: Origin, capabilities: Capabilities = DEFAULTS
+) -> list[ModelMessage]:
     """Return the messages to send: the system prompt, the turns so far, the prompt.
+
+    No message has a blank text, which APIs refuse: blank turns are left out, and an empty result of a
+    tool is ``(no result)``.
 
     Args:
         request: The call.
         origin: Where it is sent. Of replies from elsewhere only text and calls of tools are sent.
+        capabilities: What the server takes.
     """
-    turns = list(request.messages)
-    if request.prompt or not turns:
-        turns.append(PromptMessage("user", request.prompt))
+    system, turns = _turns_to_send(request, capabilities)
     parts: list[ModelRequestPart] = []
-    if request.system:
-        parts.append(SystemPromptPart(replace_surrogates(request.system)))
+    if system:
+        parts.append(SystemPromptPart(replace_surrogates(system)))
     messages: list[ModelMessage] = []
     for turn in turns:
         match turn.role:
+            case "system":
+                parts.append(SystemPromptPart(replace_surrogates(turn.text)))
             case "user":
                 parts.append(UserPromptPart(_content(turn)))
             case "tool":
@@ -89,6 +105,77 @@ def sdk_messages(request: ModelRequest, origin: Origin) -> list[ModelMessage]:
     return messages
 
 
+def _turns_to_send(
+    request: ModelRequest, capabilities: Capabilities
+) -> tuple[str, list[PromptMessage]]:
+    """Return the system prompt and the turns, without blank ones, as the server takes them."""
+    prompt = (PromptMessage("user", request.prompt),) if request.prompt.strip() else ()
+    turns = [turn for turn in (*request.messages, *prompt) if not _is_blank(turn)]
+    system = [request.system] if request.system and request.system.strip() else []
+    if capabilities.system_role == "user":
+        turns = [replace(each, role="user") if each.role == "system" else each for each in turns]
+        turns, system = _with_system_as_user(turns, system), []
+    elif not capabilities.keeps_system_place:
+        system += [turn.text for turn in turns if turn.role == "system"]
+        turns = [turn for turn in turns if turn.role != "system"]
+    if not capabilities.parallel_tool_calls:
+        turns = [*_one_call_each(turns)]
+    if not capabilities.repeated_roles:
+        turns = _joined(turns)
+    return "\n\n".join(system), turns or [PromptMessage("user", _NO_TEXT)]
+
+
+def _is_blank(turn: PromptMessage) -> bool:
+    has_more = turn.images or turn.tool_calls or turn.role == "tool"
+    return not has_more and not turn.text.strip()
+
+
+def _with_system_as_user(turns: list[PromptMessage], system: list[str]) -> list[PromptMessage]:
+    """Put the system prompt before the first turn, as part of it if it is the user's."""
+    if not system:
+        return turns
+    if not turns or turns[0].role != "user":
+        return [PromptMessage("user", system[0]), *turns]
+    first = replace(turns[0], text="\n\n".join(filter(str.strip, (system[0], turns[0].text))))
+    return [first, *turns[1:]]
+
+
+def _one_call_each(turns: Sequence[PromptMessage]) -> Iterator[PromptMessage]:
+    """Yield each call of a turn as a turn of its own, followed by its result."""
+    results = {turn.tool_call_id: turn for turn in turns if turn.role == "tool"}
+    moved: set[str] = set()
+    for turn in turns:
+        if turn.role == "tool" and turn.tool_call_id in moved:
+            continue
+        if len(turn.tool_calls) < 2:
+            yield turn
+            continue
+        for number, call in enumerate(turn.tool_calls):
+            text = "" if number else turn.text
+            yield replace(turn, text=text, tool_calls=(call,), native=None)
+            if call.id in results:
+                moved.add(call.id)
+                yield results[call.id]
+
+
+def _joined(turns: Iterable[PromptMessage]) -> list[PromptMessage]:
+    """Join turns of one role that follow each other."""
+    joined: list[PromptMessage] = []
+    for turn in turns:
+        last = joined[-1] if joined else None
+        if last is None or last.role != turn.role or turn.role == "tool":
+            joined.append(turn)
+            continue
+        joined[-1] = replace(
+            last,
+            text="\n\n".join(filter(str.strip, (last.text, turn.text))),
+            images=(*last.images, *turn.images),
+            tool_calls=(*last.tool_calls, *turn.tool_calls),
+            native=None,
+        )
+    return joined
+
+
 def _content(turn: PromptMessage) -> str | list[UserContent]:
     if not turn.images:
         return replace_surrogates(turn.text)
@@ -96,13 +183,13 @@ def _content(turn: PromptMessage) -> str | list[UserContent]:
         BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
         for url in turn.images
     ]
-    return [replace_surrogates(turn.text), *images] if turn.text else images
+    return [replace_surrogates(turn.text), *images] if turn.text.strip() else images
 
 
 def _tool_result(turn: PromptMessage, origin: Origin) -> ToolReturnPart[Any]:
     return ToolReturnPart(
         replace_surrogates(turn.tool_name),
-        replace_surrogates(turn.text),
+        replace_surrogates(turn.text) if turn.text.strip() else NO_RESULT,
         _sent_id(turn.tool_call_id, origin),
         outcome="failed" if turn.is_error else "success",
     )
@@ -120,15 +207,26 @@ def _response(turn: PromptMessage, origin: Origin) -> ModelResponse:
     response = None if turn.native is None else _own_response(turn.native, origin)
     if response is not None:
         said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-        if (said, tool_calls_of(response.parts)) == (turn.text, turn.tool_calls):
-            return response
+        sent = [part for part in response.parts if _is_sent(part)]
+        if sent and (said, tool_calls_of(response.parts)) == (turn.text, turn.tool_calls):
+            return replace(response, parts=sent)
     parts: list[ModelResponsePart] = []
-    if turn.text or not turn.tool_calls:
+    if turn.text.strip():
         parts.append(TextPart(replace_surrogates(turn.text)))
     for call in turn.tool_calls:
         name, arguments = replace_surrogates(call.name), replace_surrogates(call.arguments)
         parts.append(ToolCallPart(name, arguments, _sent_id(call.id, origin)))
     return ModelResponse(parts=parts)
+
+
+def _is_sent(part: ModelResponsePart) -> bool:
+    """Return whether a part of a reply is sent back: not if blank, nor reasoning that was in its text."""
+    if isinstance(part, TextPart):
+        return bool(part.content.strip())
+    if isinstance(part, ThinkingPart):
+        is_signed = part.signature is not None or part.provider_details is not None
+        return part.id != REASONING_OF_TEXT and (is_signed or bool(part.content.strip()))
+    return True
 
 
 def _own_response(native: Mapping[str, Any], origin: Origin) -> ModelResponse | None:
@@ -162,6 +260,33 @@ def _arguments(part: ToolCallPart[Any]) -> str:
     if isinstance(part.args, str):
         return part.args or "{}"
     return json.dumps(part.args or {}, ensure_ascii=False)
+
+
+def split_text_parts(
+    parts: Sequence[ModelResponsePart], reader: ReplyReader
+) -> list[ModelResponsePart]:
+    """Return the parts of a reply, with the reasoning that was in its text as a part of its own."""
+    if not reader.reasoning:
+        return [*parts]
+    text = replace_surrogates(reader.text)
+    split: list[ModelResponsePart] = [ThinkingPart(reader.reasoning, id=REASONING_OF_TEXT)]
+    split += [TextPart(text)] if text.strip() else []
+    return [*split, *(part for part in parts if not isinstance(part, TextPart))]
+
+
+def with_calls_in_text(
+    text: str, parts: Sequence[ModelResponsePart], names: Container[str]
+) -> tuple[str, list[ModelResponsePart]]:
+    """Return text and parts of a reply, with the calls that a server left in its text as parts."""
+    said, calls = calls_in_text(text, names)
+    if not calls:
+        return text, [*parts]
+    called = [
+        ToolCallPart(name, arguments, f"call_{number}")
+        for number, (name, arguments) in enumerate(calls, 1)
+    ]
+    others = [part for part in parts if not isinstance(part, TextPart)]
+    return said, [*others, *([TextPart(said)] if said else []), *called]
 
 
 def clean_parts(

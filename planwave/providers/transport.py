@@ -3,36 +3,52 @@
 It imports httpx2 and pydantic-ai; the SDK of a provider is imported at its first call.
 
 The SDKs wait ten minutes for a silent server, accept a truncated stream as complete and buffer a line
-of any length. :class:`GuardedTransport` is below every SDK and raises errors in these cases.
+of any length. :class:`GuardedTransport` is below every SDK and raises errors in these cases. It fits
+each request to what the server takes, and gives the SDKs each stream in the form that they expect.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 from pydantic_ai.models import Model
 
+from planwave.providers.capabilities import Capabilities, CapabilityTable
 from planwave.providers.errors import TransportFault
 from planwave.providers.protocols import Api
+from planwave.providers.request_body import fitted_body
+from planwave.providers.streams.compression import Decompressor
+from planwave.providers.streams.errors import (
+    ReadDeadlineExceeded,
+    Redirected,
+    StreamCut,
+    StreamGarbage,
+)
+from planwave.providers.streams.events import EventReader
+from planwave.providers.streams.readers import READERS, StreamReader, body_error
+from planwave.providers.streams.tool_calls import offered_names
 
 if TYPE_CHECKING:
     from planwave.providers.catalog import ProviderConfig
 
 _CONNECT_S = 10.0
-_MAX_LINE_BYTES = 4 * 1024 * 1024
 _ERROR_BYTES = 256 * 1024
 """Bytes read of an error response; the message is at its beginning."""
 _MAX_CACHED_MODELS = 64
-_END_MARKERS = {"openai": (b"[DONE]",), "local": (b"[DONE]",), "anthropic": (b"message_stop",)}
-"""The last message of a complete stream. Some OpenAI-compatible servers omit ``[DONE]``; for these
-the finish reason decides."""
-_RESPONSE_ENDS = (b"response.completed", b"response.incomplete", b"response.failed")
-"""The last messages of OpenAI's responses API, one of which ends a stream."""
+_STRICT_KINDS = ("openai", "local", "anthropic")
+"""Whose streams have a last event. Some OpenAI-compatible servers omit ``[DONE]``; for these the finish
+reason decides."""
+_EXCHANGE_HEADER = "x-planwave-exchange"
+_FIELDS = (b":", b"data", b"event", b"id", b"retry")
+"""What a line of an event stream begins with."""
+_BOM = b"\xef\xbb\xbf"
 
 _T = TypeVar("_T")
 
@@ -48,79 +64,130 @@ class CallDeadlines:
     call_s: float
 
 
-class StreamCut(TransportFault, httpx2.ReadError):
-    """The connection ended before the stream did."""
+@dataclass(slots=True)
+class Exchange:
+    """The requests of one attempt, and what their responses report; the SDKs pass neither on.
 
+    Attributes:
+        model: The model that is called.
+        api: The API by which it is called.
+        capabilities: What the server takes of the model.
+        headers: The header by which a request is known as one of this exchange; it is not sent.
+        sent: The body of the last request as it was sent.
+        readers: The readers of the streams that have begun.
+    """
 
-class StreamGarbage(TransportFault, httpx2.DecodingError):
-    """The response is not an event stream, or has a line that is too long."""
-
-    code = "stream-garbage"
-    retry = False
-
-
-class Redirected(TransportFault, httpx2.RemoteProtocolError):
-    """A redirect; never followed, because the key is for the configured address."""
-
-    code = "redirected"
-    retry = False
-    is_permanent = True
-
-
-class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
-    """A deadline passed."""
-
-    retry = False
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+    model: str
+    api: Api
+    capabilities: Capabilities
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    sent: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    readers: list[StreamReader] = field(default_factory=list[StreamReader])
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """A transport that enforces deadlines, a line limit and a complete end of every response."""
+    """A transport that enforces deadlines, a line limit and a complete end of every response.
+
+    Args:
+        inner: Sends the requests.
+        deadlines: The deadlines of each response.
+        api: The API of requests outside of an exchange.
+        must_end: Whether a stream without its last event is cut.
+        drop_headers: Headers that are not sent.
+        clock: A monotonic clock, seconds.
+        timeout: Limits the time of one wait.
+    """
 
     def __init__(
         self,
         inner: httpx2.AsyncBaseTransport,
         deadlines: CallDeadlines,
         *,
-        end_markers: tuple[bytes, ...],
-        drop_headers: tuple[str, ...],
+        api: Api = "chat",
+        must_end: bool = True,
+        drop_headers: tuple[str, ...] = (),
         clock: Callable[[], float],
         timeout: TimeoutFactory,
     ) -> None:
         self._inner = inner
         self._deadlines = deadlines
-        self._end_markers = end_markers
+        self._api: Api = api
+        self._must_end = must_end
         self._drop_headers = drop_headers
         self._clock = clock
         self._timeout = timeout
+        self._exchanges: dict[str, Exchange] = {}
+        self._numbers = count()
+
+    @contextmanager
+    def exchange(self, model: str, api: Api, capabilities: Capabilities) -> Generator[Exchange]:
+        """Open an exchange; requests with its headers belong to it."""
+        number = str(next(self._numbers))
+        exchange = Exchange(model, api, capabilities, {_EXCHANGE_HEADER: number})
+        self._exchanges[number] = exchange
+        try:
+            yield exchange
+        finally:
+            del self._exchanges[number]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        for name in self._drop_headers:
-            request.headers.pop(name, None)
+        number = request.headers.pop(_EXCHANGE_HEADER, "")
+        api: Api = "responses" if request.url.path.endswith("/responses") else self._api
+        exchange = self._exchanges.get(number) or Exchange("", api, Capabilities())
+        request = self._fitted(request, exchange)
         timer = _DeadlineTimer(self._deadlines, self._clock, self._timeout)
         response = await timer.wait_for(lambda: self._inner.handle_async_request(request))
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(f"answered {response.status_code}")
-        is_stream = response.status_code == 200
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if is_stream and kind in ("application/json", "text/html"):
-            await response.aclose()
-            raise StreamGarbage(f"answered {kind} instead of an event stream")
         if not isinstance(response.stream, httpx2.AsyncByteStream):
             return response
-        markers = self._end_markers if is_stream else ()
-        if markers and request.url.path.endswith("/responses"):
-            markers = _RESPONSE_ENDS
-        max_bytes = None if is_stream else _ERROR_BYTES
+        is_stream = response.status_code == 200 and exchange.sent.get("stream", True)
+        headers = response.headers.copy()
+        try:
+            decompressor = Decompressor(headers.pop("content-encoding", ""))
+        except StreamGarbage:
+            await response.aclose()
+            raise
+        if decompressor:
+            headers.pop("content-length", None)
+        body: httpx2.AsyncByteStream = _GuardedBody(
+            response.stream, timer, decompressor, None if is_stream else _ERROR_BYTES
+        )
+        if is_stream:
+            reader = READERS[exchange.api](
+                offered_names(exchange.sent),
+                exchange.capabilities.finish_reasons,
+                exchange.capabilities.usage,
+                must_end=self._must_end,
+            )
+            exchange.readers.append(reader)
+            headers["content-type"] = "text/event-stream"
+            body = _EventBody(body, reader)
         return httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_GuardedBody(response.stream, timer, markers, max_bytes),
-            extensions=response.extensions,
+            response.status_code, headers=headers, stream=body, extensions=response.extensions
+        )
+
+    def _fitted(self, request: httpx2.Request, exchange: Exchange) -> httpx2.Request:
+        """Return a request as this server takes it."""
+        for name in self._drop_headers:
+            request.headers.pop(name, None)
+        request.headers["accept-encoding"] = "identity"
+        try:
+            body: Any = json.loads(request.content)
+        except ValueError:
+            return request
+        exchange.sent = fitted_body(body, exchange.api, exchange.capabilities)
+        if exchange.sent == body:
+            return request
+        headers = request.headers.copy()
+        headers.pop("content-length", None)
+        return httpx2.Request(
+            request.method,
+            request.url,
+            headers=headers,
+            content=json.dumps(exchange.sent).encode(),
+            extensions=request.extensions,
         )
 
     async def aclose(self) -> None:
@@ -162,21 +229,19 @@ class _DeadlineTimer:
 
 
 class _GuardedBody(httpx2.AsyncByteStream):
-    """A response body with deadlines and checks; an SDK may iterate it again to drain the rest."""
+    """A response body with deadlines, without compression; an SDK may iterate it again to drain the rest."""
 
     def __init__(
         self,
         inner: httpx2.AsyncByteStream,
         timer: _DeadlineTimer,
-        end_markers: tuple[bytes, ...],
+        decompressor: Decompressor,
         max_bytes: int | None,
     ) -> None:
         self._inner = inner
         self._bytes_left = max_bytes
         self._timer = timer
-        self._markers = end_markers
-        self._line = 0
-        self._tail = b""
+        self._decompressor = decompressor
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         source = aiter(self._inner)
@@ -188,38 +253,56 @@ class _GuardedBody(httpx2.AsyncByteStream):
                     raise
                 raise StreamCut("the connection broke off") from error
             if chunk is None:
-                break
+                return
             self._timer.note_first_byte()
-            self._check_line_length(chunk)
-            self._look_for_end(chunk)
-            if self._bytes_left is None:
-                yield chunk
-                continue
-            yield chunk[: self._bytes_left]
-            self._bytes_left -= len(chunk)
-            if self._bytes_left <= 0:
-                break
-        if self._markers:
-            raise StreamCut("the stream ended without its last message")
+            for piece in self._decompressor.feed(chunk):
+                if self._bytes_left is None:
+                    yield piece
+                    continue
+                yield piece[: self._bytes_left]
+                self._bytes_left -= len(piece)
+                if self._bytes_left <= 0:
+                    return
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def _check_line_length(self, chunk: bytes) -> None:
-        first = chunk.find(b"\n")
-        line = self._line + (len(chunk) if first < 0 else first)
-        if line > _MAX_LINE_BYTES:
-            raise StreamGarbage(f"a line of more than {_MAX_LINE_BYTES} bytes")
-        self._line = line if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
 
-    def _look_for_end(self, chunk: bytes) -> None:
-        if not self._markers:
-            return
-        window = self._tail + chunk
-        if any(marker in window for marker in self._markers):
-            self._markers = ()
-        else:
-            self._tail = window[-max(map(len, self._markers)) :]
+class _EventBody(httpx2.AsyncByteStream):
+    """An event stream in the form that the SDKs expect; what is none, by its first bytes, is an error."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, reader: StreamReader) -> None:
+        self._inner = inner
+        self._reader = reader
+        self._events = EventReader()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        beginning: bytes | None = b""
+        async for chunk in self._inner:
+            if beginning is not None:
+                beginning += chunk
+                if not (start := beginning.removeprefix(_BOM).lstrip()):
+                    continue
+                if not any(start.startswith(field[: len(start)]) for field in _FIELDS):
+                    raise await self._body_error(beginning)
+                chunk, beginning = beginning, None
+            for event in self._events.feed(chunk):
+                for piece in self._reader.read(event):
+                    yield piece
+        self._reader.end()
+
+    async def _body_error(self, beginning: bytes) -> TransportFault:
+        """Return what a body that is no event stream says."""
+        raw = beginning
+        async for chunk in self._inner:
+            raw += chunk
+            if len(raw) > _ERROR_BYTES:
+                break
+        text = raw[:_ERROR_BYTES].removeprefix(_BOM).decode("utf-8", "replace")
+        return body_error(text)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class SdkClient:
@@ -238,28 +321,30 @@ class SdkClient:
         self._connection = connection
         self._models: dict[tuple[str, Api], Model] = {}
         kind = connection.kind
-        self.strict_end = kind in _END_MARKERS
+        self.strict_end = kind in _STRICT_KINDS
         is_own = connection.name == "openai"
         foreign = () if is_own else ("openai-organization", "openai-project")
         secure = not (base_url or "").lower().startswith("http:")
-        transport = GuardedTransport(
+        self._transport = GuardedTransport(
             httpx2.AsyncHTTPTransport(
                 verify=secure,  # a certificate store takes 30 ms to load and plain HTTP needs none
                 trust_env=False,
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
             ),
             deadlines,
-            end_markers=_END_MARKERS.get(kind, ()),
+            api=self.api(),
+            must_end=self.strict_end,
             drop_headers=foreign,
             clock=clock,
             timeout=timeout,
         )
         self._http = httpx2.AsyncClient(
-            transport=transport,
+            transport=self._transport,
             trust_env=False,
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
         )
         self._provider = self._make_provider(base_url, api_key)
+        self.capabilities = CapabilityTable(kind, connection.settings)
 
     def api(self, *, web_search: bool = False) -> Api:
         """Return the API that a model is called by: OpenAI searches the web only in one of its two."""
@@ -270,6 +355,13 @@ class SdkClient:
                 return "responses"
             case _:
                 return "chat"
+
+    @contextmanager
+    def exchange(self, model: str, *, web_search: bool = False) -> Generator[Exchange]:
+        """Open the exchange of one attempt at a call."""
+        api = self.api(web_search=web_search)
+        with self._transport.exchange(model, api, self.capabilities.of(api, model)) as exchange:
+            yield exchange
 
     def model(self, name: str, *, web_search: bool = False) -> Model:
         """Return the pydantic-ai model of this name; cached."""
@@ -341,7 +433,8 @@ class SdkClient:
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
         # Send schemas unchanged: the default transformer empties open objects.
-        profile = OpenAIModelProfile(json_schema_transformer=None)
+        # Reasoning in the text is told by `reply_text.py`, whatever its tags and how they arrive.
+        profile = OpenAIModelProfile(json_schema_transformer=None, thinking_tags=("\0", "\0"))
         if api == "responses":
             # The responses API stores replies unless told not to; the chat API stores none.
             settings = OpenAIResponsesModelSettings(openai_store=False)

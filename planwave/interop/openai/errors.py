@@ -21,6 +21,9 @@ _TYPES: Final = {
     429: "rate_limit_error",
 }
 _UNPROCESSABLE: Final = 422
+HAS_RUN: Final = _UNPROCESSABLE
+"""The status of a request that has run and has no answer. No client repeats it: OpenAI's, Vercel's and LiteLLM
+repeat 408, 409, 429 and 5xx, LangChain.js what is not in its list of 400 to 409 and 422."""
 _INVALID: Final = 400
 _FIRST_SERVER_ERROR: Final = 500
 _URL_CODES: Final = frozenset(
@@ -82,12 +85,12 @@ def error_body(message: str, kind: str, code: str | None, param: str | None) -> 
 
 
 def failure_status(failure: Mapping[str, Any], turn: ChatTurn) -> int:
-    """Return the status for an execution that failed: 400 if a URL of the caller is the cause, else 500."""
+    """Return the status for an execution that failed: 400 if a URL of the caller is the cause, else 422."""
     if failure["code"] not in _URL_CODES:
-        return _FIRST_SERVER_ERROR
+        return HAS_RUN
     hosts = {urlsplit(url).hostname for url in _urls_of(turn)} - {None}
     named = any(f"{host}" in str(failure["message"]) for host in hosts)
-    return _INVALID if named else _FIRST_SERVER_ERROR
+    return _INVALID if named else HAS_RUN
 
 
 def _urls_of(turn: ChatTurn) -> Iterator[str]:
@@ -100,7 +103,7 @@ def _urls_of(turn: ChatTurn) -> Iterator[str]:
                 yield part["image_url"]["url"]
 
 
-def failure_body(failure: Mapping[str, Any], status: int = _FIRST_SERVER_ERROR) -> dict[str, Any]:
+def failure_body(failure: Mapping[str, Any], status: int = HAS_RUN) -> dict[str, Any]:
     """Return ``{"error": …}`` for an execution that failed or was cancelled."""
     is_of_caller = status == _INVALID
     kind = "invalid_request_error" if is_of_caller else "server_error"

@@ -18,7 +18,7 @@ from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.nodes.agents.caller import CALLER_TOOL_CALLS, calls_of_caller, check_names
 from planwave.nodes.agents.tool_calls import ToolCalls
-from planwave.nodes.llm_calls import PROMPT_EVENT, call_model, strip_code_fence
+from planwave.nodes.llm_calls import PROMPT_EVENT, call_model
 from planwave.providers.protocols import (
     ModelReply,
     ModelRequest,
@@ -27,6 +27,7 @@ from planwave.providers.protocols import (
     ToolCall,
     ToolSpec,
 )
+from planwave.providers.reply_text import json_text
 
 _BETWEEN_ROUNDS = "\n\n"
 """Streamed between the texts of two rounds."""
@@ -177,7 +178,7 @@ def _checked_value(reply: ModelReply, schema: Mapping[str, Any] | None) -> tuple
     from planwave.nodes.json_schema import validate
 
     try:
-        value = parse_strict_json(strip_code_fence(reply.text))
+        value = parse_strict_json(json_text(reply.text))
     except GraphInvalid as error:
         return None, [f"it is not JSON: {error.message}"]
     faults = validate(cast("Json", schema), value)

@@ -85,6 +85,7 @@ class ToolCalls:
         self._approval: Approval = approval
         self._parallel = parallel
         self._delegations = 0
+        self._begun: dict[int, asyncio.Event] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -107,6 +108,7 @@ class ToolCalls:
         ]
         if not self._parallel or len(calls) == 1:
             return [await self._run_one(*each) for each in numbered]
+        self._begun = {ordinal: asyncio.Event() for ordinal, _, _ in numbered}
         try:
             async with self._context.task_group() as group:
                 tasks = [group.create_task(self._run_one(*each)) for each in numbered]
@@ -142,12 +144,18 @@ class ToolCalls:
                 shown = text[:_MAX_SHOWN_CHARS]
                 more = {"truncated": True, "chars": len(text), "ordinal": ordinal}
                 facts = {"result": shown, **more}
+        self._note_begun(ordinal)
         facts |= {"duration_s": round(time.monotonic() - began, 6)}
         ending = "error" if is_error else "end"
         self._context.emit(f"{_prefix(tool)}_call_{ending}", self._event(call, tool) | facts)
         return PromptMessage(
             "tool", text, tool_call_id=call.id, tool_name=call.name, is_error=is_error
         )
+
+    def _note_begun(self, ordinal: int) -> None:
+        """Let the next of the parallel calls begin: this one has begun, has ended, or waits for a person."""
+        if (begun := self._begun.get(ordinal)) is not None:
+            begun.set()
 
     def _valid(self, call: ToolCall) -> tuple[Tool, dict[str, Json]]:
         """Return the tool of a call and its arguments.
@@ -180,6 +188,7 @@ class ToolCalls:
         requested: dict[str, Json] | None = None
         if self._needs_approval(tool):
             key = f"approve-{self._context.attempt}-{ordinal}"
+            self._note_begun(ordinal)
             answer = await ask_approval(tool, call.id, key, arguments, self._context)
             if isinstance(answer, Rejected):
                 raise _rejection(answer)
@@ -263,6 +272,7 @@ class ToolCalls:
             if state != "begun" or tool.kind in _NESTED_KINDS:
                 return None
             key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
+            self._note_begun(ordinal)
             given = await ask_after_interruption(tool, call.id, key, arguments, self._context)
             if given is not None:
                 return given
@@ -275,6 +285,7 @@ class ToolCalls:
         if not await self._once.may_repeat(tool.name, is_approved=is_approved):
             return
         key = f"repeat-{self._context.attempt}-{ordinal}"
+        self._note_begun(ordinal)
         rejected = await ask_repetition(tool, call.id, key, arguments, self._context)
         if rejected is not None:
             raise _rejection(rejected)
@@ -300,10 +311,15 @@ class ToolCalls:
         if requested is not None:
             start["requested_arguments"] = requested
         kind = f"{_prefix(tool)}_call_start"
+        if (before := self._begun.get(ordinal - 1)) is not None:
+            await (
+                before.wait()
+            )  # calls of one reply begin in the order in which the model made them
         if tool.effect in ("write", "once"):
             await self._context.record(kind, start)  # on disk before the tool acts
         else:
             self._context.emit(kind, start)
+        self._note_begun(ordinal)
         call_context = ToolCallContext(
             self._context,
             call.id,

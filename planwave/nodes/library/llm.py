@@ -29,11 +29,11 @@ from planwave.nodes.llm_calls import (
     check_unused_input,
     has_prompt_input,
     request_facts,
-    strip_code_fence,
 )
 from planwave.nodes.model_choice import Fallback, ModelName, ProviderName, with_each_model
 from planwave.nodes.services import NodeServices, services_of
 from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.providers.reply_text import json_text
 
 JSON_ONLY = "Answer with one JSON value and nothing else."
 
@@ -154,7 +154,7 @@ def _reply_value(reply: ModelReply, as_json: bool) -> DataValue:
         return DataValue("text", reply.text)
     cut = reply.finish_reason == "length"
     try:
-        value = parse_strict_json(strip_code_fence(reply.text))
+        value = parse_strict_json(json_text(reply.text))
     except GraphInvalid as error:
         raise ResultNotJson(
             f"the model's reply is not JSON: {error.message}" + ("; it was cut off" if cut else ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -150,6 +150,7 @@ async def model_client_harness(
     time: ManualClock | None = None,
     urls: str | None = None,
     open_trace: OpenCallTrace | None = None,
+    lacks: Collection[str] = (),
 ) -> AsyncIterator[ModelClientHarness]:
     """Run a fake provider and a client for it.
 
@@ -159,7 +160,7 @@ async def model_client_harness(
         load_sdk(
             kind
         )  # seconds on a busy machine, which no deadline of a test should have to cover
-    async with FakeLLMServer(*steps, reply_to=reply_to) as llm:
+    async with FakeLLMServer(*steps, reply_to=reply_to, lacks=lacks) as llm:
         openai_url = f"{urls}/v1" if urls else llm.openai_url
         table = box or ProviderSettings()
         table = table.model_copy(update={"base_url": table.base_url or openai_url})

@@ -26,6 +26,8 @@ read from a request what was offered, what the model is told it called, and what
     assert tools_of(llm.requests[0].body) == {"add": {"type": "object", ...}}
     assert tool_results_of(llm.requests[1].body) == {"call_1": "3"}
 
+What the real APIs refuse is refused here too (``refusals.py``), and what this server ``lacks``.
+
 Steps: ``TextReply`` (a reply and all the ways it can end badly), ``ToolCallReply`` (the same, and calls
 of tools, several in parallel), ``ErrorReply`` (an HTTP error), ``NoReply``
 (accepts and never answers), ``DroppedConnection`` (closes before any answer), ``RawReply`` (raw bytes).
@@ -43,7 +45,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -59,6 +61,7 @@ from tests.support.llm.fake_llm_protocols import (
     response_body,
     stream_chunks,
 )
+from tests.support.llm.refusals import lacking, refusal_of
 
 _PATHS: dict[str, LlmProtocol] = {
     "/v1/chat/completions": "chat",
@@ -127,10 +130,12 @@ class DroppedConnection:
 
 @dataclass
 class RawReply:
-    """Answer 200 with these raw bytes as the body, then close."""
+    """Answer with these raw bytes as the body, then close."""
 
     body: bytes
     content_type: str = "text/event-stream"
+    status: int = 200
+    headers: Sequence[str] = ()
 
 
 ReplyStep = TextReply | ErrorReply | NoReply | DroppedConnection | RawReply
@@ -149,7 +154,14 @@ class ReceivedRequest:
 class FakeLLMServer:
     """The server; an async context manager. ``requests`` holds all that came, in order."""
 
-    def __init__(self, *steps: ReplyStep, reply_to: ReplyToRequest | None = None) -> None:
+    def __init__(
+        self,
+        *steps: ReplyStep,
+        reply_to: ReplyToRequest | None = None,
+        lacks: Collection[str] = (),
+    ) -> None:
+        self.lacks = lacks
+        """The features that this server refuses, of ``refusals.FEATURES``."""
         self.requests: list[ReceivedRequest] = []
         self.connections = 0
         self.open_requests = 0
@@ -230,6 +242,12 @@ class FakeLLMServer:
         self.open_requests += 1
         self.max_open_requests = max(self.max_open_requests, self.open_requests)
         try:
+            refused = refusal_of(shape, body) or lacking(body, self.lacks)
+            if refused is not None:
+                error = error_body(shape, "invalid_request_error", refused.message)
+                writer.write(_http_response(refused.status, refused.body or error))
+                await writer.drain()
+                return True
             step = await self._next_step(body)
             return await _perform(step, shape, body, reader, writer)
         except ConnectionError:
@@ -276,7 +294,10 @@ async def _perform(
         case DroppedConnection():
             _reset(writer)
         case RawReply():
-            writer.write(_head(200, step.content_type, "connection: close") + step.body)
+            writer.write(
+                _head(step.status, step.content_type, "connection: close", *step.headers)
+                + step.body
+            )
             await writer.drain()
         case TextReply():
             if step.hold_until is not None:

@@ -237,16 +237,18 @@ def test_text_and_images_of_a_user_are_one_message() -> None:
 # -- what goes to a model
 
 
-def test_a_conversation_precedes_the_prompt_and_its_system_messages_join_the_system_prompt() -> (
+def test_system_messages_at_the_beginning_join_the_system_prompt_and_later_ones_keep_their_place() -> (
     None
 ):
     late = {"role": "system", "content": "Be exact."}
     request = with_messages(ASKED, read(messages=[*TALK, late]).messages)
-    assert request.system == "Be kind.\n\nBe brief.\n\nBe exact."
+    assert request.system == "Be kind.\n\nBe brief."
     assert request.messages == (
         PromptMessage("user", "I am Ann."),
         PromptMessage("assistant", "Hello Ann."),
+        PromptMessage("system", "Be exact."),
     )
+    assert chat_message(request.messages[-1]).as_json() == late
     assert request.prompt == "And now?"
     assert with_messages(ASKED, None) is ASKED
     assert with_messages(ASKED, []) is ASKED

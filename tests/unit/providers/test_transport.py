@@ -15,17 +15,16 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest
 
 from planwave.providers.catalog import ProviderConfig
+from planwave.providers.streams.errors import ReadDeadlineExceeded, StreamCut, StreamGarbage
 from planwave.providers.transport import (
     CallDeadlines,
     GuardedTransport,
-    ReadDeadlineExceeded,
     SdkClient,
-    StreamCut,
-    StreamGarbage,
 )
 from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer
 
 LINE = 4 * 1024 * 1024
+CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": null}]}\n\n'
 
 
 def no_deadline(_: float) -> asyncio.Timeout:
@@ -60,14 +59,14 @@ class Canned(httpx2.AsyncBaseTransport):
 async def read(
     inner: Canned,
     *,
-    markers: tuple[bytes, ...] = (b"[DONE]",),
+    must_end: bool = True,
     path: str = "",
     clock: float = 0.0,
 ) -> bytes:
     guarded = GuardedTransport(
         inner,
         CallDeadlines(60, 30, 300),
-        end_markers=markers,
+        must_end=must_end,
         drop_headers=("openai-project",),
         clock=lambda: clock,
         timeout=lambda _: asyncio.timeout(None),
@@ -78,22 +77,23 @@ async def read(
         return answer.content
 
 
-async def test_complete_stream_passes_unchanged() -> None:
-    assert await read(Canned(b"data: 1\n\ndata: [DO", b"NE]\n\n")) == b"data: 1\n\ndata: [DONE]\n\n"
+async def test_complete_stream_passes() -> None:
+    whole = CHUNK + b"data: [DONE]\n\n"
+    assert await read(Canned(whole[:-5], whole[-5:])) == whole
 
 
 async def test_stream_without_end_marker_is_cut() -> None:
     with pytest.raises(StreamCut):
-        await read(Canned(b"data: 1\n\n"))
-    assert await read(Canned(b"data: 1\n\n"), markers=()) == b"data: 1\n\n"
+        await read(Canned(CHUNK))
+    assert await read(Canned(CHUNK), must_end=False) == CHUNK
 
 
 @pytest.mark.parametrize("end", ["completed", "incomplete", "failed"])
 async def test_response_ends_with_its_last_event(end: str) -> None:
-    whole = f"event: response.{end}\n\n".encode()
+    whole = f'event: response.{end}\ndata: {{"type": "response.{end}"}}\n\n'.encode()
     assert await read(Canned(whole[:20], whole[20:]), path="v1/responses") == whole
     with pytest.raises(StreamCut):
-        await read(Canned(b"event: response.output_text.delta\n\n"), path="v1/responses")
+        await read(Canned(whole.replace(end.encode(), b"created")), path="v1/responses")
     with pytest.raises(StreamCut):
         await read(Canned(whole), path="v1/chat/completions")
 
@@ -114,17 +114,17 @@ async def test_other_content_type_is_garbage(kind: str) -> None:
 
 
 async def test_line_length_is_limited() -> None:
-    fits = [b"x" * (LINE // 2), b"x" * (LINE // 2), b"\n[DONE]"]
-    assert len(await read(Canned(*fits))) == LINE + 7
+    fits = [b":" + b"x" * (LINE // 2 - 1), b"x" * (LINE // 2), b"\n\ndata: [DONE]\n\n"]
+    assert await read(Canned(*fits)) == b"data: [DONE]\n\n"
     with pytest.raises(StreamGarbage):
-        await read(Canned(b"x" * (LINE // 2), b"x" * (LINE // 2), b"x\n[DONE]"))
+        await read(Canned(b":" + b"x" * (LINE // 2), b"x" * (LINE // 2), b"\n\ndata: [DONE]\n\n"))
     with pytest.raises(StreamGarbage):
-        await read(Canned(b"x" * (LINE + 1)))
+        await read(Canned(b":" + b"x" * (LINE + 1)))
 
 
 async def test_many_short_lines_are_not_limited() -> None:
-    many = [b"x" * (LINE // 2) + b"\n" + b"x" * 10] * 4
-    assert await read(Canned(*many, b"[DONE]"))
+    many = [b":" + b"x" * (LINE // 2) + b"\n:" + b"x" * 10 + b"\n"] * 4
+    assert await read(Canned(*many, b"data: [DONE]\n\n"))
 
 
 async def test_broken_connection_is_a_cut() -> None:
@@ -133,11 +133,11 @@ async def test_broken_connection_is_a_cut() -> None:
             raise httpx2.ReadError("reset")
 
     with pytest.raises(StreamCut):
-        await read(Canned(b"a", b"b", before=reset))
+        await read(Canned(CHUNK, CHUNK, before=reset))
 
 
 async def test_dropped_headers_are_not_sent() -> None:
-    inner = Canned(b"[DONE]")
+    inner = Canned(b"data: [DONE]\n\n")
     await read(inner)
     assert "openai-project" not in inner.seen[0].headers
     assert inner.seen[0].headers["kept"] == "k"
@@ -156,10 +156,9 @@ async def test_nearest_deadline_applies() -> None:
         now = [10.0, 290.0, 301.0][number]
 
     guarded = GuardedTransport(
-        Canned(b"a", b"b", b"c", b"d", before=lambda n: late(min(n, 2))),
+        Canned(CHUNK, CHUNK, CHUNK, CHUNK, before=lambda n: late(min(n, 2))),
         CallDeadlines(60, 30, 300),
-        end_markers=(),
-        drop_headers=(),
+        must_end=False,
         clock=lambda: now,
         timeout=timeout,
     )

@@ -31,7 +31,7 @@ from planwave.ids import new_id
 from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
 from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
 from planwave.interop.openai.chat_request import ChatCompletionRequest
-from planwave.interop.openai.errors import failure_body, failure_status
+from planwave.interop.openai.errors import HAS_RUN, failure_body, failure_status
 from planwave.interop.openai.published_models import PublishedModel, PublishedModels
 from planwave.interop.openai.responses_format import ResponseEvents, ResponseObject
 from planwave.interop.openai.responses_request import ResponsesRequest
@@ -42,7 +42,6 @@ router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
 
 EXECUTION_HEADER: Final = "x-planwave-execution-id"
 _NO_RETRY: Final = {"x-should-retry": "false"}
-"""OpenAI's clients repeat requests after a 5xx; this one has run, and another would run again."""
 _FAILED: Final = "the execution failed"
 _EXAMPLE_HEAD: Final = AnswerHead(EXECUTION_ID, 1_769_860_800, "triage")
 _EXAMPLE: Final = Answer("Unplug it.", "", AnswerEnd())
@@ -73,7 +72,7 @@ class AnswerRun:
         self._model = model
         self._turn = turn
         self._cancels_on_disconnect = False
-        self._status = 500
+        self._status = HAS_RUN
         self.execution_id = execution_id
         service = app_state(request).service
         self.head = AnswerHead(execution_id, int(service.now().timestamp()), model.id)
@@ -99,8 +98,9 @@ class AnswerRun:
             self._request.scope[UNFINISHED] = True
             is_repeatable = PREASSIGNED_ID in self._request.scope
             headers = self.headers if is_repeatable else {**self.headers, **_NO_RETRY}
+            status = error.status_hint if is_repeatable else HAS_RUN
             raise ProblemError(
-                error.status_hint, error.code, error.message, hint=error.hint, headers=headers
+                status, error.code, error.message, hint=error.hint, headers=headers
             ) from error
         finally:
             leaving.cancel()

@@ -1,0 +1,1 @@
+"""The event streams of model servers, brought into one form below the SDKs."""

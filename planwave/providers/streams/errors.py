@@ -1,0 +1,58 @@
+"""What the transport finds wrong with a response, in classes that the SDKs let through."""
+
+from __future__ import annotations
+
+import httpx2
+
+from planwave.providers.errors import TransportFault
+
+
+class StreamCut(TransportFault, httpx2.ReadError):
+    """The connection ended before the stream did."""
+
+
+class StreamGarbage(TransportFault, httpx2.DecodingError):
+    """The response is not an event stream, or has a line that is too long.
+
+    Attributes:
+        said: The text that came in its place, if any.
+    """
+
+    code = "stream-garbage"
+    retry = False
+
+    def __init__(self, message: str, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
+
+
+class ReportedError(TransportFault, httpx2.DecodingError):
+    """An error that the server reports with status 200: as the body, or as an event of the stream.
+
+    Attributes:
+        body: The error, as JSON or as text.
+    """
+
+    code = "provider-error"
+
+    def __init__(self, body: object) -> None:
+        super().__init__("the server reports an error with status 200")
+        self.body = body
+
+
+class Redirected(TransportFault, httpx2.RemoteProtocolError):
+    """A redirect; never followed, because the key is for the configured address."""
+
+    code = "redirected"
+    retry = False
+    is_permanent = True
+
+
+class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
+    """A deadline passed."""
+
+    retry = False
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code

@@ -250,6 +250,7 @@ class ResumedData(TypedDict):
     epoch: NotRequired[int]
     request_id: NotRequired[str]
     answer: NotRequired[Json]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class WarnedData(TypedDict):
@@ -387,11 +388,12 @@ class NodeWaitingData(TypedDict):
 
 
 class NodeAnsweredData(TypedDict):
-    """An answer; ``by`` is "timeout" where the request timed out."""
+    """An answer; ``by`` is "timeout" where the request timed out, ``answered_by`` is who answered."""
 
     request_id: str
     answer: Json
     by: NotRequired[str]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class NodeParkedData(TypedDict):

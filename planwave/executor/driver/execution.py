@@ -62,6 +62,7 @@ from planwave.executor.state import DONE, Attempt, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension
+from planwave.principals import PrincipalDocument
 
 Parking = Literal["never", "replayable", "always"]
 """When a paused execution ends the tasks of its parked nodes, to be taken up from the store.
@@ -272,7 +273,9 @@ class Execution:
         """Expire a request: its node resumes with the request's timeout answer."""
         self._mailbox.post(TimerFired(RequestTimer(request_id)))
 
-    def answer(self, request_id: str, answer: Json) -> asyncio.Future[None]:
+    def answer(
+        self, request_id: str, answer: Json, answered_by: PrincipalDocument | None = None
+    ) -> asyncio.Future[None]:
         """Answer a waiting node, which then runs ``resume``; the future is done once durable.
 
         Raises:
@@ -282,7 +285,7 @@ class Execution:
         if self._has_begun and not requests.claim(request_id):
             raise requests.refusal_error(request_id)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(AnswerRequest(request_id, answer, reply))
+        self._mailbox.post(AnswerRequest(request_id, answer, reply, answered_by))
         return done
 
     def grant_place(self) -> None:

@@ -22,7 +22,7 @@ from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import StoreError, reason_of
 from planwave.ids import new_id
@@ -262,7 +262,8 @@ def verify(storage: Path) -> list[Finding]:
     files = audit_files(storage)
     named = [_named_before(path) for path in files[1:]]
     for path, following in zip(files, [*named, None], strict=True):
-        ends[path.name] = hashes = []
+        hashes: list[str] = []
+        ends[path.name] = hashes
         found += _check_lines(path, hashes, following)
     for path in files[1:]:
         before = _named_before(path)
@@ -324,7 +325,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
         entry: Any = json.loads(line)
     except ValueError:
         return {}
-    return entry if isinstance(entry, dict) else {}
+    return cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
 
 
 def _unavailable(directory: Path, error: OSError) -> AuditUnavailable:

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.formatting import counted, local_time, one_line
+from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
 from planwave.cli.options import (
     CommandContext,
@@ -271,13 +271,14 @@ def verify_audit(
 
 
 def _ids(entry: dict[str, Any]) -> list[Any]:
-    principal = entry.get("principal") or {}
-    return [*(entry.get("ids") or {}).values(), principal.get("id"), entry.get("request_id")]
+    principal = json_object(entry.get("principal"))
+    ids = json_object(entry.get("ids")).values()
+    return [*ids, principal.get("id"), entry.get("request_id")]
 
 
 def _audit_line(entry: dict[str, Any]) -> Text:
     who = Principal.from_json(entry.get("principal"))
-    ids = " ".join(f"{name}={value}" for name, value in (entry.get("ids") or {}).items())
+    ids = " ".join(f"{name}={value}" for name, value in json_object(entry.get("ids")).items())
     facts = [str(who or "nobody"), str(entry.get("status") or ""), ids]
     return Text.assemble(
         f"{local_time(str(entry.get('at')))}  ",

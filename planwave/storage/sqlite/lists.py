@@ -275,7 +275,7 @@ def plan_from_row(row: Any) -> PlanRecord:
     """Return the plan of a row."""
     plan_id, created_at, user_prompt, title, digest, document, *more, edited_by = row
     by, content = Principal.from_text(edited_by), json.loads(document)
-    return PlanRecord(plan_id, created_at, user_prompt, title, digest, content, *more, by)
+    return PlanRecord(plan_id, created_at, user_prompt, title, digest, content, *more, edited_by=by)
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:

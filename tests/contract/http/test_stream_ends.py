@@ -180,7 +180,8 @@ def streaming_operations() -> set[str]:
     app = create_app(Settings(), lambda _: Service(dependencies()))
     found: set[str] = set()
     for route in http_routes(app):
-        for answer in (getattr(route, "responses", None) or {}).values():
+        answers: dict[Any, Any] = getattr(route, "responses", None) or {}
+        for answer in answers.values():
             if "text/event-stream" in (answer.get("content") or {}):
                 found.add(str(route.operation_id))
     return found

@@ -308,10 +308,7 @@ class NodeStartedData(TypedDict):
 
 
 class ReuseOrigin(TypedDict):
-    """The execution that a result was taken from.
-
-    ``failed_inside``: the node completed there although a node inside it failed.
-    """
+    """Where a result was taken from; ``failed_inside``: the node completed although one inside it failed."""
 
     execution_id: str
     failed_inside: NotRequired[bool]

@@ -1761,7 +1761,7 @@ export type OutputDocument = {
   value: unknown;
 };
 
-/** The execution that a result was taken from. `failed_inside`: the node completed there although a node inside it failed. */
+/** Where a result was taken from; `failed_inside`: the node completed although one inside it failed. */
 export type ReuseOrigin = {
   execution_id: string;
   failed_inside?: boolean;

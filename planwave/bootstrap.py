@@ -327,7 +327,9 @@ def open_planner(
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
-    rules = PlanRules(settings.allowed_node_types, settings.allowed_effects)
+    rules = PlanRules(
+        settings.allowed_node_types, settings.allowed_effects, settings.plan_web_search
+    )
     return Planner(models, providers, catalogue, settings.limits, rules)
 
 

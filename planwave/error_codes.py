@@ -216,6 +216,9 @@ _DOCUMENTS: Final[_Rows] = (
     ("missing-field", "A required field of a node or edge is missing.", "Add it."),
     ("missing-secret", "Warning: a webhook names no secret, so nobody can send to it.",
      "Name a secret of the operator."),
+    ("policy-field", "An edge leads into a data field that decides what is allowed, such as the rule of an approval, or "
+     "a template is in one.",
+     "Write the value into `data`."),
     ("missing-required-input", "A required input is neither written in `data` nor connected.",
      "Write the field, or connect an edge to its handle."),
     ("subagent-handle", "A link between two agents does not lead from `tools-out` to `tools`.",
@@ -292,6 +295,9 @@ _PLANNING: Final[_Rows] = (
     ("empty-plan", "The model's plan has no nodes.", "Rephrase the goal."),
     ("forbidden-field", "The model's plan sets a field that only a person may set.",
      "Edit the plan by hand to set it."),
+    ("field-not-for-plans", "A plan that a model wrote sets a field that plans may not set, or an edge of it leads "
+     "into one. `docs/plans.md` says which and why.",
+     "Take it out; or write the graph yourself, as a flow."),
     ("html-reply", "The model's endpoint answered with a web page.", "Check its address."),
     ("model-cannot-plan", "The model is too small to write plans.", "Choose a larger model."),
     ("no-models", "The node needs a model, and no model is configured here.",

@@ -448,6 +448,8 @@ class Settings(EnvFirstSettings):
         list[Literal["none", "read", "write", "once"]] | None, *_List, _FEWER
     ] = None
     """The only side effects that node types of such plans may have; None allows all."""
+    plan_web_search: bool = False
+    """Whether agents of such plans may let their provider search the web."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
     model_dir: Path = Path("~/.cache/planwave/models")

@@ -194,11 +194,7 @@ class SupersededDocument(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """The request of the client: a goal, and the plan or the flow to run.
-
-    ``policies`` are those of the request, which ``graph`` has already. ``trace_context`` are the headers
-    ``traceparent`` and ``tracestate`` of the caller's trace.
-    """
+    """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person."""
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -217,6 +213,8 @@ class CreatedData(TypedDict):
     supersedes: NotRequired[SupersededDocument | None]
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
+    written_by: NotRequired[Literal["model"]]
+    flows: NotRequired[list[str]]
 
 
 class StartedData(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -49,6 +49,10 @@ class FlowSource(Protocol):
         Raises:
             PlanwaveError: There is none, or there are several.
         """
+        ...
+
+    def limited_to(self, flow_ids: Collection[str]) -> FlowSource:
+        """Return a source that has these flows only."""
         ...
 
 
@@ -182,6 +186,13 @@ def with_recorder(services: object, recorder: Recorder) -> object:
     if isinstance(services, NodeServices) and services.recorder is None:
         return replace(services, recorder=recorder)
     return services
+
+
+def with_flows(services: object, flow_ids: Collection[str] | None) -> object:
+    """Return the services of a run that may run these stored flows only; None for any."""
+    if flow_ids is None or not isinstance(services, NodeServices) or services.flows is None:
+        return services
+    return replace(services, flows=services.flows.limited_to(flow_ids))
 
 
 def limits_of(context: FlowContext) -> Limits | None:

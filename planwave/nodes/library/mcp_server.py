@@ -19,7 +19,7 @@ from planwave.mcp.servers import hint_to_set_up
 from planwave.mcp.tools import ServerTool
 from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
 from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.authoring.data_fields import POLICY, POLICY_FOR_PLANS
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.services import mcp_servers_of
@@ -40,7 +40,11 @@ _ToolNames = list[Annotated[str, Field(min_length=1, max_length=128)]]
 class McpServerData(NodeData):
     """A server by its name, and which of its tools are used."""
 
-    server: str = Field(min_length=1, description="Its name in the operator's settings.")
+    server: str = Field(
+        min_length=1,
+        description="Its name in the operator's settings.",
+        json_schema_extra=POLICY_FOR_PLANS,
+    )
     allow: _ToolNames | None = Field(None, description="The only tools to use; null for all.")
     deny: _ToolNames = Field([], description="Tools not to use.")
     prefix: str | None = Field(
@@ -59,7 +63,7 @@ class McpServerData(NodeData):
     approval: Approval = Field(
         "write",
         description="Which calls a person approves: write is all that change something.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
 
 
@@ -76,6 +80,7 @@ class McpServer(ToolNode):
     purpose = "Give agents the tools of an MCP server; link it into 'tools' of the agents."
     summary = "Give agents the tools of an MCP server."
     Data = McpServerData
+    plan_fields = ("server", "allow", "deny", "prefix", "callTimeoutS")
     effect = "once"
     uses_services = True
 
@@ -96,7 +101,7 @@ class McpServer(ToolNode):
         if data is None:
             return
         known = view.mcp_servers
-        if known is not None and data.server not in known and not view.is_wired("server"):
+        if known is not None and data.server not in known:
             near = closest_match(data.server, known)
             yield NodeFinding(
                 "unknown-mcp-server",

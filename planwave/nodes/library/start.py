@@ -24,6 +24,7 @@ class Start(NodeType):
     purpose = "Begin the flow with the input of the execution."
     summary = "Begin with what the run is given."
     Data = StartData
+    plan_fields = ("initialInput",)
     fails_permanently = True
     inputs: tuple[Port, ...] = ()
     entry = expects_input = True

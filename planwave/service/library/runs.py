@@ -27,8 +27,9 @@ from planwave.executor.driver.publisher import Subscription
 from planwave.executor.recovery.history import History
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue, Suspension
+from planwave.graph.protocols import Catalogue, Suspension, WrittenBy
 from planwave.nodes.services import with_recorder
+from planwave.planner.plan_check import admission
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import (
@@ -498,6 +499,8 @@ class Run:
             parks="always",
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=None if is_started else loaded.approval_request(),
+            written_by=None if loaded.written_by is None else WrittenBy(loaded.written_by),
+            admit=admission(environment.catalogue, getattr(services, "planner", None)),
         )
         stored_bytes = await recorded_bytes(store, execution_id, loaded.options)
         return recorder.count_for(execution, stored_bytes)

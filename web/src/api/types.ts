@@ -1391,7 +1391,7 @@ export type PrincipalDocument = {
   by?: PrincipalDocument;
 };
 
-/** The request of the client: a goal, and the plan or the flow to run. `policies` are those of the request, which `graph` has already. `trace_context` are the headers `traceparent` and `tracestate` of the caller's trace. */
+/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. */
 export type CreatedData = {
   goal?: string;
   title?: string;
@@ -1410,6 +1410,8 @@ export type CreatedData = {
   supersedes?: SupersededDocument | null;
   created_by?: PrincipalDocument;
   trace_context?: Record<string, string>;
+  written_by?: "model";
+  flows?: string[];
 };
 
 export type ExecutionCreatedEvent = {

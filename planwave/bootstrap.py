@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
+    from planwave.storage.audit import AuditLog
     from planwave.storage.sqlite.store import SqliteStore
 
 _log = logging.getLogger(__name__)
@@ -124,6 +125,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         notification_tables=settings.notifications,
         secrets=secrets,
         redactor=redactor,
+        audit=open_audit_log(settings),
     )
 
 
@@ -142,6 +144,20 @@ def _open_store(settings: Settings) -> SqliteStore:
             directory, state_directory() or "the home directory", directory,
         )  # fmt: skip
     return store
+
+
+def open_audit_log(settings: Settings) -> AuditLog | None:
+    """Return the audit log; None where the settings want none, or it is off by itself."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.storage.audit import AuditLog
+
+    is_wanted = settings.audit_log
+    if is_wanted is None:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.outbound.addresses import is_loopback
+
+        is_wanted = not is_loopback(settings.host)
+    return AuditLog(settings.storage_dir) if is_wanted else None
 
 
 async def _close_parts(parts: Iterable[_Closable | None]) -> None:

@@ -20,6 +20,8 @@ _Rows = tuple[tuple[str, str, str], ...]
 
 # fmt: off
 _REQUESTS: Final[_Rows] = (
+    ("access-ended", "The access token was revoked or has expired, or the session was closed, while a stream was open.",
+     "Connect again with a valid token."),
     ("ambiguous-flow", "Several flows have the given name, or the given part of an id.",
      "Write one of the ids that the hint lists."),
     ("ambiguous-id", "Several executions or plans begin or end with the given part of an id.",
@@ -33,6 +35,8 @@ _REQUESTS: Final[_Rows] = (
      "Answer or cancel some, or have the operator raise the limit that the message names."),
     ("server-busy", "The service holds as many bytes of responses as it may; clients read them too slowly.",
      "Try again after `Retry-After`; read large responses as fast as they come."),
+    ("audit-unavailable", "The audit log cannot be written, so the request is refused.",
+     "Make room, or correct the rights of `storage/audit`."),
     ("already-ended", "The execution has ended, so it cannot be paused, resumed or cancelled.",
      "Retry or fork it."),
     ("already-started", "The execution was started before.", "Watch it instead."),
@@ -51,6 +55,8 @@ _REQUESTS: Final[_Rows] = (
      "Use a new key for each new request."),
     ("model-not-found", "No flow is published as a model of this name, or the access token is not for it.",
      "`GET /v1/models` lists the models. OpenAI's clients see the code `model_not_found`."),
+    ("old-version", "An access token is good for the newest version of a flow only, and this is another one.",
+     "Leave out the version, or use the token of the service."),
     ("not-a-model", "A flow has no entry node that takes a message, or several, so it cannot be a model.",
      "Begin it with one node of a type that the hint names."),
     ("unsupported-by-flow", "A request asks for something that the flow behind a model cannot take.",

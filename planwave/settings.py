@@ -432,6 +432,8 @@ class Settings(EnvFirstSettings):
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
+    audit_log: bool | None = None
+    """Whether what people and programs do is logged in `storage/audit/`; None: where the service listens on an address that others reach."""
     node_modules: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """Python modules with node types, from the working directory or the installed environment."""
     provider: str | None = None

@@ -248,6 +248,7 @@ class ResumedData(TypedDict):
     epoch: NotRequired[int]
     request_id: NotRequired[str]
     answer: NotRequired[Json]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class WarnedData(TypedDict):
@@ -305,10 +306,7 @@ class NodeStartedData(TypedDict):
 
 
 class ReuseOrigin(TypedDict):
-    """The execution that a result was taken from.
-
-    ``failed_inside``: the node completed there although a node inside it failed.
-    """
+    """Where a result was taken from; ``failed_inside``: the node completed although one inside it failed."""
 
     execution_id: str
     failed_inside: NotRequired[bool]
@@ -385,11 +383,12 @@ class NodeWaitingData(TypedDict):
 
 
 class NodeAnsweredData(TypedDict):
-    """An answer; ``by`` is "timeout" where the request timed out."""
+    """An answer; ``by`` is "timeout" where the request timed out, ``answered_by`` is who answered."""
 
     request_id: str
     answer: Json
     by: NotRequired[str]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class NodeParkedData(TypedDict):

@@ -63,6 +63,7 @@ from planwave.executor.state import DONE, Attempt, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension, WrittenBy
+from planwave.principals import PrincipalDocument
 
 Parking = Literal["never", "replayable", "always"]
 """When a paused execution ends the tasks of its parked nodes, to be taken up from the store.
@@ -271,7 +272,9 @@ class Execution:
         """Expire a request: its node resumes with the request's timeout answer."""
         self._mailbox.post(TimerFired(RequestTimer(request_id)))
 
-    def answer(self, request_id: str, answer: Json) -> asyncio.Future[None]:
+    def answer(
+        self, request_id: str, answer: Json, answered_by: PrincipalDocument | None = None
+    ) -> asyncio.Future[None]:
         """Answer a waiting node, which then runs ``resume``; the future is done once durable.
 
         Raises:
@@ -281,7 +284,7 @@ class Execution:
         if self._has_begun and not requests.claim(request_id):
             raise requests.refusal_error(request_id)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(AnswerRequest(request_id, answer, reply))
+        self._mailbox.post(AnswerRequest(request_id, answer, reply, answered_by))
         return done
 
     def grant_place(self) -> None:

@@ -16,6 +16,7 @@ from planwave.graph.editing.forms import check_operations
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.chat_entries import chat_entry
 from planwave.service.flows.flow_queries import (
@@ -108,6 +109,7 @@ class FlowService:
             created_at=now,
             updated_at=now,
             node_count=len(content.graph.nodes),
+            updated_by=current_principal(),
         )
         await self._store.flows.save(record, document)
         return await self._queries.flow(record.flow_id)
@@ -264,6 +266,7 @@ class FlowService:
             created_at=present.created_at,
             updated_at=self._dependencies.timestamp(),
             node_count=len(wanted.graph["nodes"]),
+            updated_by=current_principal(),
         )
         is_same = wanted.graph is present.graph
         return await self._store.flows.save(

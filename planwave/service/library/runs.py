@@ -30,6 +30,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue, Suspension, WrittenBy
 from planwave.nodes.services import with_recorder
 from planwave.planner.plan_check import admission
+from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import (
     open_request,
@@ -184,12 +185,12 @@ class Run:
         if isinstance(self._source, LoadedRun):
             checked = _checked_answer(self._source.state(), request_id, answer)
             if (execution := self._running_execution) is not None:
-                self._send(partial(execution.answer, request_id, checked))
+                self._send(partial(execution.answer, request_id, checked, LIBRARY.as_json()))
                 return self
         self._commands.append(
             _Command(
                 lambda execution, state: execution.answer(
-                    request_id, _checked_answer(state, request_id, answer)
+                    request_id, _checked_answer(state, request_id, answer), LIBRARY.as_json()
                 ),
                 lambda state: _checked_answer(state, request_id, answer),
                 request_id,

@@ -31,6 +31,7 @@ from planwave.storage.sqlite.schema import (
     notification_targets,
     notifications,
     plan_revisions,
+    plans,
     triggers,
 )
 
@@ -146,6 +147,12 @@ _COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
     executions.c.parent_id,
     triggers.c.created_by,
     chats.c.created_by,
+    plans.c.edited_by,
+    plan_revisions.c.created_by,
+    flows.c.updated_by,
+    flow_versions.c.created_by,
+    access_tokens.c.created_by,
+    access_tokens.c.last_used_at,
 )
 _TABLES_OF_13: Final[tuple[Table, ...]] = (approved_tools,)
 

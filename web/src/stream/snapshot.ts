@@ -40,6 +40,7 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     graph: message.graph,
     options: message.options,
     parent: message.parent,
+    createdBy: message.created_by,
     budget: limitsOf(message.budget?.limits),
     warned: message.budget?.warned ?? [],
     active: { seconds: numberOf(message.budget?.used.wall_s) ?? 0, since: null },

@@ -3,6 +3,7 @@ import { errorText, problemText } from "@/api/errorText";
 import { useDocument, useResult } from "@/api/queries";
 import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
+import { tokenWords } from "@/stream/usage";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
@@ -208,9 +209,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dt>Model calls</dt>
         <dd>{formatCount(usage.calls)}</dd>
         <dt>Tokens</dt>
-        <dd>
-          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
-        </dd>
+        <dd>{tokenWords(usage)}</dd>
         <dt>Cost</dt>
         <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
       </dl>

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.config.files import load_settings, read_settings
 from planwave.config.trust import state_directory
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
+    from planwave.storage.audit import AuditLog
     from planwave.storage.sqlite.store import SqliteStore
 
 _log = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
         recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store, timestamp),
+        approved_tools=store.approved_tools,
     )  # fmt: skip
 
     return ServiceDependencies(
@@ -123,6 +125,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         notification_tables=settings.notifications,
         secrets=secrets,
         redactor=redactor,
+        audit=open_audit_log(settings),
     )
 
 
@@ -141,6 +144,20 @@ def _open_store(settings: Settings) -> SqliteStore:
             directory, state_directory() or "the home directory", directory,
         )  # fmt: skip
     return store
+
+
+def open_audit_log(settings: Settings) -> AuditLog | None:
+    """Return the audit log; None where the settings want none, or it is off by itself."""
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.storage.audit import AuditLog
+
+    is_wanted = settings.audit_log
+    if is_wanted is None:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.outbound.addresses import is_loopback
+
+        is_wanted = not is_loopback(settings.host)
+    return AuditLog(settings.storage_dir) if is_wanted else None
 
 
 async def _close_parts(parts: Iterable[_Closable | None]) -> None:
@@ -203,20 +220,13 @@ def open_mcp_servers(settings: Settings) -> McpServers:
     """Return the operator's MCP servers; none is started before a run uses it."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.mcp.servers import McpServers
+    from planwave.nodes.agents.server_schemas import usable_schema
 
-    return McpServers(settings.mcp, settings.limits, check_schema=_schema_problem)
+    return McpServers(settings.mcp, settings.limits, adapt_schema=usable_schema)
 
 
 def _described_servers(settings: Settings) -> dict[str, str | None]:
     return {name: server.description for name, server in settings.mcp.items()}
-
-
-def _schema_problem(schema: Mapping[str, Any]) -> str | None:
-    # Lazy: test_help_loads_no_heavy_library
-    from planwave.nodes.json_schema import check_schema
-
-    found = check_schema(dict(schema))
-    return found[0].message if found else None
 
 
 def open_models(
@@ -311,7 +321,9 @@ def open_planner(
     from planwave.planner.capabilities import PlanRules
     from planwave.planner.planner import Planner
 
-    rules = PlanRules(settings.allowed_node_types, settings.allowed_effects)
+    rules = PlanRules(
+        settings.allowed_node_types, settings.allowed_effects, settings.plan_web_search
+    )
     return Planner(models, providers, catalogue, settings.limits, rules)
 
 

@@ -20,6 +20,8 @@ _Rows = tuple[tuple[str, str, str], ...]
 
 # fmt: off
 _REQUESTS: Final[_Rows] = (
+    ("access-ended", "The access token was revoked or has expired, or the session was closed, while a stream was open.",
+     "Connect again with a valid token."),
     ("ambiguous-flow", "Several flows have the given name, or the given part of an id.",
      "Write one of the ids that the hint lists."),
     ("ambiguous-id", "Several executions or plans begin or end with the given part of an id.",
@@ -33,6 +35,8 @@ _REQUESTS: Final[_Rows] = (
      "Answer or cancel some, or have the operator raise the limit that the message names."),
     ("server-busy", "The service holds as many bytes of responses as it may; clients read them too slowly.",
      "Try again after `Retry-After`; read large responses as fast as they come."),
+    ("audit-unavailable", "The audit log cannot be written, so the request is refused.",
+     "Make room, or correct the rights of `storage/audit`."),
     ("already-ended", "The execution has ended, so it cannot be paused, resumed or cancelled.",
      "Retry or fork it."),
     ("already-started", "The execution was started before.", "Watch it instead."),
@@ -51,6 +55,8 @@ _REQUESTS: Final[_Rows] = (
      "Use a new key for each new request."),
     ("model-not-found", "No flow is published as a model of this name, or the access token is not for it.",
      "`GET /v1/models` lists the models. OpenAI's clients see the code `model_not_found`."),
+    ("old-version", "An access token is good for the newest version of a flow only, and this is another one.",
+     "Leave out the version, or use the token of the service."),
     ("not-a-model", "A flow has no entry node that takes a message, or several, so it cannot be a model.",
      "Begin it with one node of a type that the hint names."),
     ("unsupported-by-flow", "A request asks for something that the flow behind a model cannot take.",
@@ -210,6 +216,9 @@ _DOCUMENTS: Final[_Rows] = (
     ("missing-field", "A required field of a node or edge is missing.", "Add it."),
     ("missing-secret", "Warning: a webhook names no secret, so nobody can send to it.",
      "Name a secret of the operator."),
+    ("policy-field", "An edge leads into a data field that decides what is allowed, such as the rule of an approval, or "
+     "a template is in one.",
+     "Write the value into `data`."),
     ("missing-required-input", "A required input is neither written in `data` nor connected.",
      "Write the field, or connect an edge to its handle."),
     ("subagent-handle", "A link between two agents does not lead from `tools-out` to `tools`.",
@@ -286,6 +295,9 @@ _PLANNING: Final[_Rows] = (
     ("empty-plan", "The model's plan has no nodes.", "Rephrase the goal."),
     ("forbidden-field", "The model's plan sets a field that only a person may set.",
      "Edit the plan by hand to set it."),
+    ("field-not-for-plans", "A plan that a model wrote sets a field that plans may not set, or an edge of it leads "
+     "into one. `docs/plans.md` says which and why.",
+     "Take it out; or write the graph yourself, as a flow."),
     ("html-reply", "The model's endpoint answered with a web page.", "Check its address."),
     ("model-cannot-plan", "The model is too small to write plans.", "Choose a larger model."),
     ("no-models", "The node needs a model, and no model is configured here.",

@@ -60,6 +60,13 @@ class Principal:
             return self.by.account
         return f"token {self.id}" if self.kind == "token" else _OPERATOR_ACCOUNT
 
+    @property
+    def token_id(self) -> str | None:
+        """The access token on whose behalf it acts, if there is one."""
+        if self.by is not None:
+            return self.by.token_id
+        return self.id if self.kind == "token" else None
+
     def as_json(self) -> PrincipalDocument:
         """Return the principal as JSON, without what it has not."""
         document: PrincipalDocument = {"kind": self.kind}

@@ -309,7 +309,7 @@ class Limits(EnvFirstSettings):
     mcp_call_s: float = Field(default=60, gt=0, le=3_600)
     """One call of a tool of an MCP server."""
     mcp_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
-    """The result of such a call, as JSON."""
+    """The result of such a call, as JSON; more is cut."""
     mcp_tools: int = Field(default=200, ge=1, le=2_000)
     """Tools of one MCP server."""
     agent_tools: int = Field(default=200, ge=0, le=1_000)
@@ -432,6 +432,8 @@ class Settings(EnvFirstSettings):
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
+    audit_log: bool | None = None
+    """Whether what people and programs do is logged in `storage/audit/`; None: where the service listens on an address that others reach."""
     node_modules: Annotated[list[str], *_List] = Field(default_factory=list[str])
     """Python modules with node types, from the working directory or the installed environment."""
     provider: str | None = None
@@ -446,6 +448,8 @@ class Settings(EnvFirstSettings):
         list[Literal["none", "read", "write", "once"]] | None, *_List, _FEWER
     ] = None
     """The only side effects that node types of such plans may have; None allows all."""
+    plan_web_search: bool = False
+    """Whether agents of such plans may let their provider search the web."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
     model_dir: Path = Path("~/.cache/planwave/models")

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from starlette.requests import HTTPConnection
 
 from planwave.errors import Forbidden
-from planwave.service.access_tokens import Scope
+from planwave.service.access_tokens import Scope, require_newest
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.service import Service
 from planwave.service.streaming.stored_execution import execution_not_found
@@ -29,15 +29,18 @@ class Rule(NamedTuple):
         scope: The scope that the token must have.
         owner: The parameter of the path that leads to a flow; None where the route itself calls
             looks at the token (:func:`access_token`, :func:`require_flow`, :func:`listed_flow`).
+        newest: Only for the newest version of the flow: that of the execution, or the parameter
+            ``version``. What creates executions goes through :func:`flow_to_run`.
     """
 
     scope: Scope
     owner: Literal["execution_id", "flow_id"] | None
+    newest: bool = False
 
 
 RULES: Final[dict[str, Rule]] = {
     "createExecution": Rule("run", None),
-    "startExecution": Rule("run", "execution_id"),
+    "startExecution": Rule("run", "execution_id", newest=True),
     "cancelExecution": Rule("run", "execution_id"),
     "listExecutions": Rule("read", None),
     "getExecution": Rule("read", "execution_id"),
@@ -51,7 +54,7 @@ RULES: Final[dict[str, Rule]] = {
     "getFirstResult": Rule("read", "execution_id"),
     "loadExecution": Rule("read", "execution_id"),
     "/ws/{execution_id:path}": Rule("read", "execution_id"),
-    "getFlow": Rule("read", "flow_id"),
+    "getFlow": Rule("read", "flow_id", newest=True),
     "listModels": Rule("chat", None),
     "getModel": Rule("chat", None),
     "createChatCompletion": Rule("chat", None),
@@ -65,7 +68,7 @@ async def check_access(connection: HTTPConnection, service: Service) -> None:
     """Check that the token of a request, if it has one, may use the route.
 
     Raises:
-        Forbidden: The route is not for tokens, or the token has not its scope.
+        Forbidden: The route is not for tokens, the token has not its scope, or ``old-version``.
         NotFound: The execution or the flow is not one of the token's.
     """
     token = access_token(connection)
@@ -83,7 +86,7 @@ async def check_access(connection: HTTPConnection, service: Service) -> None:
             hint="create a token with this scope",
         )
     if rule.owner is not None:
-        await _require_owner(service, token, rule.owner, connection.path_params[rule.owner])
+        await _require_owner(service, token, rule, connection)
 
 
 def access_token(connection: HTTPConnection) -> AccessTokenRecord | None:
@@ -128,6 +131,7 @@ async def flow_to_run(
         Forbidden: They are not for access tokens: the inputs name a node that is no entry node, or the
             request brings terms of its own.
         NotFound: There is no such flow or version.
+        Forbidden: ``old-version``: with an access token, another version than the newest.
     """
     if access_token(connection) is None:
         return flow
@@ -154,10 +158,17 @@ def listed_flow(connection: HTTPConnection, flow_id: str | None) -> str | None:
 
 
 async def _require_owner(
-    service: Service, token: AccessTokenRecord, owner: str, own_id: str
+    service: Service, token: AccessTokenRecord, rule: Rule, connection: HTTPConnection
 ) -> None:
-    if owner == "flow_id":
-        if own_id not in token.flows:
-            raise flow_not_found(own_id)
-    elif (await service.execution(own_id)).flow_id not in token.flows:
-        raise execution_not_found(own_id)
+    own_id = connection.path_params[str(rule.owner)]
+    if rule.owner == "flow_id":
+        flow_id, version = own_id, connection.query_params.get("version")
+        if flow_id not in token.flows:
+            raise flow_not_found(flow_id)
+    else:
+        record = await service.execution(own_id)
+        flow_id, version = record.flow_id, record.flow_version
+        if flow_id not in token.flows:
+            raise execution_not_found(own_id)
+    if rule.newest and (rule.owner != "flow_id" or version is not None):
+        require_newest(version, (await service.flow(str(flow_id))).version)

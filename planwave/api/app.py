@@ -14,6 +14,8 @@ from planwave.api import problems
 from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
 from planwave.api.metrics import VERSION, PrometheusObserver
+from planwave.api.middleware.audit import AuditMiddleware
+from planwave.api.middleware.credential_lifetime import CredentialLifetimeMiddleware
 from planwave.api.middleware.head_method import HeadMethodMiddleware
 from planwave.api.middleware.host_origin import HostOriginMiddleware
 from planwave.api.middleware.idempotency import IdempotencyMiddleware
@@ -99,6 +101,9 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         sender = service.notification_sender()
         async with service, state.triggers, sender, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
+            if service.audit is not None:
+                names = sorted(settings.model_fields_set)
+                await service.audit.record("service.started", {}, settings=names)
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield
 
@@ -110,7 +115,9 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics: PrometheusObserver = app.state.metrics
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
-    authenticator = Authenticator(settings, find_token=service.find_access_token)
+    authenticator = Authenticator(
+        settings, find_token=service.find_access_token, note_use=service.note_token_use
+    )
     endpoint = McpEndpoint(service, McpGate(authenticator))
     state = AppState(settings, service, authenticator, triggers, endpoint, metrics)
     app.state.planwave = state
@@ -146,12 +153,14 @@ def create_detached_app(
         middleware=[
             Middleware(SecurityHeadersMiddleware),
             Middleware(RequestContextMiddleware, metrics),
-            *([Middleware(RootPathMiddleware, root_path)] if root_path else ()),
+            Middleware(AuditMiddleware),
+            Middleware(RootPathMiddleware, root_path),
             Middleware(HostOriginMiddleware, settings),
             Middleware(RequestLimitsMiddleware, settings.limits),
             Middleware(ResponseLimitsMiddleware, in_flight),
             Middleware(IdempotencyMiddleware),
             Middleware(HeadMethodMiddleware),
+            Middleware(CredentialLifetimeMiddleware),
             *([Middleware(TraceContextMiddleware)] if settings.tracing else ()),
         ],
     )

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
-from planwave.api.access_rules import ACCESS_TOKEN, check_access
+from planwave.api.access_rules import ACCESS_TOKEN, access_token, check_access
 from planwave.api.rate_limit import TokenBucket
 from planwave.api.session_cookies import SessionCookies, refuse_other_sites, require_own_page
 from planwave.errors import Unauthorized
@@ -38,6 +38,7 @@ class Authenticator:
         now: Seconds since the epoch.
         clock: Seconds that never go back.
         find_token: Returns the access token of a text, or None.
+        note_use: Called with the id of an access token that is used.
 
     Attributes:
         sessions: The session cookies.
@@ -49,11 +50,13 @@ class Authenticator:
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         find_token: Callable[[str], AccessTokenRecord | None] = lambda _: None,
+        note_use: Callable[[str], object] = lambda _: None,
     ) -> None:
         token = None if settings.token is None else settings.token.get_secret_value()
         limits = settings.limits
         self._token = None if token is None else token.encode()
         self._find_token = find_token
+        self._note_use = note_use
         self._clock = clock
         self._token_rates: dict[tuple[str, str], TokenBucket] = {}
         self.sessions = SessionCookies(self._token, now)
@@ -76,11 +79,12 @@ class Authenticator:
             TooManyRequests: The principal sent too many requests.
         """
         refuse_other_sites(connection)
-        access_token = self._access_token(connection)
-        if access_token is not None:
-            connection.scope[ACCESS_TOKEN] = access_token
-            principal = Principal("token", access_token.token_id, access_token.name)
-            self._count(access_token, "requests", access_token.requests_per_minute)
+        token = self._access_token(connection)
+        if token is not None:
+            connection.scope[ACCESS_TOKEN] = token
+            principal = Principal("token", token.token_id, token.name)
+            self._note_use(token.token_id)
+            self._count(token, "requests", token.requests_per_minute)
         else:
             try:
                 principal = self._principal(connection)
@@ -89,6 +93,12 @@ class Authenticator:
                 raise
         self._request_rate.acquire(principal.account)
         return principal
+
+    def has_ended(self, connection: HTTPConnection) -> bool:
+        """Return whether the access token or the session that a connection was opened with is over."""
+        if access_token(connection) is not None:
+            return self._access_token(connection) is None
+        return not self.sessions.is_valid(connection)
 
     def count_request(self, account: str) -> None:
         """Count a request of a principal that was authenticated elsewhere.
@@ -213,6 +223,18 @@ def account_of(scope: Mapping[str, Any]) -> str:
     """Return the account of an authenticated request; of any other one that all of them share."""
     principal: Principal | None = scope.get(PRINCIPAL)
     return _ANONYMOUS if principal is None else principal.account
+
+
+def may_end(connection: HTTPConnection) -> bool:
+    """Return whether an authenticated connection has a credential that can end before it does."""
+    principal = connection.scope.get(PRINCIPAL)
+    return isinstance(principal, Principal) and principal.kind in ("token", "session")
+
+
+def has_ended(connection: HTTPConnection) -> bool:
+    """Return whether the access token or the session of a connection has ended since."""
+    authenticator = cast("Authenticator", connection.app.state.planwave.authenticator)
+    return authenticator.has_ended(connection)
 
 
 def _bearer(authorization: str) -> str:

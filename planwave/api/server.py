@@ -18,7 +18,6 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from ipaddress import ip_address
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -31,6 +30,7 @@ from planwave.api.logging_config import configure_logging
 from planwave.api.middleware.forwarded_scheme import ForwardedSchemeMiddleware
 from planwave.errors import InputError
 from planwave.nodes.secrets import open_redactor
+from planwave.outbound.addresses import is_loopback
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
@@ -313,14 +313,14 @@ def check_token(settings: Settings) -> None:
         length = len(token.get_secret_value().strip())
         if not length:
             raise InputError("the token is empty", code="token-required", hint=_AUTH_HINT)
-        if length < _TOKEN_CHARS and not _is_loopback(settings.host):
+        if length < _TOKEN_CHARS and not is_loopback(settings.host):
             raise InputError(
                 f"listening on {settings.host!r}, which other machines can reach, needs a token of "
                 f"at least {_TOKEN_CHARS} characters, and this one has {length}",
                 code="token-required",
                 hint=f"{_AUTH_HINT}, or listen on 127.0.0.1",
             )
-    elif not _is_loopback(settings.host):
+    elif not is_loopback(settings.host):
         raise InputError(
             f"listening on {settings.host!r}, which other machines can reach, needs a token",
             code="token-required",
@@ -419,16 +419,6 @@ def url_of(listener: socket.socket) -> str:
     host, port = str(listener.getsockname()[0]), listener.getsockname()[1]
     host = _WILDCARD_HOSTS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return False
-    return all(
-        ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in resolved
-    )
 
 
 def _connection_limit() -> int:

@@ -21,7 +21,7 @@ from planwave.cli.commands.executions.explain import explain
 from planwave.cli.commands.executions.forks import fork, retry
 from planwave.cli.commands.executions.watch import watch
 from planwave.cli.commands.flows import flow_app
-from planwave.cli.commands.maintenance import backup, delete, prune
+from planwave.cli.commands.maintenance import audit_app, backup, delete, prune
 from planwave.cli.commands.mcp import mcp
 from planwave.cli.commands.models import doctor, model_app
 from planwave.cli.commands.nodes import nodes
@@ -219,6 +219,7 @@ app.add_typer(flow_app, name="flow")
 app.add_typer(trigger_app, name="triggers")
 app.add_typer(notification_app, name="notifications")
 app.add_typer(token_app, name="tokens")
+app.add_typer(audit_app, name="audit")
 app.command()(chat)
 app.add_typer(model_app, name="model")
 app.command()(nodes)

@@ -296,6 +296,7 @@ class CommandContext:
     model: str | None = None
     config: str | None = None
     untrusted: Untrusted = "ignore"
+    command: str = ""
     _has_warned: bool = field(default=False, init=False, repr=False)
     _has_noted_storage: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
@@ -458,6 +459,9 @@ class CommandContext:
             shared(service, partial(self.factories.command_server, settings)),
             leaving_others_running(opened, self.console(), interrupt),
         ):
+            if service.audit is not None:
+                facts = {"command": self.command}
+                await service.audit.record("command.started", {}, is_strict=True, **facts)
             yield opened
 
     async def open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
@@ -531,6 +535,7 @@ def command_context(
     ctx.model = model or ctx.model
     ctx.config = ctx.config if config is None else config
     ctx.untrusted = untrusted
+    ctx.command = typer_ctx.command_path
     return ctx
 
 

@@ -375,6 +375,8 @@ class PlanApprovalResponse(TypedDict):
     """The earlier execution in which this hash was approved."""
     answer: NotRequired[Any]
     """`{decision, note, value?}` once it was given here."""
+    answered_by: NotRequired[PrincipalResponse]
+    """Who answered here."""
 
 
 class OpenRequestResponse(TypedDict):
@@ -1030,6 +1032,8 @@ class RevisionResponse(TypedDict):
     author: Literal["person", "planner", "api"]
     note: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who made it; null where an older planwave did."""
     node_count: int
     error_count: int
     """With any error it is a draft, which cannot be executed."""
@@ -1048,6 +1052,8 @@ class RevisionSummary(TypedDict):
     author: Literal["person", "planner", "api"]
     note: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who made it; null where an older planwave did."""
     node_count: int
     error_count: int
     """With any error it is a draft, which cannot be executed."""
@@ -1098,6 +1104,10 @@ class TokenCreatedResponse(TypedDict):
     executions_per_minute: int | None
     expires_at: str | None
     """From when on it is worth nothing, UTC; null for never."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
+    last_used_at: str | None
+    """When it was used last, UTC, to about a minute; null for never."""
     token: str
     """The text to send as `Authorization: Bearer …`; it is not stored, and never shown again."""
 
@@ -1114,6 +1124,10 @@ class TokenResponse(TypedDict):
     executions_per_minute: int | None
     expires_at: str | None
     """From when on it is worth nothing, UTC; null for never."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
+    last_used_at: str | None
+    """When it was used last, UTC, to about a minute; null for never."""
 
 
 class TokensResponse(TypedDict):

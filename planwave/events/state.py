@@ -373,6 +373,8 @@ def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
         state.close_request(request_id, "answered" if "answer" in event.data else "cancelled")
         if asked is not None and is_plan_approval(asked.request):
             state.approval = {**(state.approval or {}), "answer": event.data.get("answer")}
+            if (who := event.data.get("answered_by")) is not None:
+                state.approval["answered_by"] = who
     if state.budget is not None:
         state.budget.observe(event)
         state.active_time.stop(state.last_at)

@@ -69,7 +69,7 @@ def reentries(timeline: Iterable[TimelineEntry]) -> int:
 
 
 def answers(timeline: Iterable[TimelineEntry]) -> list[dict[str, Any]]:
-    """Return the answers to a node's requests: ``[{"request_id", "at", "by", "answer", …}]``."""
+    """Return the answers to a node's requests: ``[{"request_id", "at", "by", "answered_by"?, "answer", …}]``."""
     return [{"at": step.at, **step.details} for step in timeline if step.what == "answered"]
 
 
@@ -96,6 +96,8 @@ def _waiting(data: NodeWaitingData) -> _EntryParts:
 def _answered(data: NodeAnsweredData) -> _EntryParts:
     answer = data.get("answer")
     facts = {"request_id": data["request_id"], "by": data.get("by") or PERSON, "answer": answer}
+    if (who := data.get("answered_by")) is not None:
+        facts["answered_by"] = who
     for name in ("decision", "note"):
         if (value := field_of(answer, name)) is not None:
             facts[name] = value

@@ -194,11 +194,7 @@ class SupersededDocument(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """The request of the client: a goal, and the plan or the flow to run.
-
-    ``policies`` are those of the request, which ``graph`` has already. ``trace_context`` are the headers
-    ``traceparent`` and ``tracestate`` of the caller's trace.
-    """
+    """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person."""
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -217,6 +213,8 @@ class CreatedData(TypedDict):
     supersedes: NotRequired[SupersededDocument | None]
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
+    written_by: NotRequired[Literal["model"]]
+    flows: NotRequired[list[str]]
 
 
 class StartedData(TypedDict):
@@ -250,6 +248,7 @@ class ResumedData(TypedDict):
     epoch: NotRequired[int]
     request_id: NotRequired[str]
     answer: NotRequired[Json]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class WarnedData(TypedDict):
@@ -307,10 +306,7 @@ class NodeStartedData(TypedDict):
 
 
 class ReuseOrigin(TypedDict):
-    """The execution that a result was taken from.
-
-    ``failed_inside``: the node completed there although a node inside it failed.
-    """
+    """Where a result was taken from; ``failed_inside``: the node completed although one inside it failed."""
 
     execution_id: str
     failed_inside: NotRequired[bool]
@@ -387,11 +383,12 @@ class NodeWaitingData(TypedDict):
 
 
 class NodeAnsweredData(TypedDict):
-    """An answer; ``by`` is "timeout" where the request timed out."""
+    """An answer; ``by`` is "timeout" where the request timed out, ``answered_by`` is who answered."""
 
     request_id: str
     answer: Json
     by: NotRequired[str]
+    answered_by: NotRequired[PrincipalDocument]
 
 
 class NodeParkedData(TypedDict):

@@ -13,6 +13,7 @@ from planwave.events.types import NodeCompletedData
 from planwave.executor.state import Attempt, GraphRun, Outputs, ReplyTo
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
+from planwave.principals import PrincipalDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ class AnswerRequest:
     request_id: str
     answer: Json
     reply: ReplyTo
+    answered_by: PrincipalDocument | None = None
 
 
 @dataclass(frozen=True, slots=True)

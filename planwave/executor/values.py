@@ -8,6 +8,7 @@ from typing import Final
 from planwave.executor.program import Program
 from planwave.graph.model import Arrival, Json
 from planwave.graph.outputs import Outputs
+from planwave.graph.protocols import WrittenBy
 
 _NO_VARIABLES: Final[Mapping[str, Json]] = {}
 
@@ -22,14 +23,20 @@ class GraphValues:
             around it.
         outputs: The outputs of each node, None for a node that has none.
         join_winners: The edges that won ``join: any``, by node.
+        written_by: Who wrote the graph, if no person did.
     """
 
-    __slots__ = ("join_winners", "outputs", "prefix", "program", "variables")
+    __slots__ = ("join_winners", "outputs", "prefix", "program", "variables", "written_by")
 
     def __init__(
-        self, program: Program, prefix: str = "", variables: Mapping[str, Json] = _NO_VARIABLES
+        self,
+        program: Program,
+        prefix: str = "",
+        variables: Mapping[str, Json] = _NO_VARIABLES,
+        written_by: WrittenBy | None = None,
     ) -> None:
         self.program, self.prefix, self.variables = program, prefix, variables
+        self.written_by = written_by
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
         self.join_winners: dict[int, int] = {}
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 
@@ -50,6 +50,11 @@ class Plan:
     fixes: Sequence[str] = ()
     attempts: Sequence[dict[str, Any]] = ()
     forecast: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def author(self) -> Literal["model"] | None:
+        """Who wrote it: a model, also where people changed it since; None for a graph of a person."""
+        return None if self.provider is None else "model"
 
     def as_json(
         self, status: str = "draft", *, graph: Mapping[str, Json] | None = None

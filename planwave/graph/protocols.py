@@ -20,7 +20,17 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    runtime_checkable,
+)
 
 from planwave.errors import PermanentError
 from planwave.graph.diagnostics import Diagnostic
@@ -62,6 +72,18 @@ class Suspension(NamedTuple):
     timeout_answer: Json = None
 
 
+class WrittenBy(NamedTuple):
+    """Who wrote a graph, if no person did; all graphs that run inside it count as written by the same.
+
+    Attributes:
+        author: ``model``: a language model, whose plans may hold less than graphs that people write.
+        node_types: The only types that it may have, besides the rules for all plans; None for no others.
+    """
+
+    author: Literal["model"] = "model"
+    node_types: tuple[str, ...] | None = None
+
+
 class RuntimeApi(Protocol):
     """The services of the executor for a running node."""
 
@@ -83,6 +105,7 @@ class RuntimeApi(Protocol):
         inputs: Mapping[str, Mapping[str, Json]],
         *,
         variables: Mapping[str, Json] | None = None,
+        written_by: WrittenBy | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]: ...
     async def run_linked(
         self,
@@ -98,6 +121,8 @@ class RuntimeApi(Protocol):
     def variables(self) -> Mapping[str, Json]: ...
     @property
     def catalogue(self) -> Catalogue: ...
+    @property
+    def written_by(self) -> WrittenBy | None: ...
 
 
 T = TypeVar("T")
@@ -336,6 +361,10 @@ class NodeTypeInfo(NamedTuple):
     ``passes_on``: without an edge into it a node has nothing to do. ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
     the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
+    ``data_fields`` are the names of the ``data`` fields, under every spelling. Edges may not lead into
+    ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,
+    ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
+    its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
     """
 
     node_type: str
@@ -358,6 +387,12 @@ class NodeTypeInfo(NamedTuple):
     effect_by: EffectByField | None = None
     materializes_unresolved: bool = False
     runs_graphs: bool = False
+    data_fields: Mapping[str, str] = {}
+    policy_fields: tuple[str, ...] = ()
+    plan_fields: tuple[str, ...] = ()
+    written_fields: tuple[str, ...] = ()
+    closed_sockets: frozenset[tuple[Channel, str]] = frozenset()
+    run_by_nodes: bool = False
     depends_outside: bool = True
     source_keys: SourceKeys | None = None
     passes_on: bool = False

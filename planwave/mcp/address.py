@@ -8,6 +8,7 @@ not fetch the address of an MCP server.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,16 @@ from typing import Any, Final, cast
 
 import httpcore2
 import httpx2
+import mcp_types
 from mcp.client.streamable_http import streamable_http_client
 
 from planwave.outbound.transport import VettingBackend, VettingTransport, resolve
 from planwave.outbound.urls import AllowedServices, check_headers, parse_url
 
 _SESSION_HEADER: Final = "mcp-session-id"
+_CLOSED_CODE: Final = re.compile(rb'"code"\s{0,9}:\s{0,9}%d\b' % mcp_types.CONNECTION_CLOSED)
+_TAIL_BYTES: Final = 40
+"""More than the longest match."""
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -45,6 +50,7 @@ async def connect_address(
     message_bytes: int,
     on_status: Callable[[int], None],
     on_expired: Callable[[], None],
+    on_closed_code: Callable[[], None],
 ) -> AsyncGenerator[Any]:
     """Yield the two streams of messages of a server; a :class:`mcp.client.Transport`.
 
@@ -54,6 +60,8 @@ async def connect_address(
         message_bytes: The longest message that it may send.
         on_status: Called with the status of each response that is an error.
         on_expired: Called when it no longer knows the session.
+        on_closed_code: Called for each error that it sends with the code that the SDK gives requests
+            whose connection ended.
 
     Raises:
         OutboundError: ``url-refused``, ``header-refused``.
@@ -66,7 +74,9 @@ async def connect_address(
     vetting = VettingTransport(VettingBackend(allowed, resolve, connector), allowed)
     async with (
         httpx2.AsyncClient(
-            transport=_BoundedTransport(vetting, message_bytes, on_status, on_expired),
+            transport=_BoundedTransport(
+                vetting, message_bytes, on_status, on_expired, on_closed_code
+            ),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(None, connect=connect_s),
@@ -88,11 +98,13 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         message_bytes: int,
         on_status: Callable[[int], None],
         on_expired: Callable[[], None],
+        on_closed_code: Callable[[], None],
     ) -> None:
         self._inner = inner
         self._message_bytes = message_bytes
         self._on_status = on_status
         self._on_expired = on_expired
+        self._on_closed_code = on_closed_code
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
@@ -103,26 +115,41 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         if "content-encoding" in response.headers:
             await response.aclose()
             raise httpx2.RemoteProtocolError("the response is compressed, which was not asked for")
-        kind = response.headers.get("content-type", "").lower()
-        if not kind.startswith("text/event-stream"):
-            body = cast("httpx2.AsyncByteStream", response.stream)
-            response.stream = _BoundedBody(body, self._message_bytes)
+        is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        body = cast("httpx2.AsyncByteStream", response.stream)
+        most_bytes = None if is_stream else self._message_bytes
+        response.stream = _WatchedBody(body, most_bytes, self._on_closed_code)
         return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _BoundedBody(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, most_bytes: int) -> None:
+class _WatchedBody(httpx2.AsyncByteStream):
+    """A body, of one message where it may have no more than so many bytes."""
+
+    def __init__(
+        self,
+        inner: httpx2.AsyncByteStream,
+        most_bytes: int | None,
+        on_closed_code: Callable[[], None],
+    ) -> None:
         self._inner = inner
         self._left = self._most = most_bytes
+        self._on_closed_code = on_closed_code
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        tail = b""
         async for chunk in self._inner:
-            self._left -= len(chunk)
-            if self._left < 0:
-                raise httpx2.StreamError(f"a message of more than {self._most} bytes")
+            if self._left is not None:
+                self._left -= len(chunk)
+                if self._left < 0:
+                    raise httpx2.StreamError(f"a message of more than {self._most} bytes")
+            window = tail + chunk
+            found = [*_CLOSED_CODE.finditer(window)]
+            for _ in found:
+                self._on_closed_code()
+            tail = window[max(found[-1].end() if found else 0, len(window) - _TAIL_BYTES) :]
             yield chunk
 
     async def aclose(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -13,7 +13,14 @@ from planwave.errors import LimitExceeded, McpError
 from planwave.graph.model import Json
 from planwave.mcp.results import result_of
 from planwave.mcp.session import ConnectionLost, OpenServer, Progress, Session
-from planwave.mcp.tools import KEY_ARGUMENT, CheckSchema, ServerTool, ToolList, read_tools
+from planwave.mcp.tools import (
+    AS_IT_IS,
+    KEY_ARGUMENT,
+    AdaptSchema,
+    ServerTool,
+    ToolList,
+    read_tools,
+)
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -34,7 +41,7 @@ class ConnectionLimits:
     Attributes:
         connect_s: Seconds for the start of the server, up to the list of its tools.
         call_s: Seconds for one call.
-        result_bytes: Bytes of one result, as JSON.
+        result_bytes: Bytes of one result, as JSON; more is cut.
         tools: Tools that it may list.
         backoff_s: Seconds before the second attempt in a row to connect again; doubled for each other.
     """
@@ -51,7 +58,7 @@ class ConnectionLimits:
         return cls(
             limits.mcp_connect_s,
             limits.mcp_call_s,
-            limits.mcp_result_bytes,
+            min(limits.mcp_result_bytes, limits.tool_result_bytes),
             limits.mcp_tools,
             backoff_s,
         )
@@ -72,7 +79,7 @@ class Connection:
         open_server: See :data:`OpenServer`.
         limits: Its limits.
         hide: Removes secrets from a text.
-        check_schema: See :data:`CheckSchema`.
+        adapt_schema: See :data:`AdaptSchema`.
     """
 
     def __init__(
@@ -82,14 +89,14 @@ class Connection:
         limits: ConnectionLimits | None = None,
         *,
         hide: Callable[[str], str] = str,
-        check_schema: CheckSchema = lambda schema: None,
+        adapt_schema: AdaptSchema = AS_IT_IS,
     ) -> None:
         self.name = name
         self.listed = ToolList({})
         self._open_server = open_server
         self._limits = limits or ConnectionLimits()
         self._hide = hide
-        self._check_schema = check_schema
+        self._adapt_schema = adapt_schema
         self._group = asyncio.TaskGroup()
         self._connecting = asyncio.Lock()
         self._session: Session | None = None
@@ -107,6 +114,8 @@ class Connection:
             raise
         for problem in self.listed.problems:
             _log.warning("MCP server %s: %s; it is left out", self.name, problem)
+        for note in self.listed.notes:
+            _log.warning("MCP server %s: %s", self.name, note)
         return self
 
     async def __aexit__(
@@ -144,7 +153,6 @@ class Connection:
             McpError: ``mcp-connection-lost``, ``mcp-unavailable``, ``mcp-start-failed``,
                 ``mcp-timeout``, ``mcp-tool-changed``, ``mcp-tool-error``, ``mcp-invalid-answer``,
                 ``mcp-call-failed``.
-            LimitExceeded: ``mcp_result_bytes``.
         """
         most_s = min(timeout_s or self._limits.call_s, self._limits.call_s)
         given = {**arguments, KEY_ARGUMENT: key} if tool.takes_key else arguments
@@ -244,7 +252,12 @@ class Connection:
                 "mcp_tools", self._limits.tools, count, what=f"the MCP server {self.name!r}",
                 hint="use a server with fewer tools, or raise the limit mcp_tools",
             )  # fmt: skip
-        listed = read_tools(found, self._check_schema, session.tool_problems)
+        # In a thread: a server may list many schemas, and large ones.
+        listed = await asyncio.to_thread(
+            read_tools, found, self._adapt_schema, session.tool_problems
+        )
+        if session.list_problem:
+            listed = replace(listed, notes=(session.list_problem, *listed.notes))
         self._session, self._task, self._present = session, task, listed.tools
         return listed
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planwave.errors import McpError, PlanwaveError
-from planwave.mcp.tools import CheckSchema
+from planwave.mcp.tools import AS_IT_IS, AdaptSchema
 from planwave.redaction import Redactor
 from planwave.settings import Limits, McpServerSettings
 
@@ -23,7 +25,7 @@ _SHORTEST_SECRET: Final = 4
 """Shorter values are not looked for in texts: they occur by chance."""
 _BYTES_PER_RESULT_BYTE: Final = 4
 """A message may be longer than the result in it: it is escaped, and mostly there as text too."""
-_LEAST_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+_LEAST_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,7 @@ class McpServers:
     Args:
         tables: The tables ``[mcp.NAME]`` of the settings.
         limits: The limits named ``mcp_…``.
-        check_schema: See :data:`CheckSchema`.
+        adapt_schema: See :data:`AdaptSchema`.
         environment: The environment variables that ``header_env`` and ``pass_env`` name.
         backoff_s: See ``ConnectionLimits``.
     """
@@ -63,13 +65,13 @@ class McpServers:
         tables: Mapping[str, McpServerSettings],
         limits: Limits | None = None,
         *,
-        check_schema: CheckSchema = lambda schema: None,
+        adapt_schema: AdaptSchema = AS_IT_IS,
         environment: Mapping[str, str] = os.environ,
         backoff_s: float = 1.0,
     ) -> None:
         self._tables = tables
         self._limits = limits or Limits()
-        self._check_schema = check_schema
+        self._adapt_schema = adapt_schema
         self._environment = environment
         self._backoff_s = backoff_s
 
@@ -78,19 +80,28 @@ class McpServers:
         """How each server is reached, by name."""
         return {name: table.kind for name, table in sorted(self._tables.items())}
 
-    def connection(self, name: str) -> Connection:
-        """Return a connection to a server, for one run; enter it with ``async with``.
+    def rules(self, name: str) -> McpServerSettings:
+        """Return the table of a server, with what the operator says of its tools.
 
         Raises:
-            McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed`` (an
-                environment variable is not set).
+            McpError: ``unknown-mcp-server``.
         """
-        table = self._tables.get(name)
-        if table is None:
+        if name not in self._tables:
             raise unknown_server(name, self._tables)
+        return self._tables[name]
+
+    @asynccontextmanager
+    async def connection(self, name: str) -> AsyncGenerator[Connection]:
+        """Connect to a server, for one run.
+
+        Raises:
+            McpError: ``unknown-mcp-server``, ``mcp-not-installed``, ``mcp-start-failed``, also where an
+                environment variable is not set.
+        """
+        table = self.rules(name)
         try:
-            # Lazy: test_importing_the_node_library_loads_no_sdk
-            from planwave.mcp.connection import Connection, ConnectionLimits
+            await asyncio.to_thread(_load_sdk)
+            own = self._new_connection(name, table)
         except ModuleNotFoundError as error:
             raise McpError(
                 f"the Python module {error.name} is not installed, which MCP servers need",
@@ -98,6 +109,13 @@ class McpServers:
                 hint="pip install 'planwave[mcp]'",
                 retryable=False,
             ) from error
+        async with own as connection:
+            yield connection
+
+    def _new_connection(self, name: str, table: McpServerSettings) -> Connection:
+        # Lazy: test_importing_the_node_library_loads_no_sdk
+        from planwave.mcp.connection import Connection, ConnectionLimits
+
         values = self._values_of(name, table)
         hide = Redactor(
             {key: text for key, text in values.items() if len(text) >= _SHORTEST_SECRET}
@@ -109,7 +127,7 @@ class McpServers:
             opener(name, table, values, hide),
             ConnectionLimits.of(self._limits, self._backoff_s),
             hide=hide,
-            check_schema=self._check_schema,
+            adapt_schema=self._adapt_schema,
         )
 
     async def report(self, name: str) -> ServerReport:
@@ -120,7 +138,10 @@ class McpServers:
                 listed = connection.listed
         except PlanwaveError as error:
             return ServerReport(name, kind, None, error.message, error.hint)
-        return ServerReport(name, kind, len(listed.tools), "; ".join(listed.problems) or None)
+        unknown = [each for each in self._tables[name].read_tools if each not in listed.tools]
+        absent = [f"read_tools names {each!r}, which is none of its tools" for each in unknown]
+        said = "; ".join((*listed.problems, *listed.notes, *absent))
+        return ServerReport(name, kind, len(listed.tools), said or None)
 
     async def reports(self) -> list[ServerReport]:
         """Return a report of each server; they start at the same time."""
@@ -186,8 +207,13 @@ class McpServers:
         address = Address(table.url or "", values)
 
         def open_server(session: Session) -> Any:
+            session.sent_errors = 0
+
             def on_status(status: int) -> None:
                 session.last_status = status
+
+            def on_closed_code() -> None:
+                session.sent_errors = (session.sent_errors or 0) + 1
 
             return connect_address(
                 address,
@@ -195,6 +221,7 @@ class McpServers:
                 message_bytes=self._message_bytes,
                 on_status=on_status,
                 on_expired=session.expire,
+                on_closed_code=on_closed_code,
             )
 
         return open_server
@@ -202,6 +229,15 @@ class McpServers:
     @property
     def _message_bytes(self) -> int:
         return max(_LEAST_MESSAGE_BYTES, _BYTES_PER_RESULT_BYTE * self._limits.mcp_result_bytes)
+
+
+@cache
+def _load_sdk() -> None:
+    """Import the SDK, and build its models; in a thread, because it takes seconds."""
+    # Lazy: test_importing_the_node_library_loads_no_sdk
+    from planwave.mcp.first_session import build_models
+
+    build_models()
 
 
 def unknown_server(name: str, known: Collection[str]) -> McpError:

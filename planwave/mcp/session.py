@@ -59,6 +59,9 @@ class Session:
 
     Attributes:
         tool_problems: Why tools that the server lists are not in :meth:`list_tools`.
+        list_problem: Why that list may not be whole; empty where it is.
+        sent_errors: How many errors with the SDK's code of a closed connection the server itself has sent
+            that no call has raised yet; None where the SDK sends none while the session is open.
 
     Args:
         name: The name of the server, for messages.
@@ -74,6 +77,8 @@ class Session:
         self._ended = asyncio.Event()
         self._connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.tool_problems: list[str] = []
+        self.list_problem = ""
+        self.sent_errors: int | None = None
         self.end_reason = ""
         self.is_expired = False
         self.last_status: int | None = None
@@ -144,16 +149,26 @@ class Session:
         """
         found: list[mcp_types.Tool] = []
         self.tool_problems.clear()
+        self.list_problem = ""
         cursor: str | None = None
+        seen = set[str]()
         for _ in range(_MAX_PAGES):
             client = self._connected.result()
             page = await self._ask(client.session.list_tools(
                 params=mcp_types.PaginatedRequestParams(cursor=cursor)
             ))  # fmt: skip
-            found += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) + len(self.tool_problems) > most:
+            if cursor in seen:
+                self.list_problem = f"its list of tools leads back to the page {_cut(cursor)!r}; the rest was not read"
+                page.tools = [tool for tool in page.tools if tool not in found]
+            found += page.tools
+            if cursor is None or cursor in seen:
+                return found[: most + 1]
+            if len(found) + len(self.tool_problems) > most:
                 break
+            seen.add(cursor)
+        else:
+            self.list_problem = f"its list of tools has more than {_MAX_PAGES} pages"
         return found[: most + 1]
 
     async def call(
@@ -190,7 +205,7 @@ class Session:
         try:
             return await call
         except MCPError as error:
-            if error.code == mcp_types.CONNECTION_CLOSED or self.is_expired:
+            if self.is_expired or await self._is_lost(error):
                 raise await self._lost_error(error.message) from error
             said = self._with_status(_cut(error.message))
             raise McpError(f"the MCP server {self._name!r} refused the call: {said}") from error
@@ -202,6 +217,20 @@ class Session:
                 f"{_fault_in(error)}",
                 code="mcp-invalid-answer",
             ) from error
+
+    async def _is_lost(self, error: MCPError) -> bool:
+        """Return whether the SDK says that the connection ended; many servers use its code too."""
+        if error.code != mcp_types.CONNECTION_CLOSED:
+            return False
+        if self.sent_errors == 0:
+            return True
+        if self.sent_errors:
+            self.sent_errors -= 1
+        if self.is_open:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_SEEN_S):
+                    await self._stopped.wait()
+        return not self.is_open
 
     def _protocol_version(self) -> str | None:
         return self._connected.result().protocol_version if self._connected.done() else None

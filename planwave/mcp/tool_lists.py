@@ -1,4 +1,4 @@
-"""Lists of tools as servers send them: a tool that breaks the protocol is taken out of its list.
+"""Lists of tools as servers send them: a tool that breaks the protocol is mended, or taken out of its list.
 
 The SDK checks a list as a whole: one invalid tool would make all tools of its server unusable.
 """
@@ -47,7 +47,7 @@ async def leave_out_invalid_tools(
             return item
         listed = cast("list[Any]", tools)
         valid = _valid_tools(message.result, listed, version, on_invalid_tool)
-        if len(valid) == len(listed):
+        if valid == listed:
             return item
         result = {**message.result, _TOOLS: valid}
         return replace(item, message=message.model_copy(update={"result": result}))
@@ -65,11 +65,28 @@ def _valid_tools(
     valid: list[Any] = []
     for tool in tools:
         error = _error_in(result, [tool], version)
-        if error is None:
-            valid.append(tool)
+        saved = tool if error is None else _without_optional_fields(tool)
+        if error is None or _error_in(result, [saved], version) is None:
+            valid.append(saved)
         else:
             on_invalid_tool(_name_of(tool), error)
     return valid
+
+
+def _without_optional_fields(tool: object) -> object:
+    """Return what has to be there of a tool. Arguments are an object, also where their schema does not say so."""
+    if not isinstance(tool, dict):
+        return tool
+    fields = cast("dict[str, Any]", tool)
+    kept = {name: fields[name] for name in ("name", "inputSchema") if name in fields}
+    if isinstance(description := fields.get("description"), str):
+        kept["description"] = description
+    if isinstance(schema := fields.get("inputSchema"), dict):
+        words = cast("dict[str, Any]", schema)
+        kind = words.get("type")
+        if kind is None or (isinstance(kind, list) and "object" in kind):
+            kept["inputSchema"] = {**words, "type": "object"}
+    return kept
 
 
 def _name_of(tool: object) -> str:

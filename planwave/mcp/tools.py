@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
-
-from planwave.jsonio import dumps_exact
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     import mcp_types
@@ -15,7 +15,6 @@ KEY_ARGUMENT: Final = "idempotency_key"
 """An argument that planwave gives itself: the same text whenever the same call is made again."""
 MAX_NAME_CHARS: Final = 128
 _MAX_DESCRIPTION_CHARS: Final = 4_000
-_MAX_SCHEMA_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,76 +39,98 @@ class ServerTool:
     takes_key: bool = False
     definition: str = ""
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of its definition, whatever the order of its fields."""
+        return sha256(
+            json.dumps(json.loads(self.definition), sort_keys=True).encode("utf-8", "replace")
+        ).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """The tools that can be used, by name, and why others cannot."""
+    """The tools that can be used, by name; why others cannot, and what else to know, in sentences."""
 
     tools: Mapping[str, ServerTool]
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-CheckSchema = Callable[[Mapping[str, Any]], str | None]
-"""Returns why a JSON Schema cannot be used, None if it can."""
+class UsableSchema(Protocol):
+    """A JSON Schema that can be used, and the rest of a sentence about it; ``ServerSchema`` is one."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]: ...
+    @property
+    def note(self) -> str: ...
+
+
+class _AsIs(NamedTuple):
+    schema: Mapping[str, Any]
+    note: str = ""
+
+
+AdaptSchema = Callable[[Mapping[str, Any]], UsableSchema]
+"""Returns a JSON Schema of an object as planwave can check it."""
+AS_IT_IS: Final[AdaptSchema] = _AsIs
 
 
 def read_tools(
-    listed: Iterable[mcp_types.Tool], check_schema: CheckSchema, known_problems: Iterable[str] = ()
+    listed: Iterable[mcp_types.Tool],
+    adapt_schema: AdaptSchema = AS_IT_IS,
+    known_problems: Iterable[str] = (),
 ) -> ToolList:
     """Read what a server lists; a tool that cannot be used is left out, with a sentence.
 
     Args:
         listed: Tools that follow the protocol.
-        check_schema: See :data:`CheckSchema`.
+        adapt_schema: See :data:`AdaptSchema`.
         known_problems: Sentences about tools that do not follow it.
     """
     tools: dict[str, ServerTool] = {}
-    problems = [*known_problems]
+    problems, notes = [*known_problems], list[str]()
     for each in listed:
-        problem = _problem_of(each, check_schema)
-        if each.name in tools:
-            problem = "is listed twice"
+        problem = "is listed twice" if each.name in tools else _problem_of(each)
         if problem:
             problems.append(tool_problem(each.name, problem))
-        else:
-            tools[each.name] = _read_tool(each)
-    return ToolList(tools, tuple(problems))
+            continue
+        tools[each.name], note = _read_tool(each, adapt_schema)
+        notes += [tool_problem(each.name, note)] if note else []
+    return ToolList(tools, tuple(problems), tuple(notes))
 
 
 def tool_problem(name: str, problem: str) -> str:
-    """Return the sentence about a tool that cannot be used; names come from servers."""
+    """Return the sentence about a tool; names come from servers."""
     return f"the tool {_printable(name)[:MAX_NAME_CHARS]!r} {problem}"
 
 
-def _problem_of(tool: mcp_types.Tool, check_schema: CheckSchema) -> str | None:
+def _problem_of(tool: mcp_types.Tool) -> str | None:
     if not 0 < len(tool.name) <= MAX_NAME_CHARS or not tool.name.isprintable():
         return f"has no usable name (1 to {MAX_NAME_CHARS} printable characters)"
     if tool.input_schema.get("type") != "object":
         return "has a schema of arguments that is no object"
-    size = len(dumps_exact(tool.input_schema).encode("utf-8"))
-    if size > _MAX_SCHEMA_BYTES:
-        return f"has a schema of arguments of {size} bytes, more than {_MAX_SCHEMA_BYTES}"
-    problem = check_schema(_without_key(tool.input_schema)[0])
-    return problem and f"has a schema of arguments that cannot be used: {problem}"
+    return None
 
 
-def _read_tool(tool: mcp_types.Tool) -> ServerTool:
+def _read_tool(tool: mcp_types.Tool, adapt_schema: AdaptSchema) -> tuple[ServerTool, str]:
     hints = tool.annotations
-    parameters, takes_key = _without_key(tool.input_schema)
+    own, takes_key = _without_key(tool.input_schema)
+    parameters, note = (found := adapt_schema(own)).schema, found.note
     description = tool.description or tool.title or ""
     if len(description) > _MAX_DESCRIPTION_CHARS:
         description = f"{description[:_MAX_DESCRIPTION_CHARS]}…"
-    return ServerTool(
+    read = ServerTool(
         tool.name,
         _printable(description),
         parameters,
-        reads_only=bool(hints and hints.read_only_hint),
-        is_repeatable=takes_key or bool(hints and hints.idempotent_hint),
+        reads_only=bool(hints and hints.read_only_hint and not hints.destructive_hint),
+        is_repeatable=bool(hints and hints.idempotent_hint),
         takes_key=takes_key,
         definition=tool.model_dump_json(
             by_alias=True, exclude_none=True, exclude={"icons", "meta"}
         ),
     )
+    return read, note
 
 
 def _without_key(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

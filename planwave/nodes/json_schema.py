@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, cast
 
 from jsonschema_rs import (
@@ -89,6 +89,28 @@ def validate(schema: Json, form: Json) -> list[FormError]:
     except ValidationError as error:
         return [_form_error(error)]
     return []
+
+
+def document_faults(schema: Json) -> list[FormError]:
+    """Return the errors of a schema as a document: JSON that keeps to the rules of the dialect."""
+    if unsound := json_faults(schema):
+        return [FormError(fault.pointer, fault.message, fault.hint) for fault in unsound]
+    return _form_errors(_dialect().iter_errors(schema))
+
+
+@lru_cache(maxsize=1_000)
+def is_usable_pattern(pattern: str) -> bool:
+    """Return whether a pattern can be matched in linear time, by an automaton that is not too large."""
+    try:
+        _validator({"pattern": pattern})
+    except ValueError:
+        return False
+    return True
+
+
+def is_plain_reference(reference: str) -> bool:
+    """Return whether a reference is a plain path inside the schema."""
+    return _LOCAL_REF.fullmatch(reference) is not None
 
 
 def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:

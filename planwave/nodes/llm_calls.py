@@ -61,6 +61,8 @@ _DELTA: Final = "delta"
 _WAS_REASONING: Final = "the text so far was reasoning, or a call of a tool"
 _IMAGES: Final = "images"
 """Where an attempt keeps the images that it has fetched, by URL."""
+_WARNED: Final = "warned"
+"""Where an attempt keeps the warnings of replies, each of which is logged once."""
 _MAX_NAMES_SHOWN: Final = 4
 
 
@@ -235,10 +237,8 @@ async def _call_one(
     finally:
         budget.release()
     last = replies[-1]
-    if last.finish_reason == "length":
-        tokens = sum(reply.usage.output_tokens for reply in replies)
-        warning = f"the reply was cut at {tokens} tokens; raise maxTokens"
-        yield event("log", {**_warning_data(warning), "kind": REPLY_CUT})
+    for entry in _log_of(replies, context):
+        yield event("log", entry)
     if len(replies) > 1:
         last = replace(last, text="".join(reply.text for reply in replies), native=None)
     yield last
@@ -267,6 +267,19 @@ def _without_secrets(request: ModelRequest, redactor: Redactor) -> ModelRequest:
     )
     system = request.system and redactor.text(request.system)
     return replace(request, prompt=redactor.text(request.prompt), system=system, messages=turns)
+
+
+def _log_of(replies: Sequence[ModelReply], context: FlowContext) -> Iterator[dict[str, Json]]:
+    """Yield what the log says of replies; warnings that it has in this attempt only once."""
+    known: set[str] = context.local.setdefault(_WARNED, set[str]())
+    for warning in (each for reply in replies for each in reply.warnings):
+        if warning not in known:
+            known.add(warning)
+            yield _warning_data(warning)
+    if replies[-1].finish_reason == "length":
+        tokens = sum(reply.usage.output_tokens for reply in replies)
+        cut = f"the reply was cut at {tokens} tokens; raise maxTokens"
+        yield {**_warning_data(cut), "kind": REPLY_CUT}
 
 
 async def _with_image_data(request: ModelRequest, context: FlowContext) -> ModelRequest:

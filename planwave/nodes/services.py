@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -49,6 +49,10 @@ class FlowSource(Protocol):
         Raises:
             PlanwaveError: There is none, or there are several.
         """
+        ...
+
+    def limited_to(self, flow_ids: Collection[str]) -> FlowSource:
+        """Return a source that has these flows only."""
         ...
 
 
@@ -122,6 +126,18 @@ class GoalPlanner(Protocol):
         ...
 
 
+class ApprovedTools(Protocol):
+    """Port: how the tools of servers were described when a person last approved a call, over executions."""
+
+    async def fingerprint(self, server: str, tool: str) -> str | None:
+        """Return the fingerprint of a tool's definition; None if no call of it was ever approved."""
+        ...
+
+    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        """Store the fingerprint of a tool that a person approves; durable when this returns."""
+        ...
+
+
 @dataclass(frozen=True)
 class NodeServices:
     """Services of one execution.
@@ -142,6 +158,7 @@ class NodeServices:
         redactor: Withholds what is secret from all that comes from outside.
         recorder: Stores the external calls of nodes; None where none is stored.
         memory: Keeps turns of conversations over executions; None without a store.
+        approved_tools: What people have approved of the tools of servers; None without a store.
     """
 
     models: Models
@@ -159,6 +176,7 @@ class NodeServices:
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     recorder: Recorder | None = None
     memory: Memory | None = None
+    approved_tools: ApprovedTools | None = None
 
     def redact(self, value: Json) -> Json:
         """Return JSON without secrets; satisfies ``executor.ports.Redacting``."""
@@ -182,6 +200,19 @@ def with_recorder(services: object, recorder: Recorder) -> object:
     if isinstance(services, NodeServices) and services.recorder is None:
         return replace(services, recorder=recorder)
     return services
+
+
+def approved_tools_of(context: FlowContext) -> ApprovedTools | None:
+    """Return what people have approved of the tools of servers; None where nothing is kept."""
+    services = context.services
+    return services.approved_tools if isinstance(services, NodeServices) else None
+
+
+def with_flows(services: object, flow_ids: Collection[str] | None) -> object:
+    """Return the services of a run that may run these stored flows only; None for any."""
+    if flow_ids is None or not isinstance(services, NodeServices) or services.flows is None:
+        return services
+    return replace(services, flows=services.flows.limited_to(flow_ids))
 
 
 def limits_of(context: FlowContext) -> Limits | None:

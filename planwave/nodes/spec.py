@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, NamedTuple, cast, get_args
 
 from pydantic import BaseModel
 
-from planwave.graph.model import LINK, Effect, Json, Port
+from planwave.graph.model import FLOW, LINK, Effect, Json, Port
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.nodes.authoring.data_fields import (
     FIELD_PORT_SIDE,
@@ -26,7 +26,9 @@ from planwave.nodes.authoring.signatures import require_choice
 from planwave.nodes.sockets import SocketStyle, port_documents
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
-_FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
+_FIELD_KEYWORDS: Final = (
+    "title", "description", "default", "template", "planned", "policy", "written"
+)  # fmt: skip
 """Schema keywords about the field, not about its value."""
 LIBRARY_PREFIX: Final = "planwave.nodes.library."
 _INTERNAL_FACTS: Final = (
@@ -38,8 +40,14 @@ _INTERNAL_FACTS: Final = (
     "depends_outside",
     "source_keys",
     "passes_on",
+    "data_fields",
+    "policy_fields",
+    "plan_fields",
+    "written_fields",
+    "closed_sockets",
+    "run_by_nodes",
 )
-"""Facts for checks and the driver."""
+"""Facts for checks, planners and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -88,6 +96,7 @@ def spec_of(implementation: Any) -> RegisteredType:
     wired = fields if getattr(implementation, "field_sockets", False) else ()
     inputs = with_field_ports(declared, wired, _field_side(implementation))
     facts = _facts_of(implementation, name, fields, inputs)
+    facts = facts._replace(**_plan_facts(implementation, name, fields, wired, declared))
     require_choice(f"node type {name!r}", "effect", facts.effect, get_args(Effect))
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = calls_model or _has_check(implementation) or any(f.required for f in fields)
@@ -131,6 +140,61 @@ def _facts_of(
         depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
     )
+
+
+def _plan_facts(
+    implementation: Any,
+    name: str,
+    fields: Sequence[DataField],
+    wired: Iterable[DataField],
+    declared: Iterable[Port],
+) -> dict[str, Any]:
+    """Return what plans written by models may set and feed, and what no edge may feed at all."""
+    offered = _plan_fields(implementation, name, fields)
+    fed = {
+        field.json_name
+        for field in fields
+        if field.json_name in offered and not (field.is_policy or field.is_written)
+    }
+    return {
+        "data_fields": {each: field.json_name for field in fields for each in field.spellings},
+        "policy_fields": tuple(
+            each for field in fields if field.is_policy for each in field.spellings
+        ),
+        "plan_fields": offered,
+        "written_fields": tuple(
+            field.json_name for field in fields if field.names_flow or field.extra.get("graph")
+        ),
+        "closed_sockets": frozenset(
+            (channel, field.json_name)
+            for channel in (FLOW, LINK)
+            for field in sockets_of(wired, declared, channel)
+            if field.json_name not in fed
+        ),
+        "run_by_nodes": bool(getattr(implementation, "run_by_nodes", False)),
+    }
+
+
+def _plan_fields(implementation: Any, name: str, fields: Sequence[DataField]) -> tuple[str, ...]:
+    """Return the fields that a plan of a model may set; see ``BaseNode.plan_fields``.
+
+    A type that comes with planwave names them. One of the operator that is derived from it has those,
+    and the fields that it adds.
+
+    Raises:
+        ValueError: It names a field that it does not have.
+    """
+    kinds = cast("tuple[Any, ...]", type(implementation).__mro__)
+    owner = next((kind for kind in kinds if kind.__dict__.get("plan_fields") is not None), None)
+    is_library = kinds[0].__module__.startswith(LIBRARY_PREFIX)
+    listed: tuple[str, ...] = () if owner is None else tuple(owner.plan_fields)
+    if strangers := {each.partition(".")[0] for each in listed} - {f.json_name for f in fields}:
+        raise ValueError(f"node type {name!r}: plan_fields names no data field: {strangers}")
+    if is_library or owner is kinds[0]:
+        return listed
+    inherited = {f.json_name for f in fields_of(owner.Data)} if owner is not None else set[str]()
+    added = [f for f in fields if not f.is_hidden and f.json_name not in inherited]
+    return (*listed, *(field.json_name for field in added))
 
 
 def _has_method(implementation: Any, name: str) -> bool:
@@ -188,11 +252,16 @@ def _validate_name(implementation: Any) -> str:
 
 
 def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tuple[str, ...] | None:
+    """Return the fields in which templates are resolved: never those that decide what is allowed."""
     missing: Any = object()
     declared = getattr(implementation, "template_fields", missing)
     if declared is missing:
         return tuple(field.json_name for field in fields if field.template)
-    return None if declared is None else tuple(declared)
+    policy = {each for field in fields if field.is_policy for each in field.spellings}
+    if declared is None:
+        names = (each for field in fields for each in field.spellings)
+        return tuple(each for each in names if each not in policy) if policy else None
+    return tuple(each for each in declared if each not in policy)
 
 
 def _has_check(implementation: Any) -> bool:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Final, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -30,7 +30,7 @@ from planwave.graph.model import (
     fixed_handles,
 )
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import Catalogue, FlowContext
+from planwave.graph.protocols import Catalogue, FlowContext, WrittenBy
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.subgraphs import all_nodes
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
@@ -46,6 +46,9 @@ OutputsByNode = Mapping[str, Mapping[str, DataValue]]
 
 class FlowName(NodeData):
     """A stored flow, by its id or by its name; its newest version where none is named."""
+
+    names_flow: ClassVar[bool] = True
+    """Marks the data fields that take one; see ``DataField.names_flow``."""
 
     id: str | None = Field(None, min_length=1)
     name: str | None = Field(None, min_length=1)
@@ -89,6 +92,7 @@ class Subgraph(NamedTuple):
         entry_value: DataValue | None,
         variables: Mapping[str, Json],
         context: FlowContext,
+        written_by: WrittenBy | None = None,
     ) -> OutputsByNode:
         """Run the graph inside a node.
 
@@ -97,6 +101,7 @@ class Subgraph(NamedTuple):
             entry_value: The result of its entry nodes; None executes them.
             variables: Variables of its expressions.
             context: The context of the outer node.
+            written_by: Who wrote it; None for the author of the graph around it.
 
         Returns:
             The outputs of its completed nodes, by node id.
@@ -107,7 +112,9 @@ class Subgraph(NamedTuple):
         inputs: dict[str, dict[str, Json]] = {}
         if entry_value is not None:
             inputs = {node_id: {handle: entry_value.value} for node_id, handle in self.entries}
-        return await context.runtime.run_graph(key, self.graph, inputs, variables=variables)
+        return await context.runtime.run_graph(
+            key, self.graph, inputs, variables=variables, written_by=written_by
+        )
 
     def result(self, outputs: OutputsByNode) -> DataValue:
         """Return the result of a run.

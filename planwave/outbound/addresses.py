@@ -7,6 +7,7 @@ IPv6 forms that hold a private IPv4 address. Sources: the IANA special-purpose r
 
 from __future__ import annotations
 
+import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -100,6 +101,17 @@ def refusal_of(address: Address, *, may_be_private: bool = False) -> str | None:
     if isinstance(address, IPv6Address) and address not in _GLOBAL_IPV6:
         return "a reserved address"
     return None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether all addresses of a host name are of this machine alone; blocks to resolve it."""
+    try:
+        resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(
+        ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in resolved
+    )
 
 
 def _is_in(address: Address, network: IPv4Network | IPv6Network) -> bool:

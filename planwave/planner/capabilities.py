@@ -17,6 +17,7 @@ SERVER_TYPE: Final = "mcp_server"
 """The type whose nodes name a server of tools."""
 TOOL_TYPE = "tool"
 """The socket type of tools."""
+_WEB_SEARCH: Final = "web_search"
 _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
@@ -34,10 +35,12 @@ class PlanRules(NamedTuple):
         node_types: These types alone; None for all but those that leave themselves out of plans
             (``planned = False``).
         effects: Steps with these side-effect classes alone; None for all.
+        web_search: Whether agents in plans may let their provider search the web.
     """
 
     node_types: Collection[str] | None = None
     effects: Collection[str] | None = None
+    web_search: bool = False
 
     def restricted_to(self, node_types: Collection[str] | None) -> PlanRules:
         """Return the rules for a plan that may use fewer node types."""
@@ -119,11 +122,13 @@ def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
     return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))
 
 
-def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
+def type_cards(
+    catalogue: Catalogue, names: Iterable[str], rules: PlanRules = NO_RULES
+) -> list[TypeCard]:
     """Describe node types for the planner's prompt; sockets of tools only where plans have tools."""
     found = [facts for name in names if (facts := catalogue.type_info(name))]
     hidden = () if any(map(_gives_tools, found)) else (TOOL_TYPE,)
-    return [_type_card(catalogue, facts, hidden) for facts in found]
+    return [_type_card(catalogue, facts, hidden, rules) for facts in found]
 
 
 def _gives_tools(facts: NodeTypeInfo) -> bool:
@@ -167,7 +172,22 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
     )
 
 
-def plan_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
+def offered_fields(facts: NodeTypeInfo, rules: PlanRules = NO_RULES) -> dict[str, frozenset[str]]:
+    """Return the data fields that a plan may set, by name, each with its keys where not all are offered.
+
+    The prompt and the schema of a reply are made from it, and a plan is checked by it.
+    """
+    offered: dict[str, frozenset[str]] = {}
+    for name in facts.plan_fields:
+        field, _, key = name.partition(".")
+        if key != _WEB_SEARCH or rules.web_search:
+            offered[field] = offered.get(field, frozenset()) | ({key} if key else frozenset())
+    return offered
+
+
+def plan_schema(
+    catalogue: Catalogue, names: Sequence[str], rules: PlanRules = NO_RULES
+) -> dict[str, Json]:
     """Return the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
 
     A graph in a step has the shape of the plan itself, and no graphs in it.
@@ -175,7 +195,7 @@ def plan_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
     plain: dict[str, Json] = {}
     graphs: list[str] = []
     for name in names:
-        for field, schema, marks in _fields(catalogue, name):
+        for field, schema, marks in _fields(catalogue, name, rules):
             if field in _MODEL_FIELDS:
                 continue
             if marks.get("graph"):
@@ -217,11 +237,12 @@ def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str,
 
 
 def _type_card(
-    catalogue: Catalogue, facts: NodeTypeInfo, hidden_sockets: Collection[str]
+    catalogue: Catalogue, facts: NodeTypeInfo, hidden_sockets: Collection[str], rules: PlanRules
 ) -> TypeCard:
+    offered = offered_fields(facts, rules)
     fields = [
         f"{field} ({_special_field_text(marks) or _schema_type_text(schema)})"
-        for field, schema, marks in _fields(catalogue, facts.node_type)
+        for field, schema, marks in _fields(catalogue, facts.node_type, rules)
         if field not in _MODEL_FIELDS
     ]
     return TypeCard(
@@ -233,7 +254,7 @@ def _type_card(
             port for port in facts.outputs if port.type != TOOL_TYPE or not facts.executes
         ),
         fields,
-        facts.template_fields or (),
+        tuple(name for name in facts.template_fields or () if name in offered),
         "none" if _gives_tools(facts) else facts.effect,  # each tool has its own
     )
 
@@ -279,21 +300,29 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
 
 
 def _fields(
-    catalogue: Catalogue, node_type: str
+    catalogue: Catalogue, node_type: str, rules: PlanRules
 ) -> Iterator[tuple[str, dict[str, Json], Mapping[str, Json]]]:
-    """Return the data fields of a type, each as a plain JSON Schema and as the type declares it.
-
-    A field whose schema says ``"planned": false`` is not for plans.
-    """
-    model = getattr(_implementation(catalogue, node_type), "Data", None)
-    if model is None:
+    """Return the offered fields of a type, each as a plain JSON Schema and as the type declares it."""
+    facts, model = (
+        catalogue.type_info(node_type),
+        getattr(_implementation(catalogue, node_type), "Data", None),
+    )
+    if facts is None or model is None:
         return
-    schema = model.model_json_schema(by_alias=True)
+    schema, offered = model.model_json_schema(by_alias=True), offered_fields(facts, rules)
     definitions = schema.get("$defs", {})
     for field, found in schema.get("properties", {}).items():
-        if found.get("planned") is False:
-            continue
-        yield field, _simplified(_inline_references(found, definitions, ())), found
+        if field in offered:
+            plain = _simplified(_inline_references(found, definitions, ()))
+            yield field, _only_keys(plain, offered[field]), found
+
+
+def _only_keys(schema: dict[str, Json], keys: Collection[str]) -> dict[str, Json]:
+    """Return the schema of an object with some of its keys; no names stand for all."""
+    if not keys:
+        return schema
+    kept = {name: found for name, found in schema["properties"].items() if name in keys}
+    return _object(kept, required=())
 
 
 def _inline_references(

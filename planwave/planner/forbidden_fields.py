@@ -1,7 +1,8 @@
-"""Fields a plan may never set: credentials, addresses of services, commands, self-approval.
+"""Names that no plan holds anywhere: credentials, addresses of services, commands, a weaker effect.
 
 A planner is a model that reads hostile text; its plan may choose among the credentials and
 addresses that the operator set up, and sets up none itself. The values are kept out of messages, logs and records.
+Which fields of a node type a plan may set is another question: see ``plan_check.py``.
 """
 
 from __future__ import annotations
@@ -45,8 +46,6 @@ _REASONS = {
     **dict.fromkeys(("command", "env", "cwd"), _COMMAND),
     **dict.fromkeys(("autoapprove", "autoapproved"), _APPROVAL),
 }
-_NO_APPROVAL = "never"
-"""What a plan may not write into a field ``approval``: its tools would act unasked."""
 
 
 def redact_forbidden(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
@@ -63,12 +62,10 @@ def redact_forbidden(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
     return _redact(value, (), as_placeholder=False), _redact(value, (), as_placeholder=True), faults
 
 
-def _reason(key: str, value: Json, path: Sequence[str | int]) -> str | None:
+def _reason(key: str, path: Sequence[str | int]) -> str | None:
     plain = key.lower().replace("_", "").replace("-", "")
     if plain == "effect" and path and path[-1] == "policy":
         return _POLICY
-    if plain == "approval" and value == _NO_APPROVAL:
-        return _APPROVAL
     return _REASONS.get(plain)
 
 
@@ -78,7 +75,7 @@ def _find_forbidden(value: Json, path: tuple[str | int, ...], faults: list[Diagn
             _find_forbidden(item, (*path, index), faults)
     elif isinstance(value, dict):
         for key, item in cast("dict[str, Json]", value).items():
-            if reason := _reason(key, item, path):
+            if reason := _reason(key, path):
                 pointer = pointer_of((*path, key))
                 message = f"a plan may not set {key!r} (at {pointer})"
                 faults.append(Diagnostic("forbidden-field", "error", message, pointer, hint=reason))
@@ -96,7 +93,7 @@ def _redact(value: Json, path: tuple[str | int, ...], *, as_placeholder: bool) -
         return value
     kept: dict[str, Json] = {}
     for key, item in cast("dict[str, Json]", value).items():
-        if _reason(key, item, path) is None:
+        if _reason(key, path) is None:
             kept[key] = _redact(item, (*path, key), as_placeholder=as_placeholder)
         elif as_placeholder:
             kept[key] = REDACTED

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.errors import InputError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.reading.unreadable import ALREADY_REPORTED
+from planwave.graph.suggestions import MAX_SUGGESTIONS, closest_match
 from planwave.planner.capabilities import DEFAULT_TYPE, calls_model
 from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
 from planwave.providers.protocols import Providers
@@ -88,6 +89,7 @@ class _DraftBuilder:
         self.defaults = defaults
         self.node_types = node_types
         self.nodes_inside = 0
+        self._suggestions_left = MAX_SUGGESTIONS
         self.fixes: list[str] = []
         self.diagnostics: list[Diagnostic] = []
 
@@ -150,10 +152,23 @@ class _DraftBuilder:
         self.diagnostics += faults
         return not faults
 
+    def _without_unknown(self, node: ReplyNode, facts: NodeTypeInfo) -> dict[str, Json]:
+        """Return the data without what the type does not know; a misspelt field stays, as an error."""
+        data = dict(node.data or {})
+        for name in [name for name in data if name not in facts.data_fields]:
+            self._suggestions_left -= 1
+            if self._suggestions_left < 0 or closest_match(name, facts.data_fields) is None:
+                del data[name]
+                self.fixes.append(
+                    f"dropped data.{name} of node {node.id!r}: "
+                    f"type {facts.node_type!r} has no such field"
+                )
+        return data
+
     def _literal_data(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
         """Keep the planner's text literal where the type would resolve every field."""
-        data = dict(node.data or {})
         facts = self.catalogue.type_info(node_type)
+        data = dict(node.data or {}) if facts is None else self._without_unknown(node, facts)
         if facts is None or facts.template_fields is not None:
             return data
         literal = {key: _escape_templates(value) for key, value in data.items()}

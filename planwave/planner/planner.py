@@ -136,11 +136,16 @@ class Planner:
         defaults = ModelDefaults(provider, model)
         context = ParseContext(
             self._catalogue, self._providers, defaults, self._limits, translate, types, max_nodes,
-            self._rules.effects,
+            rules,
         )  # fmt: skip
         report = on_progress or _ignore_progress
         ask = partial(self._ask, on_progress=report, scope=scope, steps=steps)
         return await self._ask_until_valid(prompt, questions, context, report, ask)
+
+    @property
+    def rules(self) -> PlanRules:
+        """What its plans may use."""
+        return self._rules
 
     def request_for(
         self,
@@ -206,7 +211,7 @@ class Planner:
             return _Conversation(small_request(goal, provider=provider, model=model), small=True)
         system, user = planner_prompt(
             goal,
-            type_cards(self._catalogue, types),
+            type_cards(self._catalogue, types, rules),
             provider_cards(self._providers),
             provider=provider,
             model=model,
@@ -219,7 +224,9 @@ class Planner:
             user,
             system=system,
             max_tokens=profile.max_output_tokens,
-            schema=plan_schema(self._catalogue, types) if profile.structured_output else None,
+            schema=plan_schema(self._catalogue, types, rules)
+            if profile.structured_output
+            else None,
             schema_name="plan",
         )
         return _Conversation(request, small=False)

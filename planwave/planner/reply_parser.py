@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -18,13 +18,13 @@ from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.json_values import is_storable_text
-from planwave.graph.model import Graph, Json, Node
-from planwave.graph.protocols import Catalogue, effect_of
+from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import Catalogue
 from planwave.graph.reading.documents import parse_strict_json
-from planwave.graph.subgraphs import subgraphs_of
-from planwave.planner.capabilities import SERVER_TYPE, tool_cards
+from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph
+from planwave.planner.plan_check import PlanCheck
 from planwave.planner.reply_schema import ReplyPlan, parse_reply, refusal
 from planwave.providers.protocols import Providers
 from planwave.providers.reply_text import fenced_blocks, json_text, split_reasoning
@@ -183,7 +183,7 @@ class ParseContext(NamedTuple):
     """The node types, providers and limits that replies are checked against.
 
     ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
-    what the limits allow; ``effects`` are the only ones its nodes may have, None for all.
+    what the limits allow; ``rules`` say what its nodes may have.
     """
 
     catalogue: Catalogue
@@ -193,7 +193,7 @@ class ParseContext(NamedTuple):
     translate: Translate | None = None
     node_types: Sequence[str] | None = None
     max_nodes: int | None = None
-    effects: Collection[str] | None = None
+    rules: PlanRules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,48 +290,10 @@ def _build_and_check(
     findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
     graph, found = read_and_check(draft.document, context.catalogue, context.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
-    findings += () if graph is None else _not_allowed(graph, context, "")
+    findings += () if graph is None else PlanCheck(context.catalogue, context.rules).findings(graph)
     findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
     kept = None if errors_in(findings) else graph
     return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
-
-
-def _not_allowed(graph: Graph, context: ParseContext, pointer: str) -> Iterator[Diagnostic]:
-    """Yield an error for each node whose data have an effect or a server that the plan may not use."""
-    for number, node in enumerate(graph.nodes):
-        here = f"{pointer}/nodes/{number}"
-        problems = (_effect_not_allowed(node, graph, context), _server_not_offered(node, context))
-        for message in filter(None, problems):
-            yield Diagnostic("type-not-allowed", "error", message, here, node.id)
-        for inner in subgraphs_of(node, context.catalogue):
-            for found in _not_allowed(inner, context, ""):
-                yield replace(found, pointer=f"{here}/data", node=node.id)
-
-
-def _effect_not_allowed(node: Node, graph: Graph, context: ParseContext) -> str | None:
-    facts = context.catalogue.type_info(node.type)
-    by = None if facts is None else facts.effect_by
-    if context.effects is None or facts is None or by is None:
-        return None
-    effect = effect_of(node, facts, graph)
-    if effect in context.effects:
-        return None
-    return (
-        f"node {node.id!r} has the effect {effect!r} by its data.{by.field}; this plan "
-        f"may have {', '.join(sorted(context.effects))}"
-    )
-
-
-def _server_not_offered(node: Node, context: ParseContext) -> str | None:
-    """Return why a plan may not use a server: the operator has not described it for plans."""
-    if node.type != SERVER_TYPE:
-        return None
-    cards = tool_cards(context.catalogue)
-    offered = [card.name for card in cards if card.node_type == SERVER_TYPE]
-    if node.data.get("server") in offered:
-        return None
-    servers = ", ".join(offered) or "none"
-    return f"node {node.id!r} names a server that plans may not use; they may use {servers}"
 
 
 def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:

@@ -50,6 +50,7 @@ from planwave.providers.sdk_messages import (
 from planwave.providers.streams.finish_reasons import FinishReason
 from planwave.providers.streams.readers import StreamReader
 from planwave.providers.streams.usage import TokenCounts
+from planwave.providers.tool_schemas import adapted_tools, dialect_of
 from planwave.providers.transport import Exchange, SdkClient
 from planwave.setting_tables import StructuredOutput
 
@@ -89,6 +90,7 @@ class AttemptResult:
     tool_calls: tuple[ToolCall, ...] = ()
     sources: tuple[Source, ...] = ()
     native: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def load_sdk(kind: str) -> None:
@@ -114,6 +116,8 @@ async def stream_attempt(
     model = client.model(request.model, web_search=request.web_search)
     capabilities = exchange.capabilities
     origin = Origin(request.provider, exchange.api)
+    tools = adapted_tools(request.tools, dialect_of(capabilities.tool_schema, request.model))
+    request = tools.applied_to(request)
     form = _json_form(model, request, capabilities)
     messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
     parameters = _parameters(model, request, form, capabilities)
@@ -142,7 +146,8 @@ async def stream_attempt(
         if result.text != reply.text:
             yield Delta("", "discarded")
             yield Delta(result.text)
-        yield result
+        calls = tools.restored(result.tool_calls)
+        yield replace(result, tool_calls=calls, warnings=tools.warnings)
 
 
 @dataclass(slots=True)

@@ -333,6 +333,7 @@ class ModelClient:
             tool_calls=end.tool_calls,
             sources=end.sources,
             native=end.native,
+            warnings=end.warnings,
         )
 
     def _call_gate(self, connection: ProviderConfig) -> CallGate:

@@ -216,6 +216,8 @@ class ModelReply:
     tool_calls: tuple[ToolCall, ...] = ()
     sources: tuple[Source, ...] = ()
     native: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    """What the log says of the call, such as a tool that the provider does not take; not recorded."""
     recorded: bool = False
     """Whether the reply came from the recorder and its cost was counted before. False if the process
     that paid for it stopped before it counted the cost."""

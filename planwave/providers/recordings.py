@@ -68,6 +68,7 @@ def record_of(reply: ModelReply) -> dict[str, Any]:
     record = {**asdict(reply), "usage": reply.usage.as_json()}
     record["tool_calls"] = [call._asdict() for call in reply.tool_calls]
     record["sources"] = [source._asdict() for source in reply.sources]
+    del record["warnings"]
     return {name: value for name, value in record.items() if name not in _OPTIONAL or value}
 
 

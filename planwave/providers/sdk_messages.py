@@ -208,7 +208,7 @@ def _response(turn: PromptMessage, origin: Origin) -> ModelResponse:
     if response is not None:
         said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         sent = [part for part in response.parts if _is_sent(part)]
-        if sent and (said, tool_calls_of(response.parts)) == (turn.text, turn.tool_calls):
+        if sent and said == turn.text and _are_same(tool_calls_of(response.parts), turn.tool_calls):
             return replace(response, parts=sent)
     parts: list[ModelResponsePart] = []
     if turn.text.strip():
@@ -227,6 +227,22 @@ def _is_sent(part: ModelResponsePart) -> bool:
         is_signed = part.signature is not None or part.provider_details is not None
         return part.id != REASONING_OF_TEXT and (is_signed or bool(part.content.strip()))
     return True
+
+
+def _are_same(first: Sequence[ToolCall], second: Sequence[ToolCall]) -> bool:
+    """Return whether calls are the same; names of arguments may have been written anew."""
+    return len(first) == len(second) and all(
+        one == other
+        or (one[:2] == other[:2] and _read(one.arguments) == _read(other.arguments) is not None)
+        for one, other in zip(first, second, strict=True)
+    )
+
+
+def _read(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _own_response(native: Mapping[str, Any], origin: Origin) -> ModelResponse | None:

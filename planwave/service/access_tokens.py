@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final, Literal, NamedTuple
 
-from planwave.errors import Forbidden, InputError, NotFound
+from planwave.errors import Forbidden, InputError, NotFound, PlanwaveError
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef
 from planwave.storage.access_tokens import AccessTokenRecord
+
+_log = logging.getLogger(__name__)
 
 Scope = Literal["chat", "run", "read"]
 SCOPES: Final[tuple[Scope, ...]] = ("chat", "run", "read")
@@ -22,6 +27,8 @@ NAME_CHARS: Final = 200
 TOKEN_PREFIX: Final = "pw_"  # noqa: S105
 """Shows people, and scanners of source code, what the text is."""
 _BYTES: Final = 32
+LAST_USE_INTERVAL: Final = timedelta(minutes=1)
+"""The last use of a token is noted once in this time."""
 
 
 class TokenLimits(NamedTuple):
@@ -51,6 +58,9 @@ class AccessTokens:
         self._store = dependencies.store.access_tokens
         self._flows = flows
         self._by_digest: dict[str, AccessTokenRecord] = {}
+        self._noted: dict[str, datetime] = {}
+        self._unstored: dict[str, str] = {}
+        self._storing: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
         """Read the stored tokens."""
@@ -98,22 +108,24 @@ class AccessTokens:
             limits.requests_per_minute,
             limits.executions_per_minute,
             None if lifetime is None else _timestamp(now + timedelta(seconds=lifetime)),
+            current_principal(),
         )
         await self._store.create(record)
         self._by_digest[record.digest] = record
         return CreatedToken(record, secret)
 
     async def flow_for_token(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
-        """Return the version of a flow that a token may run with some inputs.
+        """Return the version of a flow that a token may run with some inputs: the newest.
 
         Only entry nodes can be given a value: one for another node would replace that node, such as
         the approval of a person.
 
         Raises:
-            NotFound: There is no such flow or version.
-            Forbidden: The inputs name another node.
+            NotFound: There is no such flow.
+            Forbidden: The inputs name another node; ``old-version``: another version than the newest.
         """
-        found = await self._flows.flow(*flow)
+        found = await self._flows.flow(flow.flow_id)
+        require_newest(flow.version or found.version, found.version)
         nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
         for node in nodes:
             info = self._dependencies.catalogue.type_info(node["type"])
@@ -126,6 +138,7 @@ class AccessTokens:
 
     async def access_tokens(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""
+        await self.store_last_uses()
         return await self._store.all()
 
     async def revoke_access_token(self, token_id: str) -> None:
@@ -145,6 +158,51 @@ class AccessTokens:
         if found is None or found.expires_at is None:
             return found
         return found if _timestamp(self._dependencies.now()) < found.expires_at else None
+
+    def note_use(self, token_id: str) -> None:
+        """Note that a token is used now; stored later, at most once a minute for each token."""
+        now = self._dependencies.now()
+        noted = self._noted.get(token_id)
+        if noted is not None and now - noted < LAST_USE_INTERVAL:
+            return
+        self._noted[token_id] = now
+        self._unstored[token_id] = _timestamp(now)
+        if self._storing is None or self._storing.done():
+            self._storing = asyncio.get_running_loop().create_task(self._store_safely())
+
+    async def store_last_uses(self) -> None:
+        """Store the uses that were noted since."""
+        uses, self._unstored = self._unstored, {}
+        if uses:
+            await self._store.set_last_used(uses)
+
+    async def close(self) -> None:
+        """Wait until the last uses are stored."""
+        if self._storing is not None:
+            await asyncio.wait((self._storing,))
+
+    async def _store_safely(self) -> None:
+        try:
+            await self.store_last_uses()
+        except PlanwaveError as error:
+            _log.warning("the last uses of access tokens are not stored: %s", error)
+
+
+def require_newest(version: str | None, newest: str) -> None:
+    """Check that a version is the one that access tokens may use.
+
+    An older one may lack what was added since, such as an approval. The error is the same whether
+    the version exists or not.
+
+    Raises:
+        Forbidden: ``old-version``.
+    """
+    if version != newest:
+        raise Forbidden(
+            "an access token is good for the newest version of a flow only",
+            code="old-version",
+            hint="leave out the version, or use the token of the service",
+        )
 
 
 def _digest(secret: str) -> str:

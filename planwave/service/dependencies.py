@@ -22,6 +22,7 @@ from planwave.storage.records import Store
 
 if TYPE_CHECKING:
     from planwave.service.executions.parent_results import ParentCallRecorder
+    from planwave.storage.audit import AuditLog
 
 
 def timestamp() -> str:
@@ -134,6 +135,7 @@ class ServiceDependencies:
         notification_tables: The URLs that the operator has notified, by name.
         secrets: The operator's secrets that have a value, by name.
         redactor: Withholds what is secret from all that comes from outside.
+        audit: Where what people and programs do is logged; None logs nothing.
     """
 
     store: Store
@@ -158,6 +160,7 @@ class ServiceDependencies:
     )
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
+    audit: AuditLog | None = None
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

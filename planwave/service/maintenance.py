@@ -50,6 +50,8 @@ class Maintenance:
         moment, pruned = utc_time(before), 0
         while ids := await self._store.prune(moment, _PAGE):
             pruned += len(ids)
+        if (audit := self._dependencies.audit) is not None:
+            await asyncio.to_thread(audit.prune, datetime.fromisoformat(moment))
         await self._store.delete_expired_keys(self._expiry_time())
         await self._store.triggers.delete_expired(self._expiry_time())
         await self._store.notifications.delete_expired(

@@ -73,6 +73,7 @@ class Service:
     the method of the service that implements it: see there for arguments and errors.
 
     Attributes:
+        audit: The audit log; None where none is kept.
         closing: Called when the service begins to shut down and ends its streams.
     """
 
@@ -80,6 +81,7 @@ class Service:
         self._dependencies = dependencies
         self._store = dependencies.store
         self.directory = dependencies.directory
+        self.audit = dependencies.audit
         self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
         self._plans = PlannerService(dependencies)
         self._flows = FlowQueries(dependencies.store)
@@ -183,6 +185,8 @@ class Service:
         self.flow_for_token = tokens.flow_for_token
         self.revoke_access_token = tokens.revoke_access_token
         self.find_access_token = tokens.find_access_token
+        self.note_token_use = tokens.note_use
+        self._close_tokens = tokens.close
 
     def _bind_chats(self, executions: ExecutionService) -> None:
         chats = self._chats = ChatService(
@@ -379,6 +383,9 @@ class Service:
             if self._dependencies.close is not None:
                 await self._dependencies.close()
         finally:
+            await self._close_tokens()
+            if self.audit is not None:
+                await self.audit.close()
             await self._store.close()
 
     async def recover(self) -> int:

@@ -5,9 +5,11 @@ The contract suite ``tests/contract/stores`` runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+from planwave.principals import Principal, principal_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class AccessTokenRecord:
         requests_per_minute: Its own limit of requests; None for that of every principal.
         executions_per_minute: Its own limit of executions; None as above.
         expires_at: From when on it is worth nothing, UTC; None for never.
+        created_by: Who created it; None where an older planwave did.
+        last_used_at: About when it was used last, UTC; None for never.
     """
 
     token_id: str
@@ -33,6 +37,15 @@ class AccessTokenRecord:
     requests_per_minute: int | None = None
     executions_per_minute: int | None = None
     expires_at: str | None = None
+    created_by: Principal | None = None
+    last_used_at: str | None = None
+
+
+def token_json(token: AccessTokenRecord) -> dict[str, Any]:
+    """Return a token in the JSON form of the API, without the digest of its text."""
+    fields = {name: getattr(token, name) for name in AccessTokenRecord.__slots__}
+    del fields["digest"]
+    return {**fields, "created_by": principal_json(token.created_by)}
 
 
 class AccessTokenStore(Protocol):
@@ -44,6 +57,10 @@ class AccessTokenStore(Protocol):
 
     async def all(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""
+        ...
+
+    async def set_last_used(self, uses: Mapping[str, str]) -> None:
+        """Store when tokens were used last, UTC by id; unknown ids are ignored."""
         ...
 
     async def delete(self, token_id: str) -> bool:

@@ -31,6 +31,7 @@ class FlowRecord:
         revision: The number of changes; 1 for a new flow.
         node_count: The number of nodes in the current graph.
         published: What the flow is published as; no save changes it.
+        updated_by: Who saved the revision; None where an older planwave did.
     """
 
     flow_id: str
@@ -42,6 +43,7 @@ class FlowRecord:
     updated_at: str
     node_count: int
     published: tuple[str, ...] = ()
+    updated_by: Principal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class FlowVersion:
         revision: The revision of the flow in which this graph was saved first.
         created_at: The time of that, UTC.
         graph: The graph document as saved last; None in lists.
+        created_by: Who saved this graph first; None where an older planwave did.
     """
 
     flow_id: str
@@ -60,6 +63,7 @@ class FlowVersion:
     created_at: str
     node_count: int
     graph: dict[str, Any] | None = None
+    created_by: Principal | None = None
 
 
 class FlowStore(Protocol):
@@ -134,6 +138,7 @@ class PlanRecord:
             plan that was never changed.
         note: The author's note on the current revision.
         updated_at: The time of the current revision, UTC; None in a plan that was never changed.
+        edited_by: Who made the current revision; None where an older planwave did.
         plain: Whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
     """
 
@@ -147,6 +152,7 @@ class PlanRecord:
     author: str | None = None
     note: str = ""
     updated_at: str | None = None
+    edited_by: Principal | None = None
     plain: bool = field(default=False, compare=False)
 
 
@@ -163,6 +169,7 @@ class PlanRevision:
         node_count: The number of nodes.
         error_count: The number of errors in the graph; with any, it is a draft.
         document: ``{"nodes", "edges", "diagnostics"}``; None in lists.
+        created_by: Who made it; None where an older planwave did.
     """
 
     plan_id: str
@@ -175,6 +182,7 @@ class PlanRevision:
     node_count: int
     error_count: int
     document: dict[str, Any] | None = None
+    created_by: Principal | None = None
 
 
 class RevisionStore(Protocol):
@@ -362,6 +370,18 @@ class StoredCall(NamedTuple):
     reply: dict[str, Any]
 
 
+class ApprovedToolStore(Protocol):
+    """How the tools of MCP servers were described when a person last approved a call of each."""
+
+    async def fingerprint(self, server: str, tool: str) -> str | None:
+        """Return the fingerprint of a tool; None if no call of it was ever approved."""
+        ...
+
+    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        """Store the fingerprint of a tool; durable on return."""
+        ...
+
+
 class Store(Protocol):
     """Plans, executions, events, recorded calls and idempotency keys. Writes are durable on return."""
 
@@ -377,6 +397,8 @@ class Store(Protocol):
     def notifications(self) -> NotificationStore: ...
     @property
     def access_tokens(self) -> AccessTokenStore: ...
+    @property
+    def approved_tools(self) -> ApprovedToolStore: ...
     @property
     def chats(self) -> ChatStore: ...
 

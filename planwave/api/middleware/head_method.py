@@ -10,6 +10,8 @@ from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from planwave.api.auth import PRINCIPAL
+
 
 class HeadMethodMiddleware:
     """Middleware that answers ``HEAD`` with the head of the response to ``GET``."""
@@ -31,8 +33,9 @@ class HeadMethodMiddleware:
             if is_answered or message["type"] != "http.response.start":
                 return
             is_answered = True
-            if "route" in get_scope:  # for the access log and the metrics
-                scope["route"] = get_scope["route"]
+            for name in ("route", PRINCIPAL):  # for the access log and the metrics
+                if name in get_scope:
+                    scope[name] = get_scope[name]
             await send(message)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

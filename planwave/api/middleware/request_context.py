@@ -14,12 +14,13 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from planwave.api.auth import PRINCIPAL
 from planwave.api.logging_config import ACCESS_LOG, FIELDS, RequestContext, current_request
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.problems import problem_response
 from planwave.errors import PlanwaveError
 from planwave.ids import new_id
-from planwave.principals import acting_as, current_principal
+from planwave.principals import Principal, acting_as, current_principal
 
 _log = logging.getLogger(__name__)
 
@@ -126,6 +127,11 @@ class _Request:
             "ms": round(took_s * 1_000, 1),
             "request_id": self.context.id,
         }
+        principal: Principal | None = self._scope.get(PRINCIPAL)
+        if principal is not None:
+            fields["principal"] = principal.kind
+            if principal.id is not None:
+                fields["principal_id"] = principal.id
         ACCESS_LOG.info("request", extra={FIELDS: fields})
 
     def _note(self, status: int) -> None:

@@ -1,15 +1,22 @@
-"""The path prefix that a reverse proxy serves planwave under (``root_path``), such as ``/planwave``.
+"""Paths of requests that mean the same: with and without ``root_path``, with and without a slash at the end.
 
-Requests are accepted with the prefix and without it: some proxies remove it, and commands on the
-same machine connect without one. Routes and other middleware see paths without it.
+``root_path`` is the prefix that a reverse proxy serves planwave under, such as ``/planwave``. Requests are
+accepted with the prefix and without it: some proxies remove it, and commands on the same machine connect
+without one. Clients of ``/mcp`` and ``/v1`` often write a slash at the end of an address, and many do not
+follow redirects. Routes and other middleware see paths without either.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
+from typing import Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SLASH_AT_END: Final = re.compile(r"(/mcp|/v1/.*[^/])/")
+"""Paths of the protocols of other programs that may end with a slash."""
 
 
 class RootPathMiddleware:
@@ -17,7 +24,7 @@ class RootPathMiddleware:
 
     Args:
         app: The application inside.
-        root_path: The prefix, with a slash at its beginning and none at its end.
+        root_path: The prefix, with a slash at its beginning and none at its end; may be empty.
     """
 
     def __init__(self, app: ASGIApp, root_path: str) -> None:
@@ -28,6 +35,8 @@ class RootPathMiddleware:
         if scope["type"] not in ("http", "websocket"):
             return self._app(scope, receive, send)
         self._remove_prefix(scope)
+        if _SLASH_AT_END.fullmatch(scope["path"]):
+            _set_path(scope, scope["path"][:-1], scope.get("raw_path", b"")[:-1])
 
         async def with_prefix(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -42,6 +51,15 @@ class RootPathMiddleware:
         """Change the scope in place: the access log outside of this reads the route from it."""
         path: str = scope["path"]
         if path == self._root_path or path.startswith(f"{self._root_path}/"):
-            scope["path"] = path[len(self._root_path) :] or "/"
-            if raw_path := scope.get("raw_path"):
-                scope["raw_path"] = raw_path.removeprefix(self._root_path.encode()) or b"/"
+            raw_path = scope.get("raw_path") or b""
+            _set_path(
+                scope,
+                path[len(self._root_path) :] or "/",
+                raw_path.removeprefix(self._root_path.encode()) or b"/",
+            )
+
+
+def _set_path(scope: Scope, path: str, raw_path: bytes) -> None:
+    scope["path"] = path
+    if scope.get("raw_path"):
+        scope["raw_path"] = raw_path

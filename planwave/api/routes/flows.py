@@ -34,6 +34,7 @@ from planwave.api.schemas.flows import (
 )
 from planwave.api.schemas.requests import FlowCreateRequest, FlowUpdateRequest
 from planwave.api.schemas.trigger_examples import PUBLICATION
+from planwave.principals import principal_json
 from planwave.service.flows.flow_queries import Flow, Publication
 from planwave.storage.records import FlowVersion
 
@@ -242,5 +243,6 @@ def _version_json(version: FlowVersion) -> dict[str, object]:
         "version": version.version,
         "revision": version.revision,
         "created_at": version.created_at,
+        "created_by": principal_json(version.created_by),
         "node_count": version.node_count,
     }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep, require_not_draining
 from planwave.api.json_body import json_body
+from planwave.api.middleware.audit import add_audit_ids
 from planwave.api.pagination import TokenId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import NOT_REPLAYABLE, json_response
@@ -22,7 +22,7 @@ from planwave.api.schemas.tokens import (
     TokensResponse,
 )
 from planwave.service.access_tokens import TokenLimits
-from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.access_tokens import token_json
 
 router = APIRouter(tags=["tokens"], dependencies=AUTHENTICATED)
 
@@ -49,7 +49,8 @@ async def create_token(
     limits = TokenLimits(body.requests_per_minute, body.executions_per_minute, body.expires_in_s)
     flows = [validate_id(each, "flow") for each in body.flows]
     created = await service.create_access_token(body.name, body.scopes, flows, limits)
-    shown = {**_token_json(created.record), "token": created.secret}
+    add_audit_ids(request, token_id=created.record.token_id)
+    shown = {**token_json(created.record), "token": created.secret}
     return json_response(shown, 201)
 
 
@@ -62,7 +63,7 @@ async def create_token(
 )
 async def list_tokens(service: ServiceDep) -> Response:
     """Return all access tokens without their texts, newest first."""
-    return json_response({"tokens": [_token_json(each) for each in await service.access_tokens()]})
+    return json_response({"tokens": [token_json(each) for each in await service.access_tokens()]})
 
 
 @router.delete(
@@ -77,9 +78,3 @@ async def revoke_token(service: ServiceDep, token_id: TokenId) -> Response:
     """Revoke an access token: the next request with it is refused."""
     await service.revoke_access_token(token_id)
     return Response(status_code=204)
-
-
-def _token_json(token: AccessTokenRecord) -> dict[str, Any]:
-    fields = asdict(token)
-    del fields["digest"]
-    return fields

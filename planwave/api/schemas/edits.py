@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from planwave.api.schemas.common import GraphDocument, RequestModel
+from planwave.api.schemas.common import GraphDocument, PrincipalResponse, RequestModel
 from planwave.api.schemas.common import ResponseModel as _Response
 from planwave.api.schemas.examples import EDITED_NOTE, GRAPH
 from planwave.api.schemas.operations import OperationModel, to_operation
@@ -70,6 +70,8 @@ class RevisionSummary(_Response):
     author: Literal["person", "planner", "api"]
     note: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who made it; null where an older planwave did."""
     node_count: int
     error_count: int
     """With any error it is a draft, which cannot be executed."""

@@ -139,6 +139,7 @@ _REVISION_FIELDS: Final[_Json] = {
     "author": "person",
     "note": "shorter",
     "created_at": TIME,
+    "created_by": {"kind": "session", "id": "5f2d7c1ab1a3e0f4"},
     "node_count": 2,
     "error_count": 0,
 }

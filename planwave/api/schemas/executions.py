@@ -154,6 +154,8 @@ class PlanApprovalResponse(ResponseModel):
     """The earlier execution in which this hash was approved."""
     answer: Any = None
     """`{decision, note, value?}` once it was given here."""
+    answered_by: PrincipalResponse | None = None
+    """Who answered here."""
 
 
 class BudgetResponse(ResponseModel):
@@ -193,6 +195,8 @@ class AnswerResponse(ResponseModel):
     """UTC."""
     by: Literal["person", "timeout"]
     """`timeout`: nobody answered in time."""
+    answered_by: PrincipalResponse | None
+    """Who answered; null after a timeout, or where an older planwave did not record it."""
     answer: Any
     """Of a request with actions `{decision, note, value?, form?}`."""
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from planwave.api.schemas.common import RequestModel, ResponseModel
+from planwave.api.schemas.common import PrincipalResponse, RequestModel, ResponseModel
 from planwave.api.schemas.examples import FLOW_ID, TIME
 from planwave.service.access_tokens import NAME_CHARS
 
@@ -50,6 +50,10 @@ class TokenResponse(ResponseModel):
     executions_per_minute: int | None
     expires_at: str | None
     """From when on it is worth nothing, UTC; null for never."""
+    created_by: PrincipalResponse | None
+    """Who created it; null where an older planwave did."""
+    last_used_at: str | None
+    """When it was used last, UTC, to about a minute; null for never."""
 
 
 class TokenCreatedResponse(TokenResponse):
@@ -74,6 +78,8 @@ TOKEN: Final[dict[str, Any]] = {
     "requests_per_minute": None,
     "executions_per_minute": 10,
     "expires_at": None,
+    "created_by": {"kind": "operator"},
+    "last_used_at": None,
 }
 CREATED_TOKEN: Final[dict[str, Any]] = {**TOKEN, "token": "pw_…"}
 TOKENS: Final[dict[str, Any]] = {"tokens": [TOKEN]}

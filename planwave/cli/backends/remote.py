@@ -226,7 +226,8 @@ class RemoteBackend:
 
         items = await self._read_pages(read, "versions", "version", None, limit)
         fields = ("version", "revision", "created_at", "node_count")
-        return [FlowVersion(flow_id, *(each[name] for name in fields)) for each in items]
+        rows = ([each[name] for name in fields] + [None, _by(each)] for each in items)
+        return [FlowVersion(flow_id, *row) for row in rows]
 
     async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
         """See :meth:`Queries.plan_revisions`."""
@@ -235,7 +236,8 @@ class RemoteBackend:
             return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "revisions", "revision", None, limit)
-        return [PlanRevision(**each) for each in items]
+        revised: list[dict[str, Any]] = [{**each, "created_by": _by(each)} for each in items]
+        return [PlanRevision(**each) for each in revised]
 
     async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
         """See :meth:`Queries.diff_revisions`."""
@@ -566,11 +568,15 @@ _EXECUTION_FIELDS: Final = frozenset(ExecutionRecord.__slots__) - {"created_by"}
 
 def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
     fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
-    return ExecutionRecord(**fields, created_by=Principal.from_json(execution["created_by"]))
+    return ExecutionRecord(**fields, created_by=_by(execution))
+
+
+def _by(item: Mapping[str, Any]) -> Principal | None:
+    return Principal.from_json(item["created_by"])
 
 
 def _flow_record(flow: Mapping[str, Any]) -> FlowRecord:
-    fields = {name: flow[name] for name in FlowRecord.__slots__}
+    fields = {name: flow[name] for name in FlowRecord.__slots__ if name in flow}
     fields["published"] = tuple(flow["published"])
     return FlowRecord(**fields)
 

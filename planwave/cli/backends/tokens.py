@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from planwave.storage.access_tokens import token_json
 
 if TYPE_CHECKING:
     from planwave.client import AsyncClient
@@ -37,14 +38,14 @@ class LocalTokens:
 
     async def all(self) -> list[dict[str, Any]]:
         """See :meth:`TokenBackend.all`."""
-        return [_without_digest(asdict(each)) for each in await self._service.access_tokens()]
+        return [token_json(each) for each in await self._service.access_tokens()]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
     ) -> dict[str, Any]:
         """See :meth:`AccessTokens.create_access_token`."""
         made = await self._service.create_access_token(name, scopes, flows, limits)
-        return {**_without_digest(asdict(made.record)), "token": made.secret}
+        return {**token_json(made.record), "token": made.secret}
 
 
 class RemoteTokens:
@@ -64,7 +65,3 @@ class RemoteTokens:
         """See :meth:`AsyncClient.create_token`."""
         made = await self._client.create_token(name, scopes, flows, **limits._asdict())
         return cast("dict[str, Any]", made)
-
-
-def _without_digest(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name != "digest"}

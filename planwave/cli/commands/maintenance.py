@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.formatting import counted
+from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
 from planwave.cli.options import (
     CommandContext,
@@ -22,6 +23,8 @@ from planwave.cli.options import (
     command_context,
 )
 from planwave.errors import InputError, StoreError
+from planwave.principals import Principal
+from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.ownership import require_trusted
 
@@ -201,3 +204,84 @@ def _backup_json(made: Backup) -> dict[str, Any]:
         "artifacts": made.artifacts,
         "damaged": list(made.damaged),
     }
+
+
+audit_app = typer.Typer(
+    help="Read and check the audit log.", invoke_without_command=True, add_completion=False
+)
+
+
+@audit_app.callback()
+def list_audit(
+    typer_ctx: typer.Context,
+    action: Annotated[
+        str, typer.Option("--action", help="Only actions that begin so, such as token.")
+    ] = "",
+    of: Annotated[
+        str, typer.Option("--id", help="Only lines with this id, of whatever kind.")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """List what was done: when, by whom, and what; the oldest first.
+
+    For example:
+
+    * `planwave audit --action token.`
+    """
+    ctx = command_context(typer_ctx, json, storage, None)
+    if typer_ctx.invoked_subcommand is not None:
+        return
+    entries = read_entries(Path(ctx.settings().storage_dir))
+    found = [
+        each
+        for each in entries
+        if str(each["action"]).startswith(action) and (not of or of in _ids(each))
+    ][-limit:]
+    console = ctx.console()
+    if console.json:
+        console.result({"entries": found})
+    else:
+        console.lines([_audit_line(each) for each in found])
+
+
+@audit_app.command("verify")
+def verify_audit(
+    typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None
+) -> None:
+    """Check that no line of the audit log was changed, removed or inserted.
+
+    A log that was cut at its very end, after the last line that the next file names, looks whole.
+    """
+    ctx = command_context(typer_ctx, json, storage, None)
+    directory = Path(ctx.settings().storage_dir)
+    findings = verify(directory)
+    console = ctx.console()
+    if console.json:
+        shown = [each._asdict() for each in findings]
+        console.result({"files": len(audit_files(directory)), "findings": shown})
+    elif findings:
+        console.lines([Text(f"{AUDIT_FOLDER}/{each}", "red") for each in findings])
+    else:
+        files = counted(len(audit_files(directory)), "file")
+        console.verbatim(f"{console.glyph('completed')} The audit log is whole: {files}")
+    if findings:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _ids(entry: dict[str, Any]) -> list[Any]:
+    principal = json_object(entry.get("principal"))
+    ids = json_object(entry.get("ids")).values()
+    return [*ids, principal.get("id"), entry.get("request_id")]
+
+
+def _audit_line(entry: dict[str, Any]) -> Text:
+    who = Principal.from_json(entry.get("principal"))
+    ids = " ".join(f"{name}={value}" for name, value in json_object(entry.get("ids")).items())
+    facts = [str(who or "nobody"), str(entry.get("status") or ""), ids]
+    return Text.assemble(
+        f"{local_time(str(entry.get('at')))}  ",
+        (f"{one_line(str(entry['action'])):<22}", "cyan"),
+        one_line("  ".join(filter(None, facts))),
+    )

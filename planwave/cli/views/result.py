@@ -39,6 +39,7 @@ from planwave.events.paths import ancestor_paths
 from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
 from planwave.events.types import WAITING, pause_kind
 from planwave.expressions.json_text import to_text
+from planwave.principals import Principal
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -157,7 +158,8 @@ def _node_status(node: Mapping[str, Any]) -> str:
 
 
 def _answer_line(answer: Mapping[str, Any]) -> Text:
-    by = "its time limit" if answer.get("by") == TIMEOUT else "a person"
+    who = Principal.from_json(answer.get("answered_by"))
+    by = "its time limit" if answer.get("by") == TIMEOUT else one_line(str(who or "a person"))
     return Text(
         f"      answered by {by}: {one_line(answer_text(answer.get('answer')))}", style="dim"
     )

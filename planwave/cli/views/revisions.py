@@ -41,6 +41,8 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> Iterator[Text]:
         line.append(f"  {truncate(each.title, _TEXT_WIDTH)}")
         if each.note:
             line.append(f"  {truncate(each.note, _TEXT_WIDTH)}", "dim italic")
+        if each.created_by is not None:
+            line.append(f"  by {one_line(str(each.created_by))}", "dim")
         yield line
 
 

@@ -109,6 +109,8 @@ class TextLog:
                 return self._blocked_by(event.data)
             case "node.cancelled" if event.attempt is not None:  # else the node never ran
                 return f"Cancelled node {self._label(node)} - {to_text(event.data.get('cause'))}"
+            case "node.log" if event.data.get("level") == "warning":
+                return f"Warning: node {self._label(node)} - {event.data.get('message')}"
             case "node.event" if event.data.get("event_type") == MESSAGE:
                 text = message_text(event.data.get("data"))
                 return f"Message from node {self._label(node)} - {text}"

@@ -109,10 +109,8 @@ class TypedLog:
                 return _entry(event, kind, error_message(typed.data.get("error")))
             case "execution.paused" | "execution.resumed":
                 return _pause_entry(typed)
-            case "execution.warned":
-                return _entry(event, "logic_check", typed.data["message"])
             case _:
-                return _end_entry(typed)
+                return _warning_entry(typed) or _end_entry(typed)
         return None
 
     def _request_entry(self, event: NodeWaiting | NodeAnswered) -> LogEntry:
@@ -211,6 +209,15 @@ def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:
     if reason == "recovery":
         return _entry(event, "step_start", "Execution resumed: the service was started again")
     return _entry(event, "input_received", f"Execution resumed: {reason}")
+
+
+def _warning_entry(event: TypedEvent) -> LogEntry | None:
+    """Return the entry of a warning of the execution or of a node."""
+    if event.type == "execution.warned":
+        return _entry(event, _LOGIC_CHECK, event.data["message"])
+    if event.type == "node.log" and event.data.get("level") == "warning":
+        return _entry(event, _LOGIC_CHECK, to_text(event.data.get("message")))
+    return None
 
 
 def _end_entry(event: TypedEvent) -> LogEntry | None:

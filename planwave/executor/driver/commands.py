@@ -69,6 +69,7 @@ from planwave.executor.state import PARKED, QUEUED, Attempt
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
 from planwave.graph.ports import has_output
 from planwave.graph.protocols import ExecutionResult
+from planwave.principals import PrincipalDocument
 
 
 def apply_command(run: RunState, command: Command) -> None:
@@ -82,9 +83,9 @@ def apply_command(run: RunState, command: Command) -> None:
                 _pause(run, reason)
             case ResumeExecution(reason):
                 _resume(run, reason)
-            case AnswerRequest(request_id, answer):
+            case AnswerRequest(request_id, answer, answered_by=who):
                 decide(run)
-                _answer(run, request_id, answer)
+                _answer(run, request_id, answer, answered_by=who)
             case _:
                 assert_never(command)
     except PlanwaveError as error:
@@ -284,7 +285,13 @@ def request_expired(run: RunState, request_id: str) -> None:
         _answer(run, request_id, answer, "timeout")
 
 
-def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) -> None:
+def _answer(
+    run: RunState,
+    request_id: str,
+    answer: Json,
+    by: str = ANSWERED,
+    answered_by: PrincipalDocument | None = None,
+) -> None:
     """Resume a waiting node with an answer.
 
     Raises:
@@ -294,10 +301,13 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
     if request is None:
         raise run.requests.refusal_error(request_id)
     if request.path == OWN_PATH:
+        told: ResumedData = {"request_id": request_id, "answer": answer}
+        if answered_by is not None:
+            told["answered_by"] = answered_by
         if run.budget is not None and is_budget_request(request.suspension.request):
-            _decide_on_budget(run, run.budget, request_id, answer)
+            _decide_on_budget(run, run.budget, told, answer)
         else:
-            _decide_on_plan(run, request_id, answer)
+            _decide_on_plan(run, told, answer)
         return
     run.effects.append(CancelTimer(RequestTimer(request_id)))
     if run.pause_reason == WAITING and not run.is_out_of_time:
@@ -305,6 +315,8 @@ def _answer(run: RunState, request_id: str, answer: Json, by: str = ANSWERED) ->
     data: NodeAnsweredData = {"request_id": request_id, "answer": answer}
     if by != ANSWERED:
         data["by"] = by
+    if answered_by is not None:
+        data["answered_by"] = answered_by
     waiting = request.attempt
     if waiting is None:
         _record_stored(run, NODE_ANSWERED, data, request.path, request.attempt_number)
@@ -332,10 +344,10 @@ def ask_for_approval(run: RunState, request: Json) -> None:
     record_pause(run, WAITING, asked={"request_id": request_id, "request": request})
 
 
-def _decide_on_plan(run: RunState, request_id: str, answer: Json) -> None:
+def _decide_on_plan(run: RunState, told: ResumedData, answer: Json) -> None:
     """Begin the graph if its plan is approved; else cancel the execution."""
     was_paused = run.pause_reason == REQUESTED
-    record_resume(run, ANSWERED, {"request_id": request_id, "answer": answer})
+    record_resume(run, ANSWERED, told)
     if is_approved(answer):
         begin_graph(run, run.root)
         if was_paused:
@@ -345,10 +357,10 @@ def _decide_on_plan(run: RunState, request_id: str, answer: Json) -> None:
         cancel_graph_run(run, run.root, run.cancel_cause)
 
 
-def _decide_on_budget(run: RunState, budget: RunBudget, request_id: str, answer: Json) -> None:
+def _decide_on_budget(run: RunState, budget: RunBudget, told: ResumedData, answer: Json) -> None:
     """Go on with the limits of the answer, which its event sets; else cancel the execution."""
     was_paused = run.pause_reason == REQUESTED
-    record_resume(run, ANSWERED, {"request_id": request_id, "answer": answer})
+    record_resume(run, ANSWERED, told)
     if is_raised(answer):
         if budget.is_out_of_time:
             budget.is_out_of_time = False

@@ -53,6 +53,7 @@ from planwave.executor.messages import (
 from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
+from planwave.executor.node_api.nested import Admit
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
@@ -61,7 +62,8 @@ from planwave.executor.reuse.reuse import Reuse
 from planwave.executor.state import DONE, Attempt, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
-from planwave.graph.protocols import Suspension
+from planwave.graph.protocols import Suspension, WrittenBy
+from planwave.principals import PrincipalDocument
 
 Parking = Literal["never", "replayable", "always"]
 """When a paused execution ends the tasks of its parked nodes, to be taken up from the store.
@@ -144,6 +146,8 @@ class Execution:
         approval: The request that a person answers before any node starts; ignored once started.
         on_place: Called when nothing of it runs any more, and when something wants to; it holds a
             running place at first, and then starts nodes once :meth:`grant_place` is called.
+        written_by: Who wrote the graph, if no person did.
+        admit: Decides about graphs that such a graph runs and that do not stand in it.
     """
 
     def __init__(
@@ -170,20 +174,16 @@ class Execution:
         reuse: Reuse | None = None,
         approval: Json | None = None,
         on_place: Callable[[PlaceChange], None] | None = None,
+        written_by: WrittenBy | None = None,
+        admit: Admit | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
         self.publisher = Publisher(execution_id, journal, epoch, on_events, now)
         self.host = NodeHost(
-            execution_id,
-            variables,
-            services,
-            chat_id,
-            state,
-            renderer,
-            options=options,
-            parent=reuse,
-        )
-        root = create_graph_run(program, self.host, options, inputs)
+            execution_id, variables, services, chat_id, state, renderer, options=options,
+            parent=reuse, admit=admit,
+        )  # fmt: skip
+        root = create_graph_run(program, self.host, options, inputs, written_by=written_by)
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history
@@ -272,7 +272,9 @@ class Execution:
         """Expire a request: its node resumes with the request's timeout answer."""
         self._mailbox.post(TimerFired(RequestTimer(request_id)))
 
-    def answer(self, request_id: str, answer: Json) -> asyncio.Future[None]:
+    def answer(
+        self, request_id: str, answer: Json, answered_by: PrincipalDocument | None = None
+    ) -> asyncio.Future[None]:
         """Answer a waiting node, which then runs ``resume``; the future is done once durable.
 
         Raises:
@@ -282,7 +284,7 @@ class Execution:
         if self._has_begun and not requests.claim(request_id):
             raise requests.refusal_error(request_id)
         reply, done = self._mailbox.expect_command_reply()
-        self._mailbox.post(AnswerRequest(request_id, answer, reply))
+        self._mailbox.post(AnswerRequest(request_id, answer, reply, answered_by))
         return done
 
     def grant_place(self) -> None:

@@ -12,6 +12,7 @@ from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.state import GraphRun
 from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue, Json
+from planwave.graph.protocols import WrittenBy
 
 
 def create_graph_run(
@@ -21,6 +22,7 @@ def create_graph_run(
     inputs: Mapping[str, Mapping[str, Json]] | None,
     prefix: str = "",
     variables: Mapping[str, Json] | None = None,
+    written_by: WrittenBy | None = None,
 ) -> GraphRun:
     """Create the run of an execution's own graph, or of one nested in a node.
 
@@ -31,10 +33,12 @@ def create_graph_run(
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
         prefix: Goes before the ids of nested nodes in their paths.
         variables: Names for expressions of a nested graph; None for those of the execution.
+        written_by: Who wrote the graph, if no person did.
     """
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
-    values = GraphValues(program, prefix, host.variables if variables is None else variables)
+    names = host.variables if variables is None else variables
+    values = GraphValues(program, prefix, names, written_by)
     for node, preset in entry.preset.items():
         values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
     schedule = Schedule(

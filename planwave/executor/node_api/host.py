@@ -9,7 +9,7 @@ from planwave.errors import PermanentError
 from planwave.executor.node_api.budget import NodeBudget
 from planwave.executor.node_api.link_artefacts import LinkArtefacts, OpenLinks
 from planwave.executor.node_api.mailbox import Mailbox
-from planwave.executor.node_api.nested import NestedGraphs, ParentRuns
+from planwave.executor.node_api.nested import Admit, NestedGraphs, ParentRuns
 from planwave.executor.node_api.once import OnceValues
 from planwave.executor.node_api.runtime import GraphRuntime, LinkStats, Outputs
 from planwave.executor.node_api.templates import resolve_data, resolve_value
@@ -20,7 +20,7 @@ from planwave.executor.values import GraphValues
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import FlowContext
+from planwave.graph.protocols import FlowContext, WrittenBy
 
 
 class ParentResults(ParentRuns, Protocol):
@@ -55,6 +55,7 @@ class NodeHost:
         *,
         options: RunOptions = RunOptions(),  # noqa: B008 - immutable
         parent: ParentResults | None = None,
+        admit: Admit | None = None,
     ) -> None:
         self.links, self.open_links = LinkStats(), OpenLinks()
         self.services = services
@@ -64,7 +65,7 @@ class NodeHost:
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self._renderer = renderer
-        self._nested_graphs = NestedGraphs(self.mailbox, options, parent)
+        self._nested_graphs = NestedGraphs(self.mailbox, options, parent, admit)
         self._parent = parent
         self._once_values = OnceValues(self.mailbox)
 
@@ -75,10 +76,13 @@ class NodeHost:
         graph: Graph,
         inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
+        written_by: WrittenBy | None,
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         self._require_open()
-        return await self._nested_graphs.run(self, values, key, graph, inputs, variables)
+        return await self._nested_graphs.run(
+            self, values, key, graph, inputs, variables, written_by
+        )
 
     async def run_linked(
         self,

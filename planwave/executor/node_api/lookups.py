@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from planwave.errors import InputError
 from planwave.executor.values import GraphValues
 from planwave.graph.model import Arrival, Channel, Edge, Json, Node
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import Catalogue, WrittenBy
 
 
 class GraphLookups:
@@ -21,6 +21,11 @@ class GraphLookups:
 
     def __init__(self, values: GraphValues) -> None:
         self.values = values
+
+    @property
+    def written_by(self) -> WrittenBy | None:
+        """Who wrote the graph, if no person did."""
+        return self.values.written_by
 
     def get_node(self, node_id: str) -> Node:
         """Return a node; InputError ``unknown-node`` if there is none."""

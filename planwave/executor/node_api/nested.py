@@ -37,7 +37,8 @@ from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.json_values import NotJson, to_json, to_json_each
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import Catalogue, WrittenBy
+from planwave.graph.subgraphs import subgraphs_of
 
 _MAX_PREPARED: Final = 64
 """How many prepared graphs are kept, those used last."""
@@ -59,11 +60,19 @@ class ParentRuns(Protocol):
     ) -> Sequence[ParentGraphRun]: ...
 
 
+Admit = Callable[[Graph, WrittenBy], None]
+"""Raises ``NodeError`` for a graph that may not run inside one that was not written by a person."""
+
+
 class PreparedGraph(NamedTuple):
-    """A nested graph bound to its node types, with the hash of its content."""
+    """A nested graph bound to its node types, with the hash of its content.
+
+    ``admitted`` has the authors for whom it was admitted.
+    """
 
     program: Program
     hash: str
+    admitted: set[WrittenBy]
 
 
 class NestedGraphs:
@@ -73,10 +82,18 @@ class NestedGraphs:
         mailbox: Receives the requests.
         options: Options of the execution.
         parent: For a fork: the earlier runs to reuse results from.
+        admit: Decides about graphs inside one that was not written by a person; None admits all.
     """
 
-    def __init__(self, mailbox: Mailbox, options: RunOptions, parent: ParentRuns | None) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        options: RunOptions,
+        parent: ParentRuns | None,
+        admit: Admit | None = None,
+    ) -> None:
         self._mailbox, self._options, self._parent = mailbox, options, parent
+        self._admit = admit
         self._prepared: dict[int, PreparedGraph] = {}
 
     async def run(
@@ -87,10 +104,13 @@ class NestedGraphs:
         graph: Graph,
         inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
+        written_by: WrittenBy | None,
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         attempt = self._check(key)
         prepared = self._prepare(graph, values.program.catalogue)
+        author = written_by or attempt.graph_run.values.written_by
+        self._require_admitted(prepared, attempt, author)
         _check_acyclic(attempt, prepared.program)
         given = copy_inputs(prepared.program, inputs)
         preset: ByNode = adapt_inputs(prepared.program, given)
@@ -98,7 +118,18 @@ class NestedGraphs:
             # A type completed them, perhaps with a new id: the run of a key has the same inputs always.
             preset = cast("ByNode", await host.once(f"inputs {key}", _ready(cast("Json", preset))))
         variables = _json_variables(attempt, key, variables)
-        return await self._open(host, values, key, prepared, preset, variables)
+        return await self._open(host, values, key, prepared, preset, variables, author)
+
+    def _require_admitted(
+        self, prepared: PreparedGraph, attempt: Attempt, author: WrittenBy | None
+    ) -> None:
+        """Have a graph judged that does not stand in a node of a plan, which was checked with it."""
+        if author is None or self._admit is None or author in prepared.admitted:
+            return
+        around = attempt.graph_run.values
+        if author != around.written_by or prepared.hash not in _graphs_in(around, attempt.node):
+            self._admit(prepared.program.graph, author)
+        prepared.admitted.add(author)
 
     async def run_linked(
         self,
@@ -129,7 +160,8 @@ class NestedGraphs:
         caller, ids = program.topology.ids[attempt.node], program.topology.ids
         preset = {**arriving, **({caller: given} if given else {})}
         visible = {**_json_variables(attempt, key, variables), **({NODES: named} if named else {})}
-        outputs = await self._open(host, values, key, prepared, preset, visible)
+        author = values.written_by
+        outputs = await self._open(host, values, key, prepared, preset, visible, author)
         return outputs.get(ids[target], {})
 
     def _check(self, key: object) -> Attempt:
@@ -148,16 +180,19 @@ class NestedGraphs:
         prepared: PreparedGraph,
         preset: ByNode,
         variables: Mapping[str, Json],
+        author: WrittenBy | None,
     ) -> Mapping[str, Outputs]:
         """Create the run of a prepared graph, unless its outcome is known, and wait for the outcome."""
-        attempt, (program, of_graph) = current_attempt.get(), prepared
+        attempt, (program, of_graph, _) = current_attempt.get(), prepared
         of_inputs = canonical_json([preset, dict(variables)]).encode("utf-8")
         identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
         prefix = f"{attempt.path}[{key}]/"
         graph_run: GraphRun | None = None
         if not _has_outcome(attempt, key):
             visible = {**values.variables, **variables} if variables else values.variables
-            graph_run = create_graph_run(program, host, self._options, preset, prefix, visible)
+            graph_run = create_graph_run(
+                program, host, self._options, preset, prefix, visible, author
+            )
             if self._parent is not None:
                 graph_run.parent_runs = self._parent.parent_runs_of(
                     attempt, graph_run, identity, preset, variables
@@ -198,7 +233,7 @@ class NestedGraphs:
         ready = self._prepared.pop(id(graph), None)
         if ready is None:
             program = Program(graph, catalogue, has_entries=has_entries)
-            ready = PreparedGraph(program, graph_hash(graph))
+            ready = PreparedGraph(program, graph_hash(graph), set())
             if len(self._prepared) >= _MAX_PREPARED:
                 del self._prepared[next(iter(self._prepared))]
         self._prepared[id(graph)] = ready  # it holds the graph, so that its id stays unique
@@ -213,6 +248,12 @@ class NestedGraphs:
                 code=LimitExceeded.code,
                 hint="nest less deep, or raise the limit; a graph that runs itself never ends",
             )
+
+
+def _graphs_in(values: GraphValues, node: int) -> set[str]:
+    """Return the hashes of the graphs that stand in the data of a node."""
+    program = values.program
+    return {graph_hash(each) for each in subgraphs_of(program.steps[node].node, program.catalogue)}
 
 
 def _ready(value: Json) -> Callable[[], Awaitable[Json]]:

@@ -9,7 +9,7 @@ from planwave.executor.node_api.lookups import GraphLookups
 from planwave.executor.node_api.runtime import Host
 from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue, Graph, Json
-from planwave.graph.protocols import RuntimeApi
+from planwave.graph.protocols import RuntimeApi, WrittenBy
 
 
 class ReadonlyRuntime(GraphLookups):
@@ -61,6 +61,7 @@ class ReadonlyRuntime(GraphLookups):
         inputs: Mapping[str, Mapping[str, Json]],
         *,
         variables: Mapping[str, Json] | None = None,
+        written_by: WrittenBy | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]:
         """Refuse: nothing is run."""
         raise self._not_running_error(f"run {key!r}")

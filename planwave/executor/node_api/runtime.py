@@ -23,7 +23,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, Edge, Graph, Json
 from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
-from planwave.graph.protocols import FlowContext
+from planwave.graph.protocols import FlowContext, WrittenBy
 
 _link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
@@ -53,6 +53,7 @@ class Host(Protocol):
         graph: Graph,
         inputs: Mapping[str, Json],
         variables: Mapping[str, Json],
+        written_by: WrittenBy | None,
     ) -> Mapping[str, Outputs]: ...
     async def run_linked(
         self,
@@ -240,8 +241,11 @@ class GraphRuntime(GraphLookups):
         inputs: Mapping[str, Mapping[str, Json]],
         *,
         variables: Mapping[str, Json] | None = None,
+        written_by: WrittenBy | None = None,
     ) -> Mapping[str, Outputs]:
         """Run a graph inside this node; ``key`` is unique within the node.
+
+        Inside a graph that a model wrote, one that does not stand in this node's data is admitted first.
 
         Args:
             key: Name of the run; the same whenever the node runs again.
@@ -249,6 +253,7 @@ class GraphRuntime(GraphLookups):
             inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
             variables: Names for its expressions, besides those of the enclosing graph; visible to
                 deeper graphs too.
+            written_by: Who wrote it; None for the author of the graph around it.
 
         Returns:
             The outputs of every completed node of the graph, by node id. If the key has completed
@@ -256,7 +261,8 @@ class GraphRuntime(GraphLookups):
             interrupted run resumes; a later attempt restarts a failed run.
 
         Raises:
-            NodeError: ``nested-run-failed``, naming the first node of it that failed;
+            NodeError: ``field-not-for-plans``, ``type-not-allowed``: a plan of a model may not hold it;
+                ``nested-run-failed``, naming the first node of it that failed;
                 ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
                 ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
             TypeError: ``graph`` is no ``Graph``.
@@ -266,7 +272,9 @@ class GraphRuntime(GraphLookups):
                 f"graph must be a planwave.Graph, not {type(graph).__name__}; "
                 "planwave.build(document).graph makes one"
             )
-        return await self._host.run_nested(self.values, key, graph, inputs, variables or {})
+        return await self._host.run_nested(
+            self.values, key, graph, inputs, variables or {}, written_by
+        )
 
     async def run_linked(
         self,

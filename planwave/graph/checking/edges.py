@@ -122,10 +122,21 @@ def _target_port(kind: EdgeKind, findings: list[EdgeFinding]) -> Port | None:
     if facts is None or kind.target_handle == UNREADABLE:
         return None
     port = find_port(facts.inputs, kind.target_handle, kind.channel)
+    if kind.target_handle in facts.policy_fields and kind.target_handle != (port and port.name):
+        findings.append(_into_policy(kind.target_handle, facts))
+        return None
     if port is None:
         known = fixed_handles(facts.inputs)
         findings.append(_unknown_handle("targetHandle", "input", kind.target_handle, facts, known))
     return port
+
+
+def _into_policy(handle: str, facts: NodeTypeInfo) -> EdgeFinding:
+    message = (
+        f"no edge may lead into {handle!r} of type {facts.node_type!r}: it decides what is allowed"
+    )
+    hint = f"remove the edge, and write the value into data.{handle}"
+    return EdgeFinding("policy-field", "/targetHandle", message, hint)
 
 
 def _unknown_handle(

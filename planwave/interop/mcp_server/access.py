@@ -20,6 +20,13 @@ RUN: Final = "run"
 """The scope that a flow needs which is a tool."""
 READ: Final = "read"
 """The scope that resources need."""
+TOOL_ACTIONS: Final[dict[str, tuple[str, bool]]] = {
+    "plan": ("plan.created", False),
+    "run": ("execution.created", False),
+    "answer": ("request.answered", True),
+}
+"""What the audit log says of tools, and whether the tool must not be used without it; of a flow that is
+a tool it is ``execution.created``. Those that are missing read."""
 TOOL_SCOPES: Final = {"run": RUN, "status": READ, "result": READ}
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planwave.errors import InputError
+from planwave.service.flows.flow_tools import ANY_VALUE, read_texts
 from planwave.validation import describe_error
 
 WAIT_S: Final = 50.0
@@ -118,7 +120,7 @@ def read_arguments(model: type[_Arguments], given: Mapping[str, Any]) -> _Argume
         InputError: ``invalid-arguments``; the message lists everything that is wrong.
     """
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(read_texts(schema_of(model), given))
     except ValidationError as error:
         problems = [
             describe_error(".".join(map(str, each["loc"])) or "the arguments", {**each})
@@ -130,7 +132,8 @@ def read_arguments(model: type[_Arguments], given: Mapping[str, Any]) -> _Argume
         ) from error
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+@lru_cache(maxsize=16)
+def schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
     """Return the JSON Schema of the arguments, in the short form that models read best."""
     schema = model.model_json_schema()
     properties = {name: _plain(each) for name, each in schema["properties"].items()}
@@ -151,4 +154,4 @@ def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
     for option in options:
         if option != {"type": "null"}:
             plain |= option
-    return plain
+    return plain if "type" in plain or "enum" in plain else {**ANY_VALUE, **plain}

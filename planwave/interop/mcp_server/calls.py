@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import mcp_types
 
 from planwave.errors import Conflict, InputError, NotFound, ShuttingDown, SlowConsumer
+from planwave.events.request_text import field_of
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.access import Caller
 from planwave.interop.mcp_server.arguments import (
@@ -172,14 +173,25 @@ class ToolCalls:
         return json_result({**outcome, "node_results": document["node_results"]}, text_of(outcome))
 
     async def answer(
-        self, given: AnswerArguments, progress: CallProgress
+        self, given: AnswerArguments, progress: CallProgress, value: object = None
     ) -> mcp_types.CallToolResult:
-        """Answer a request, and wait for the execution to end or to wait again."""
+        """Answer a request, and wait for the execution to end or to wait again.
+
+        Args:
+            given: The arguments.
+            progress: Where the waves are reported.
+            value: The argument ``value`` as it was sent: a text that replaces a text stays one.
+        """
         if (given.decision is None) == ("answer" not in given.model_fields_set):
             raise _invalid("give either decision or answer", "decision is one of the actions")
         state = await self._service.state(given.execution_id)
         before = state.last_seq
         request_id = given.request_id or _only_request(list(state.requests), given.execution_id)
+        request = state.requests.get(request_id)
+        if isinstance(value, str) and isinstance(
+            field_of(request and request.request, "value"), str
+        ):
+            given = given.model_copy(update={"value": value})
         record = await self._service.answer(given.execution_id, request_id, given.as_answer())
         after = before if record.execution_id == given.execution_id else 0
         return await self._wait(record.execution_id, progress, given.wait_s, after=after)

@@ -50,17 +50,19 @@ async def list_resources(
         before: The cursor: the id of the last execution of the page before.
 
     Raises:
-        MCPError: The cursor is unknown.
+        MCPError: The cursor is no execution of the caller's: there is none of this id, or it is another's.
     """
     found: list[ExecutionRecord] = []
     try:
+        if before is not None:
+            await caller.require_execution(service, before)
         if caller.flows is None:
             found = await service.executions(before=before, limit=_PAGE)
         elif caller.has_scope(READ):
             for flow_id in caller.flows:
                 found += await service.executions(before=before, limit=_PAGE, flow_id=flow_id)
     except NotFound as error:
-        raise MCPError(mcp_types.INVALID_PARAMS, error.message) from error
+        raise MCPError(mcp_types.INVALID_PARAMS, "the cursor is unknown") from error
     newest = sorted(found, key=lambda each: each.execution_id, reverse=True)[:_PAGE]
     return mcp_types.ListResourcesResult(
         resources=[_resource(each) for each in newest],

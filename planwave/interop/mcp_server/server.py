@@ -10,7 +10,14 @@ import mcp_types
 from mcp.shared.exceptions import MCPError
 
 from planwave.errors import PlanwaveError
-from planwave.interop.mcp_server.access import RUN, TOOL_SCOPES, Caller, Gate, OpenGate
+from planwave.interop.mcp_server.access import (
+    RUN,
+    TOOL_ACTIONS,
+    TOOL_SCOPES,
+    Caller,
+    Gate,
+    OpenGate,
+)
 from planwave.interop.mcp_server.arguments import (
     AnswerArguments,
     PlanArguments,
@@ -32,6 +39,8 @@ from planwave.service.service import Service
 
 _log = logging.getLogger(__name__)
 
+_ID_CHARS: Final = 80
+_IDS: Final = ("execution_id", "plan_id", "request_id")
 _FAULT: Final = "a fault in planwave ended the call; its log says more"
 
 
@@ -82,6 +91,7 @@ class PlanwaveMcpServer:
         try:
             # The session's task was started by its first request, perhaps of another principal.
             with acting_as(self._gate.caller(context).principal):
+                await self._log_call(params)
                 return await self._open_calls.run(
                     context, lambda call: self._dispatch(context, params, call)
                 )
@@ -92,6 +102,17 @@ class PlanwaveMcpServer:
         except Exception:  # noqa: BLE001 - a boundary: no client sees a stack trace
             _log.exception("the tool %r failed", params.name)
             return error_result(PlanwaveError(_FAULT))
+
+    async def _log_call(self, params: mcp_types.CallToolRequestParams) -> None:
+        """Write a line of the audit log for a call that changes something."""
+        is_read = params.name in TOOL_SCOPES and params.name not in TOOL_ACTIONS
+        if self._service.audit is None or is_read:
+            return
+        action, is_strict = TOOL_ACTIONS.get(params.name, ("execution.created", False))
+        given = params.arguments or {}
+        ids = {name: str(given[name])[:_ID_CHARS] for name in _IDS if given.get(name)}
+        tool = params.name[:_ID_CHARS]
+        await self._service.audit.record(action, ids, is_strict=is_strict, tool=tool)
 
     async def _dispatch(
         self, context: Request, params: mcp_types.CallToolRequestParams, call: OpenCall
@@ -116,7 +137,7 @@ class PlanwaveMcpServer:
             case ResultArguments():
                 return await self._calls.result(arguments, progress)
             case AnswerArguments():
-                return await self._calls.answer(arguments, progress)
+                return await self._calls.answer(arguments, progress, given.get("value"))
             case other:
                 raise TypeError(f"no tool takes {other!r}")
 

@@ -49,7 +49,7 @@ def _fixed_tools() -> list[mcp_types.Tool]:
         mcp_types.Tool(
             name=name,
             description=_DESCRIPTIONS[name],
-            input_schema=schema_of(model),
+            input_schema=dict(schema_of(model)),
             annotations=mcp_types.ToolAnnotations(
                 read_only_hint=name in _READS,
                 destructive_hint=False if name in (*_READS, "plan") else None,

@@ -63,7 +63,13 @@ class CallerOptions(NodeData):
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as a model is offered them."""
-        return tuple(ToolSpec(each.name, each.description, each.parameters) for each in self.tools)
+        # Lazy: test_the_schema_library_is_loaded_only_for_forms
+        from planwave.nodes.agents.server_schemas import sound_schema
+
+        return tuple(
+            ToolSpec(each.name, each.description, sound_schema(each.parameters))
+            for each in self.tools
+        )
 
     def applied_to(self, request: ModelRequest, limits: Limits | None) -> ModelRequest:
         """Return a request with the settings that it leaves open; a limit of the operator holds."""

@@ -34,6 +34,9 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
     if not edges:
         return []
     made = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
+    if not context.answers:  # else the attempt has logged them before
+        for warning in (each for group in made for each in getattr(group, "warnings", ())):
+            context.emit("log", {"message": warning, "level": "warning"})
     tools = [
         replace(_of_node(tool, edge.source), definition=_definition(context.runtime, edge.source))
         for edge, artefact in zip(edges, made, strict=True)

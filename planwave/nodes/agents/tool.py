@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -81,6 +81,8 @@ class Tool:
         details: More about it for events: the server of an MCP tool, the flow of a flow tool.
         definition: A hash of the node that gives it and of all that is linked into that node; the agent
             sets it. A recorded call of a tool with another definition is not served.
+        fingerprint: A hash of what a server says about its tool ``details["tool"]``: a person is asked where it
+            is another one than that of the last call that a person has approved.
     """
 
     name: str
@@ -95,3 +97,16 @@ class Tool:
     checks_arguments: bool = False
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     definition: str = ""
+    fingerprint: str = ""
+
+
+class ToolGroup(list[Tool]):
+    """Several tools over one link, and what the log of the run says about them.
+
+    Attributes:
+        warnings: Sentences, such as why a tool is left out.
+    """
+
+    def __init__(self, tools: Iterable[Tool], warnings: Iterable[str] = ()) -> None:
+        super().__init__(tools)
+        self.warnings = tuple(warnings)

@@ -44,11 +44,13 @@ from planwave.nodes.agents.tool_questions import (
     ask_repetition,
 )
 from planwave.nodes.recorded_calls import ExternalCall, call_scope
-from planwave.nodes.services import limits_of
+from planwave.nodes.services import approved_tools_of, limits_of
 from planwave.providers.protocols import PromptMessage, ToolCall, ToolSpec
 
 _MAX_SHOWN_CHARS: Final = 16_384
 """The longest result in an event; the whole one is in the record of the call, found by its number."""
+_FINGERPRINT_CHARS: Final = 16
+"""Of a tool's fingerprint, in the names of what is kept of a call."""
 _NESTED_KINDS: Final = frozenset({AGENT, FLOW})
 """Kinds whose calls are nested runs."""
 _FATAL: Final = (StoreError, LimitExceeded)
@@ -186,12 +188,18 @@ class ToolCalls:
             ToolError: It was rejected, or failed; the model sees that.
         """
         requested: dict[str, Json] | None = None
-        if self._needs_approval(tool):
+        has_changed = await self._has_changed(ordinal, tool)
+        if has_changed or self._needs_approval(tool):
             key = f"approve-{self._context.attempt}-{ordinal}"
             self._note_begun(ordinal)
-            answer = await ask_approval(tool, call.id, key, arguments, self._context)
+            if has_changed:
+                key = f"{key}-{tool.fingerprint[:_FINGERPRINT_CHARS]}"
+            answer = await ask_approval(
+                tool, call.id, key, arguments, self._context, has_changed=has_changed
+            )
             if isinstance(answer, Rejected):
                 raise _rejection(answer)
+            await self._note_approval(tool)
             if answer.arguments != arguments:
                 requested, arguments = arguments, _checked(tool, dict(answer.arguments))
         result = await self._recorded(ordinal, call, tool, arguments, requested)
@@ -199,6 +207,30 @@ class ToolCalls:
             return result
         changed = f"(A person changed the arguments of this call to {to_text(arguments)}.)"
         return f"{changed}\n{to_text(result)}"
+
+    async def _has_changed(self, ordinal: int, tool: Tool) -> bool:
+        """Return whether a server describes its tool differently since a person last approved a call.
+
+        An attempt that is executed again finds what it found before: the answer to its question is of that.
+        """
+        approved, server = approved_tools_of(self._context), tool.details.get("server")
+        if approved is None or not tool.fingerprint:
+            return False
+        last = await approved.fingerprint(str(server), str(tool.details.get("tool")))
+        if last is None:
+            return False
+
+        async def compare() -> Json:
+            return last != tool.fingerprint
+
+        ending = tool.fingerprint[:_FINGERPRINT_CHARS]
+        key = f"changed-{self._context.attempt}-{ordinal}-{ending}"
+        return bool(await self._context.runtime.once(key, compare))
+
+    async def _note_approval(self, tool: Tool) -> None:
+        approved, server = approved_tools_of(self._context), tool.details.get("server")
+        if approved is not None and tool.fingerprint:
+            await approved.approve(str(server), str(tool.details.get("tool")), tool.fingerprint)
 
     def _needs_approval(self, tool: Tool) -> bool:
         rules = {tool.approval, self._approval}

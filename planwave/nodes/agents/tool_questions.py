@@ -16,6 +16,7 @@ from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import limits_of
 
 _QUESTION_TYPE: Final = "tool_approval"
+_MAX_DESCRIPTION_CHARS: Final = 500
 _APPROVE, _REJECT = "approve", "reject"
 _RUN_AGAIN, _GIVE_RESULT, _FAIL = "run_again", "give_result", "fail"
 
@@ -45,7 +46,13 @@ class CallAbandoned(PermanentError):
 
 
 async def ask_approval(
-    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+    tool: Tool,
+    call_id: str,
+    key: str,
+    arguments: Mapping[str, Json],
+    context: FlowContext,
+    *,
+    has_changed: bool = False,
 ) -> Approved | Rejected:
     """Ask a person whether a call may be made; the answer may change its arguments.
 
@@ -55,6 +62,7 @@ async def ask_approval(
         key: Name of the question, the same when the agent runs again.
         arguments: What the model calls it with.
         context: The context of the agent.
+        has_changed: Whether its server describes the tool differently since a call was last approved.
     """
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import check_schema
@@ -65,7 +73,8 @@ async def ask_approval(
         call_id,
         key,
         {
-            "prompt": f"May the tool {tool.name} be called with these arguments?",
+            "prompt": (f"{_changed_text(tool)} " if has_changed else "")
+            + f"May the tool {tool.name} be called with these arguments?",
             "actions": [_APPROVE, _REJECT],
             "value": dict(arguments),
             "editable": True,
@@ -78,6 +87,15 @@ async def ask_approval(
         return Rejected(str(answer.get("note") or ""))
     changed = answer.get("value")
     return Approved(changed if isinstance(changed, dict) else arguments)
+
+
+def _changed_text(tool: Tool) -> str:
+    says = f" Its description is now: {tool.description[:_MAX_DESCRIPTION_CHARS]}"
+    return (
+        f"The server {tool.details.get('server')!r} has changed its tool {tool.details.get('tool')!r} (its "
+        f"description, its schema or what it says the tool does) since a call of it was last approved."
+        f"{says if tool.description else ''}"
+    )
 
 
 async def ask_repetition(

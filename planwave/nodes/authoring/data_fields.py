@@ -46,7 +46,8 @@ class DataField(NamedTuple):
     """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated.
 
     ``aliases`` are other accepted names of the field; its socket has only ``json_name``. ``extra`` is
-    the field's ``json_schema_extra``, with markers such as ``template``.
+    the field's ``json_schema_extra``, with markers such as ``template``. ``names_flow`` is true of a
+    field whose value names a stored flow.
     """
 
     json_name: str
@@ -56,6 +57,27 @@ class DataField(NamedTuple):
     nullable: bool = False
     extra: Mapping[str, Json] = {}
     aliases: tuple[str, ...] = ()
+    names_flow: bool = False
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every name under which ``data`` may hold the field."""
+        return (self.json_name, *self.aliases)
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether the field is marked :data:`POLICY`."""
+        return bool(self.extra.get(_POLICY))
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the field is marked :data:`HIDDEN_FROM_PLANNER`."""
+        return self.extra.get(_PLANNED) is False
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a plan of a model holds the value itself: a graph, a flow's name, an expression."""
+        return self.names_flow or any(self.extra.get(mark) for mark in _WRITTEN_MARKS)
 
 
 def accepts(target_type: str, source_type: str) -> bool:
@@ -131,10 +153,11 @@ def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
             _json_name(name, info),
             socket_type(info.annotation),
             info.is_required(),
-            _extra(info).get("template") is True,
+            _extra(info).get("template") is True and not _extra(info).get(_POLICY),
             NoneType in get_args(info.annotation),
             _extra(info),
             _aliases(info),
+            _names_flow(info.annotation),
         )
         for name, info in model.model_fields.items()
     )
@@ -159,6 +182,12 @@ def _aliases(info: FieldInfo) -> tuple[str, ...]:
     return tuple(choice for choice in alias.choices if isinstance(choice, str))[1:]
 
 
+def _names_flow(annotation: Any) -> bool:
+    """Return whether a field takes a ``FlowName``, which declares ``names_flow``."""
+    kinds: tuple[Any, ...] = (annotation, *get_args(annotation))
+    return any(getattr(kind, "names_flow", False) for kind in kinds)
+
+
 def is_open(port: Port) -> bool:
     """Return whether a port's name is a pattern or open, so that several handles match it."""
     return "{" in port.name
@@ -170,11 +199,13 @@ def sockets_of(
     """Return the fields that are sockets on a channel.
 
     A declared port replaces the socket of its name: a flow port on both channels, a link port on
-    the link channel only. Fields marked :data:`NO_SOCKET` are none.
+    the link channel only. Fields marked :data:`NO_SOCKET` or :data:`POLICY` are none.
     """
     taken = {port.name for port in declared if port.channel in (FLOW, channel)}
     return [
-        field for field in fields if field.json_name not in taken and field.extra.get(_SOCKET, True)
+        field
+        for field in fields
+        if field.json_name not in taken and field.extra.get(_SOCKET, True) and not field.is_policy
     ]
 
 
@@ -202,8 +233,20 @@ def with_field_ports(
 _SOCKET: Final = "socket"
 NO_SOCKET: Final[dict[str, JsonValue]] = {_SOCKET: False}
 """Marks data fields that no wire can feed."""
-HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {"planned": False}
-"""Marks data fields that are not for plans written by models: these are not told of them."""
+_PLANNED: Final = "planned"
+HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {_PLANNED: False}
+"""Marks data fields that are not for plans written by models: neither value nor wire."""
+_POLICY: Final = "policy"
+POLICY: Final[dict[str, JsonValue]] = {_POLICY: True, _PLANNED: False}
+"""Marks data fields that decide what is allowed, such as the rule of an approval. Only whoever writes
+the graph sets them: no wire leads into them, no template in them is resolved, and models set none."""
+POLICY_FOR_PLANS: Final[dict[str, JsonValue]] = {_POLICY: True}
+"""The same, but a plan of a model may write the value, where the type offers the field."""
+_WRITTEN: Final = "written"
+WRITTEN: Final[dict[str, JsonValue]] = {_WRITTEN: True}
+"""Marks data fields whose value decides what runs next. In a plan of a model it stands in the plan: no
+wire leads into it. Fields of graphs, expressions and flow names are such fields without the mark."""
+_WRITTEN_MARKS: Final = (_WRITTEN, "graph", "expression")
 
 
 def graph_field(*names: str, names_of: str | None = None, description: str | None = None) -> Any:

@@ -53,6 +53,7 @@ from planwave.graph.protocols import (
 from planwave.graph.suggestions import Correction
 from planwave.nodes.authoring.data_fields import (
     FIELD_PORT_SIDE,
+    WRITTEN,
     fields_of,
     is_of_other_type,
     is_open,
@@ -79,9 +80,16 @@ class NodeData(BaseModel):
     )
 
 
-def template(default: Any = ..., **options: Any) -> Any:
-    """Declare a data field in which ``{{ … }}`` is resolved before the node runs."""
-    return Field(default, json_schema_extra={"template": True}, **options)
+def template(default: Any = ..., *, written: bool = False, **options: Any) -> Any:
+    """Declare a data field in which ``{{ … }}`` is resolved before the node runs.
+
+    Args:
+        default: The default value; without one, the field is required.
+        written: Whether it decides what runs next; see ``data_fields.WRITTEN``.
+        options: Those of ``pydantic.Field``.
+    """
+    marks = {"template": True, **(WRITTEN if written else {})}
+    return Field(default, json_schema_extra=marks, **options)
 
 
 class NodeFinding(NamedTuple):
@@ -148,6 +156,10 @@ class BaseNode:
             answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
             task does not stay in memory meanwhile.
         planned: Whether planners may use the type without being allowed to by name.
+        plan_fields: The data fields that a plan written by a model may set; of an object, ``field.key``
+            for one key of it. None for all that are not marked ``planned: false``; a type that comes
+            with planwave names them, so that a new field is closed until it is named.
+        run_by_nodes: Whether nodes run it by themselves, so that no graph needs it.
         example: A small graph document that uses the type and can be run; {} for none. The types
             that come with planwave have ``nodes/examples/<node type>.json`` instead.
     """
@@ -176,6 +188,8 @@ class BaseNode:
     passes_on: bool = False
     replayable: bool = False
     planned: bool = True
+    plan_fields: tuple[str, ...] | None = None
+    run_by_nodes: bool = False
     example: Mapping[str, Json] = {}
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -165,6 +166,7 @@ class DataChecks:
                         missing += {str(fault["loc"][0])} - later
                     else:
                         findings.append(_invalid_data(fault, spec, node.data))
+        findings += _templates_in_policy(spec, node)
         uses = tuple(self._references(spec, node, findings))
         return DataReport(data, tuple(findings), tuple(missing), uses)
 
@@ -221,6 +223,18 @@ def _check_models(
             hint = "remove it, or name another model"
             yield NodeFinding("duplicate-fallback", message, pointer, hint, "warning")
         earlier.add(found.names)
+
+
+def _templates_in_policy(spec: RegisteredType, node: Node) -> Iterator[NodeFinding]:
+    """Find templates in fields that decide what is allowed: data never change these."""
+    for name in spec.type_info.policy_fields:
+        if name in node.data and has_template(json.dumps(node.data[name])):
+            yield NodeFinding(
+                "policy-field",
+                f"data.{name} decides what is allowed, so that no template in it is resolved",
+                f"/data/{pointer_part(name)}",
+                "write the value itself",
+            )
 
 
 def _unresolved_fields(spec: RegisteredType, node: Node) -> set[str]:

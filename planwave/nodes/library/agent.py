@@ -29,7 +29,7 @@ from planwave.nodes.agents.tool_calls import ToolCalls
 from planwave.nodes.authoring.data_fields import (
     FIELD_PORT_SIDE,
     HIDDEN_FROM_PLANNER,
-    NO_SOCKET,
+    POLICY,
 )
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
 from planwave.nodes.checking.agent_links import check_delegation, check_tools
@@ -112,7 +112,7 @@ class AgentData(NodeData):
         AgentTools(),
         title="Tools",
         description="Tools of the provider; others are linked to it.",
-        json_schema_extra={**HIDDEN_FROM_PLANNER, **NO_SOCKET},
+        json_schema_extra=POLICY,
     )
     images: Images | None = Field(
         None,
@@ -139,12 +139,12 @@ class AgentData(NodeData):
     approval: Approval = Field(
         "never",
         description="When a person approves calls of its tools; write: those that change something.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
     delegate: Literal["shared", "exclusive"] = Field(
         "shared",
         description="As a tool of other agents: whether several may share it.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
     caller: CallerOptions | None = Field(
         None,
@@ -188,6 +188,10 @@ class Agent(NodeType):
     purpose = "Do one task with a language model: reads its inputs, gives text."
     summary = "Have a language model do one task."
     Data = AgentData
+    plan_fields = (
+        "systemPrompt", "userPrompt", "provider", "model", "temperature", "reasoningEffort",
+        "maxTokens", "tools.web_search",
+    )  # fmt: skip
     inputs = (INPUT, MODEL_SOCKET, TOOLS_PORT)
     outputs = (
         Port(DEFAULT_SOURCE_HANDLE, "text"),

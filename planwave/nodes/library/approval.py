@@ -13,7 +13,7 @@ from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, to_data_value
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY, to_data_value
 from planwave.nodes.authoring.node_type import (
     NodeData,
     NodeFinding,
@@ -57,12 +57,12 @@ class ApprovalData(NodeData):
         gt=0,
         le=MAX_WAIT_S,
         description="How long it waits, in seconds; without it, as long as approvals may wait.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
     timeout_action: str | None = Field(
         None,
         description="The decision when that time is over.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
 
 
@@ -84,6 +84,7 @@ class Approval(ResumableType):
     )
     summary = "Ask a person to decide before it goes on."
     Data = ApprovalData
+    plan_fields = ("prompt", "actions")
     fails_permanently = True
     outputs = (Port("{action}"),)
     chooses = True

@@ -22,6 +22,7 @@ class Boolean(ValueType):
     purpose = "Give true or false; no model is asked."
     summary = "Give true or false."
     Data = BooleanData
+    plan_fields = ("value",)
     outputs = value_ports("boolean")
     planned = False
 

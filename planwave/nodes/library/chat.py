@@ -118,6 +118,7 @@ class Chat(NodeType):
     )
     summary = "Build a conversation for a model."
     Data = ChatData
+    plan_fields = ("system", "message")
     outputs = (Port("messages", "json"),)
     planned = False
 

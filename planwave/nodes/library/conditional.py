@@ -33,7 +33,9 @@ _HINT: Final = "let data.condition give one of them, or name a data.defaultHandl
 class ConditionalData(NodeData):
     """What names the handle. Without ``outputHandles`` those that edges leave through are meant."""
 
-    condition: str = template(description="Gives the name of the output, such as true or false.")
+    condition: str = template(
+        written=True, description="Gives the name of the output, such as true or false."
+    )
     output_handles: list[str] = Field(
         [], max_length=100, description="The outputs there are; without them, those with an edge."
     )
@@ -54,6 +56,7 @@ class Conditional(NodeType):
     )
     summary = "Choose a branch by an expression."
     Data = ConditionalData
+    plan_fields = ("condition", "outputHandles", "defaultHandle")
     fails_permanently = True
     outputs = (Port("true"), Port("false"), Port("{handle}"))
     chooses = True

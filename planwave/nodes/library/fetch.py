@@ -17,7 +17,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Json, Port
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import EffectByField, ExecutionResult, FlowContext
-from planwave.nodes.authoring.data_fields import to_data_value
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, to_data_value
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.recorded_calls import ExternalCall
@@ -40,7 +40,11 @@ class FetchData(NodeData):
     """The request."""
 
     url: str = template(description="The address: http:// or https://.")
-    method: Method = Field("GET", description="What the request does; GET and HEAD only read.")
+    method: Method = Field(
+        "GET",
+        description="What the request does; GET and HEAD only read.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
+    )
     headers: dict[str, Scalar] = template({}, description="Headers to send.")
     params: dict[str, Scalar | list[Scalar]] = template(
         {}, description="Parameters to add to the query of the address."
@@ -66,6 +70,7 @@ class Fetch(NodeType):
     purpose = "Request data.url over HTTP: read a page or call a service; gives JSON or text."
     summary = "Read a web page or call a service."
     Data = FetchData
+    plan_fields = ("url", "headers", "params")
     outputs = (Port("output"), Port("status", "integer"), Port("headers", "json"))
     effect = "write"
     effect_by = EffectByField("method", {"GET": "read", "HEAD": "read"}, absent="read")

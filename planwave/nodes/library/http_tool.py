@@ -14,6 +14,7 @@ from planwave.graph.model import Json
 from planwave.graph.protocols import EffectByField, FlowContext
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_schemas import NO_ARGUMENTS, check_parameters
@@ -44,7 +45,9 @@ class HttpToolData(NodeData):
     name: ToolName = Field(description="What the model calls it.")
     description: str = template(description="What it does and when to use it, for the model.")
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
-        "GET", description="What the request does; GET and HEAD only read."
+        "GET",
+        description="What the request does; GET and HEAD only read.",
+        json_schema_extra=HIDDEN_FROM_PLANNER,
     )
     url: str = Field(
         description="The address; {name} in its path or query is the argument of that name."
@@ -54,7 +57,9 @@ class HttpToolData(NodeData):
     )
     headers: dict[str, Scalar] = template({}, description="Headers to send.")
     secret_headers: dict[str, str] = Field(
-        {}, description='Headers with secrets of the operator, as in "Bearer {crm}".'
+        {},
+        description='Headers with secrets of the operator, as in "Bearer {crm}".',
+        json_schema_extra=POLICY,
     )
     approval: ApprovalField = None
     timeout_s: float | None = Field(

@@ -75,7 +75,7 @@ class IfData(NodeData):
     """The conditions, tried in order."""
 
     conditions: list[Condition] = template(
-        min_length=1, description="Tried in order; each has an output of its own."
+        written=True, min_length=1, description="Tried in order; each has an output of its own."
     )
 
 
@@ -89,6 +89,7 @@ class If(NodeType):
     )
     summary = "Choose a branch by comparing the input."
     Data = IfData
+    plan_fields = ("conditions",)
     fails_permanently = True
     outputs = (Port(_BRANCH_PREFIX + "{i}", label="True"), Port(_ELSE_HANDLE, label="False"))
 

@@ -85,6 +85,7 @@ class Inner(NodeType):
     )
     summary = "Run another flow as one step."
     Data = InnerData
+    plan_fields = ("graph", "inputs", "outputs")
     inputs = (INPUT, Port("{name}"))
     outputs = (OUTPUT, Port("{name}"))
     reads_goal = True

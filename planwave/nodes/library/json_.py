@@ -25,6 +25,7 @@ class JsonValue(ValueType):
     )
     summary = "Give a list or an object."
     Data = JsonData
+    plan_fields = ("value",)
     outputs = value_ports("json")
     planned = False
 

@@ -75,6 +75,10 @@ class Llm(NodeType):
     purpose = "Call a language model with exactly this prompt; with jsonOutput the reply is JSON."
     summary = "Send exactly this prompt to a model."
     Data = LlmData
+    plan_fields = (
+        "provider", "model", "prompt", "system", "temperature", "reasoningEffort", "maxTokens",
+        "jsonOutput", "stream",
+    )  # fmt: skip
     inputs = (INPUT, MODEL_SOCKET)
     calls_model = True
     replayable = True

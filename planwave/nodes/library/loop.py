@@ -57,6 +57,7 @@ class Loop(NodeType):
     )
     summary = "Run the same steps for each item of a list."
     Data = LoopData
+    plan_fields = ("items", "body", "parallel", "onItemError", "maxItems")
     inputs = (INPUT,)
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
     reads_goal = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 from time import monotonic
@@ -17,13 +17,14 @@ from planwave.graph.protocols import FlowContext
 from planwave.graph.suggestions import Correction, closest_match
 from planwave.mcp.servers import hint_to_set_up
 from planwave.mcp.tools import ServerTool
-from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError, ToolGroup
 from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.authoring.data_fields import POLICY, POLICY_FOR_PLANS
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.services import mcp_servers_of
-from planwave.nodes.tools.tool_node import ToolNode
+from planwave.nodes.tools.tool_node import ToolNode, stricter_approval
+from planwave.settings import McpServerSettings
 
 if TYPE_CHECKING:
     from planwave.mcp.connection import Connection
@@ -40,7 +41,11 @@ _ToolNames = list[Annotated[str, Field(min_length=1, max_length=128)]]
 class McpServerData(NodeData):
     """A server by its name, and which of its tools are used."""
 
-    server: str = Field(min_length=1, description="Its name in the operator's settings.")
+    server: str = Field(
+        min_length=1,
+        description="Its name in the operator's settings.",
+        json_schema_extra=POLICY_FOR_PLANS,
+    )
     allow: _ToolNames | None = Field(None, description="The only tools to use; null for all.")
     deny: _ToolNames = Field([], description="Tools not to use.")
     prefix: str | None = Field(
@@ -59,23 +64,25 @@ class McpServerData(NodeData):
     approval: Approval = Field(
         "write",
         description="Which calls a person approves: write is all that change something.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     )
 
 
 class McpServer(ToolNode):
     """Gives agents the tools of an MCP server that the operator has set up (``[mcp.NAME]``).
 
-    The server is started, or connected, once for each run of a graph, and its tools are listed then. It
-    says itself what a tool does: one that only reads has the effect ``read``, one that can be repeated
-    ``write``, all others ``once``. A person approves calls of these two, unless ``approval`` says
-    otherwise. If the connection is lost, the calls that run fail, and the next one connects again.
+    The server is started, or connected, once for each run of a graph, and its tools are listed then. A tool
+    has the effect ``once``, unless the operator says that it only reads (``read``), or believes what the server says;
+    one that takes a key for repeated calls ``write``. A person approves calls of these two, unless
+    ``approval`` says otherwise; the operator's rule for the server holds if it is stricter. A person is also
+    asked about a tool that its server describes differently since a call of it was approved. If the connection is lost, the calls that run fail, and the next one connects again.
     """
 
     node_type = "mcp_server"
     purpose = "Give agents the tools of an MCP server; link it into 'tools' of the agents."
     summary = "Give agents the tools of an MCP server."
     Data = McpServerData
+    plan_fields = ("server", "allow", "deny", "prefix", "callTimeoutS")
     effect = "once"
     uses_services = True
 
@@ -96,7 +103,7 @@ class McpServer(ToolNode):
         if data is None:
             return
         known = view.mcp_servers
-        if known is not None and data.server not in known and not view.is_wired("server"):
+        if known is not None and data.server not in known:
             near = closest_match(data.server, known)
             yield NodeFinding(
                 "unknown-mcp-server",
@@ -118,7 +125,19 @@ class McpServer(ToolNode):
 async def _open_tools(data: McpServerData, context: FlowContext) -> AsyncGenerator[list[Tool]]:
     """Connect to the server and give its tools; closed with the run of the graph."""
     async with mcp_servers_of(context).connection(data.server) as connection:
-        yield _named_tools(connection, _used_tools(connection, data), data, context.node_id)
+        rules = mcp_servers_of(context).rules(data.server)
+        used = _used_tools(connection, data)
+        tools = _named_tools(connection, used, data, rules, context.node_id)
+        yield ToolGroup(tools, _warnings(connection, data))
+
+
+def _warnings(connection: Connection, data: McpServerData) -> Iterator[str]:
+    """Yield what is to know about the tools that are used, or would be."""
+    listed = connection.listed
+    for sentence in (*(f"{each}; it is left out" for each in listed.problems), *listed.notes):
+        is_named = [name for name in (*(data.allow or ()), *data.deny) if repr(name) in sentence]
+        if not any(name in data.deny for name in is_named) and (is_named or data.allow is None):
+            yield f"MCP server {data.server}: {sentence}"
 
 
 def _used_tools(connection: Connection, data: McpServerData) -> list[ServerTool]:
@@ -138,7 +157,11 @@ def _used_tools(connection: Connection, data: McpServerData) -> list[ServerTool]
 
 
 def _named_tools(
-    connection: Connection, used: Iterable[ServerTool], data: McpServerData, node_id: str
+    connection: Connection,
+    used: Iterable[ServerTool],
+    data: McpServerData,
+    rules: McpServerSettings,
+    node_id: str,
 ) -> list[Tool]:
     """Return the tools under the names that models see.
 
@@ -160,12 +183,13 @@ def _named_tools(
             description=each.description,
             parameters=each.parameters,
             call=_Call(connection, each, data.call_timeout_s),
-            effect=_effect_of(each),
-            approval=data.approval,
+            effect=_effect_of(each, rules),
+            approval=stricter_approval(data.approval, rules.approval),
             node_id=node_id,
             kind="mcp",
             timeout_s=data.call_timeout_s,
             details={"server": data.server, "tool": each.name},
+            fingerprint=each.fingerprint,
         )
     return list(tools.values())
 
@@ -180,11 +204,12 @@ def _name_for_models(tool: str, data: McpServerData) -> str:
     return f"{tool_name(name)[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{ending}"
 
 
-def _effect_of(tool: ServerTool) -> Effect:
-    """Return the effect of a tool: a server that says nothing gets the strictest."""
-    if tool.reads_only:
+def _effect_of(tool: ServerTool, rules: McpServerSettings) -> Effect:
+    """Return the effect of a tool: of one about which nobody is believed, the strictest."""
+    if tool.name in rules.read_tools or (rules.trust_hints and tool.reads_only):
         return "read"
-    return "write" if tool.is_repeatable else "once"
+    is_repeatable = tool.takes_key or (rules.trust_hints and tool.is_repeatable)
+    return "write" if is_repeatable else "once"
 
 
 class _Call:

@@ -41,6 +41,7 @@ class Merge(NodeType):
     )
     summary = "Bring branches together."
     Data = MergeData
+    plan_fields = ("mode",)
     fails_permanently = True
     passes_on = True
     source_keys = SourceKeys("keys", when="mode", equals="object")

@@ -33,6 +33,7 @@ class Number(ValueType):
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
     summary = "Give a number."
     Data = NumberData
+    plan_fields = ("value",)
     outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
     planned = False
 

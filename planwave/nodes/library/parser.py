@@ -31,6 +31,7 @@ class Parser(NodeType):
     )
     summary = "Combine inputs into a text by a template."
     Data = ParserData
+    plan_fields = ("template",)
     fails_permanently = True
     inputs = (INPUT, Port("{name}", multiple=True))
 

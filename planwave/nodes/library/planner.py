@@ -21,8 +21,15 @@ from planwave.graph.model import (
     Port,
 )
 from planwave.graph.plan import Plan
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Reservation
+from planwave.graph.protocols import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    Reservation,
+    WrittenBy,
+)
 from planwave.graph.reading.documents import read_graph
+from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
 from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
@@ -53,7 +60,9 @@ class PlannerData(NodeData):
     reasoning_effort: Effort = None
     max_tokens: MaxTokens = None
     allowed_node_types: list[str] | None = Field(
-        None, description="The node types that the plan may have; without them, all for planners."
+        None,
+        description="The node types that the plan may have; without them, all for planners.",
+        json_schema_extra=POLICY,
     )
     max_nodes: int | None = Field(None, ge=1, description="The most nodes that the plan may have.")
 
@@ -68,6 +77,9 @@ class PlannerNode(NodeType):
     )
     summary = "Have a model plan a goal and run that plan."
     Data = PlannerData
+    plan_fields = (
+        "goal", "provider", "model", "temperature", "reasoningEffort", "maxTokens", "maxNodes",
+    )  # fmt: skip
     inputs = (INPUT, MODEL_SOCKET)
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("plan", "json"))
     calls_model = True
@@ -87,7 +99,13 @@ class PlannerNode(NodeType):
         graph, _ = read_graph({"nodes": document["nodes"], "edges": document["edges"]})
         nested = prepare(graph, context.runtime.catalogue)
         result = nested.result(
-            await nested.run(_RUN_KEY, None, {"goal": document["goal"]}, context)
+            await nested.run(
+                _RUN_KEY,
+                None,
+                {"goal": document["goal"]},
+                context,
+                WrittenBy(node_types=_types_for_plan(data, context)),
+            )
         )
         outputs = {DEFAULT_SOURCE_HANDLE: result, "plan": DataValue("json", document)}
         yield ExecutionResult(outputs)
@@ -121,6 +139,15 @@ class PlannerNode(NodeType):
                 hint="write data.goal, or connect an edge to 'input'",
             )
         yield from _check_linked_fallback(view)
+
+
+def _types_for_plan(data: PlannerData, context: FlowContext) -> tuple[str, ...] | None:
+    """Return the only types that a plan may have: inside another plan, none that it may not have."""
+    own, around = data.allowed_node_types, context.runtime.written_by
+    if around is None or around.node_types is None:
+        return None if own is None else tuple(own)
+    within = around.node_types
+    return within if own is None else tuple(name for name in own if name in within)
 
 
 def _check_linked_fallback(view: NodeView) -> Iterator[NodeFinding]:
@@ -207,11 +234,12 @@ class _PlanStream:
         data, context = self._data, self._context
         planner = _planner_of(context)
         self._model = services_of(context).model_for(data.provider, data.model)
+        types = _types_for_plan(data, context)
         plan = await planner.create_plan(
             _goal(data, self._inputs),
             *self._model,
             on_progress=self._on_progress,
-            node_types=data.allowed_node_types,
+            node_types=None if types is None else [*types],
             max_nodes=data.max_nodes,
             settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
             scope=self._scope,

@@ -28,6 +28,7 @@ class SendMessage(NodeType):
     purpose = "Tell the caller a text, and extras, while the run goes on; passes its input on."
     summary = "Show a message while the run goes on."
     Data = SendMessageData
+    plan_fields = ("message", "extras")
     fails_permanently = True
 
     async def run(

@@ -9,7 +9,7 @@ from pydantic import Field
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.protocols import FlowContext
-from planwave.nodes.authoring.data_fields import NO_SOCKET
+from planwave.nodes.authoring.data_fields import NO_SOCKET, POLICY
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.library.webhook import unknown_secret
@@ -32,7 +32,7 @@ class SseData(NodeData):
         {},
         description='Headers with secrets of the operator, which are named in braces: "Bearer {crm}". '
         "They are sent to the services of the secret only.",
-        json_schema_extra=NO_SOCKET,
+        json_schema_extra=POLICY,
     )
     events: list[str] = Field(
         [],

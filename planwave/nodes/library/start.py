@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
 from pydantic import Field
 
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
 from planwave.graph.protocols import FlowContext
-from planwave.nodes.authoring.node_type import NodeData, NodeType
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, NO_SOCKET
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
+from planwave.nodes.checking.node_view import NodeView
 
 
 class StartData(NodeData):
     """What the node gives when the execution brings no input for it."""
 
     initial_input: Json = Field("", description="The input of runs that bring none.")
+    declared: dict[str, Json] | None = Field(
+        None,
+        alias="schema",
+        title="Schema",
+        description="The JSON Schema of the input, which callers of the flow are told, such as "
+        '{"type": "number"}.',
+        json_schema_extra={**HIDDEN_FROM_PLANNER, **NO_SOCKET},
+    )
 
 
 class Start(NodeType):
-    """Outputs ``data.initialInput``; an execution with inputs sets its result without running it."""
+    """Outputs ``data.initialInput``; an execution with inputs sets its result without running it.
+
+    Programs that call the flow as a tool are told its ``schema``, and calls that do not fit it are refused.
+    """
 
     node_type = "start"
     purpose = "Begin the flow with the input of the execution."
     summary = "Begin with what the run is given."
     Data = StartData
+    plan_fields = ("initialInput",)
     fails_permanently = True
     inputs: tuple[Port, ...] = ()
     entry = expects_input = True
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
         return "" if data.initial_input is None else copy_json(data.initial_input)
+
+    def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any] | None:
+        """Return the JSON Schema of the input, as far as the data of a node declare one."""
+        declared = data.get("schema")
+        return cast("dict[str, Any]", declared) if isinstance(declared, dict) else None
+
+    def check(self, data: StartData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None or data.declared is None:
+            return
+        # Lazy: test_the_schema_library_is_loaded_only_for_forms
+        from planwave.nodes.json_schema import check_schema
+
+        for error in check_schema(cast("Json", data.declared)):
+            pointer = f"/data/schema{error.pointer}"
+            yield NodeFinding("invalid-data", f"data.schema: {error.message}", pointer, error.hint)

@@ -37,7 +37,9 @@ class SwitchData(NodeData):
 
     value: str | None = template(None, description="What is compared; without it, the input.")
     cases: list[Json] = template(
-        min_length=1, description="The values, tried in order; each has an output of its own."
+        written=True,
+        min_length=1,
+        description="The values, tried in order; each has an output of its own.",
     )
     case_sensitive: bool = Field(True, description="Whether upper and lower case differ.")
 
@@ -55,6 +57,7 @@ class Switch(NodeType):
     )
     summary = "Choose a branch by a value."
     Data = SwitchData
+    plan_fields = ("value", "cases", "caseSensitive")
     fails_permanently = True
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
 

@@ -22,6 +22,7 @@ class Text(ValueType):
     purpose = "Give a fixed text or a template filled from earlier results; no model is asked."
     summary = "Give a text, with parts from earlier steps."
     Data = TextData
+    plan_fields = ("text",)
     outputs = value_ports("text")
 
     def values(self, data: TextData) -> Mapping[str, DataValue]:

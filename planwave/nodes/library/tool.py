@@ -49,6 +49,7 @@ class RegisteredToolNode(ToolNode):
     )
     summary = "Give an agent a tool that it may call."
     Data = ToolData
+    plan_fields = ("name", "description")
     effect = "once"
     effect_of_tools = "name"
     planned = True

@@ -9,6 +9,7 @@ from pydantic import Field
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Json, Port
 from planwave.graph.protocols import FlowContext, Suspension
+from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import NodeData, ResumableType
 
 
@@ -27,8 +28,12 @@ class ToolApprovalData(NodeData):
     execution_id: str | None = Field(
         None, description="The execution for which alone the answer holds: a fork of it asks again."
     )
-    timeout_s: float | None = Field(None, description="How long it waits, in seconds.")
-    timeout_action: str | None = Field(None, description="The decision when that time is over.")
+    timeout_s: float | None = Field(
+        None, description="How long it waits, in seconds.", json_schema_extra=POLICY
+    )
+    timeout_action: str | None = Field(
+        None, description="The decision when that time is over.", json_schema_extra=POLICY
+    )
 
 
 class ToolApproval(ResumableType):
@@ -46,6 +51,7 @@ class ToolApproval(ResumableType):
     outputs = (Port("output", "json"),)
     fails_permanently = True
     planned = False
+    run_by_nodes = True
 
     async def run(self, data: ToolApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
         request = data.model_dump(

@@ -18,9 +18,11 @@ _HINT = 'write "expression": "{{ … }}", or "fields": {"name": "{{ … }}"}'
 class TransformData(NodeData):
     """One of the two."""
 
-    expression: Json = template(None, description="What gives the value: {{ … }}.")
+    expression: Json = template(None, written=True, description="What gives the value: {{ … }}.")
     fields: dict[str, Json] | None = template(
-        None, description="An expression for each field of an object, in place of one."
+        None,
+        written=True,
+        description="An expression for each field of an object, in place of one.",
     )
 
 
@@ -34,6 +36,7 @@ class Transform(NodeType):
     )
     summary = "Work out a value from earlier results."
     Data = TransformData
+    plan_fields = ("expression", "fields")
     fails_permanently = True
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:

@@ -44,6 +44,7 @@ class UserInput(NodeType):
     purpose = "Begin with a person's message, its files and images; each has a handle of its own."
     summary = "Begin with a person's message and files."
     Data = UserInputData
+    plan_fields = ("message",)
     fails_permanently = True
     inputs: tuple[Port, ...] = ()
     outputs = (

@@ -55,6 +55,7 @@ class Wait(ResumableType):
     )
     summary = "Go on after a while or at a time."
     Data = WaitData
+    plan_fields = ("seconds", "until")
     fails_permanently = True
 
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:

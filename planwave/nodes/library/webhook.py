@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Final, Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field, StringConstraints
 
@@ -92,6 +92,12 @@ class Webhook(NodeType):
 
     async def run(self, data: WebhookData, inputs: Inputs, context: FlowContext) -> Json:
         return {"body": copy_json(data.sample)}
+
+    def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any]:
+        """Return the JSON Schema of what a run is given; that of its body is ``bodySchema``."""
+        body = data.get("bodySchema")
+        properties: dict[str, Any] = {"body": body} if isinstance(body, dict) else {}
+        return {"type": "object", "properties": properties}
 
     def check(self, data: WebhookData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:

@@ -13,6 +13,7 @@ from planwave.graph.diagnostics import short_repr
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
 from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType, pass_through
 from planwave.nodes.checking.node_view import NodeView
 from planwave.outbound.urls import AllowedServices
@@ -52,7 +53,9 @@ class WebhookReplyData(NodeData):
     """The answer besides its body, which is the input."""
 
     status: int = Field(200, ge=200, le=599, description="The HTTP status.")
-    headers: dict[str, str] = Field({}, description="Headers of the answer.")
+    headers: dict[str, str] = Field(
+        {}, description="Headers of the answer.", json_schema_extra=POLICY
+    )
 
 
 class WebhookReply(NodeType):
@@ -68,6 +71,7 @@ class WebhookReply(NodeType):
     purpose = "Answer the request that started the run with the input; the run goes on."
     summary = "Answer the request that started the run."
     Data = WebhookReplyData
+    plan_fields = ("status",)
     fails_permanently = True
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
     planned = False
@@ -80,7 +84,7 @@ class WebhookReply(NodeType):
         return DataValue("json", {"body": body, "status": data.status, "headers": headers})
 
     def check(self, data: WebhookReplyData | None, view: NodeView) -> Iterable[NodeFinding]:
-        if data is not None and not view.is_wired("headers"):
+        if data is not None:
             yield from _check_headers(data, view.index.redirect_hosts)
 
 

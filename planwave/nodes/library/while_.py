@@ -61,6 +61,7 @@ class While(NodeType):
     )
     summary = "Repeat steps as long as a condition holds."
     Data = WhileData
+    plan_fields = ("condition", "body", "initial", "maxIterations")
     inputs = (INPUT,)
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("iterations", "integer"))
     reads_goal = True

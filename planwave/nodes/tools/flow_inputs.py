@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Protocol, cast, runtime_checkable
+
+from pydantic import BaseModel
 
 from planwave.errors import InputError
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Node, Port
 from planwave.graph.protocols import Catalogue, InputAdapter
+from planwave.graph.reading.json_schemas import loosened, target_of, types_of, written_out
 from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.subgraphs import Subgraph
 
 _ONE_INPUT: Final = "input"
 """The argument for the one entry node of a flow that has one output."""
+_TYPES: Final = ("string", "number", "boolean", "object", "array", "null")
+ANY_VALUE: Final[Mapping[str, Any]] = {"type": list(_TYPES), "items": {}}
+"""Any JSON. Without a type, some clients send everything as text."""
+_DECLARED: Final = "schema"
+"""The data field in which an entry node declares the type of its input."""
+_REFERENCE_LEVELS: Final = 2
 _JSON_TYPES: Final = {
     "text": "string",
     "integer": "integer",
     "number": "number",
     "boolean": "boolean",
 }
+
+
+@runtime_checkable
+class DeclaresInput(Protocol):
+    """An entry type whose nodes may declare what a run gives them."""
+
+    def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any] | None:
+        """Return the JSON Schema of the value of ``output``; None where the data declare none."""
+        ...
 
 
 def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
@@ -34,16 +53,17 @@ def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
     if len(nodes) == 1:
         (node,) = nodes
         ports = _named_ports(node, catalogue)
+        fields = _fields_of(node, catalogue)
         for port in ports:
-            properties[port.name] = _port_schema(port, "")
+            properties[port.name] = _port_schema(port, fields.get(port.name))
         if not ports:
-            properties[_ONE_INPUT] = _port_schema(Port(""), node.description or node.name)
-        if not node.data:
+            properties[_ONE_INPUT] = _value_schema(node, catalogue)
+        if _is_required(node):
             required = list(properties)[:1]
     else:
         for node in nodes:
-            properties[node.id] = _port_schema(Port(""), node.description or node.name)
-        required = [node.id for node in nodes if not node.data]
+            properties[node.id] = _value_schema(node, catalogue)
+        required = [node.id for node in nodes if _is_required(node)]
     return {
         "type": "object",
         "properties": properties,
@@ -90,10 +110,76 @@ def _named_ports(node: Node, catalogue: Catalogue) -> list[Port]:
     return [port for port in ports if port.name != DEFAULT_SOURCE_HANDLE]
 
 
-def _port_schema(port: Port, description: str) -> dict[str, Any]:
-    kind = _JSON_TYPES.get(port.type)
-    schema = {} if kind is None else {"type": kind}
+def _is_required(node: Node) -> bool:
+    """Return whether an entry node has nothing to give by itself; what it declares is nothing."""
+    return not node.data.keys() - {_DECLARED}
+
+
+def _value_schema(node: Node, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the schema of the one value of an entry node: as it declares it, or of its output."""
+    implementation = catalogue.implementation(node.type)
+    declared = None
+    if isinstance(implementation, DeclaresInput):
+        declared = implementation.input_schema(node.data)
+    if declared is None:
+        facts = catalogue.type_info(node.type)
+        ports = () if facts is None else facts.outputs
+        own = next((port for port in ports if port.name == DEFAULT_SOURCE_HANDLE), Port(""))
+        kind = _JSON_TYPES.get(own.type)
+        schema: dict[str, Any] = dict(ANY_VALUE) if kind is None else {"type": kind}
+    else:
+        schema = loosened(written_out(declared, _REFERENCE_LEVELS))
+        if not ({"type", "anyOf", "oneOf", "allOf", "enum", "const"} & schema.keys()):
+            schema = {**ANY_VALUE, **schema}
+    description = schema.get("description") or node.description or node.name
     return {**schema, "description": description} if description else schema
+
+
+def _port_schema(port: Port, data_field: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the schema of one output among several, whose values the data field of its name has."""
+    kind = _JSON_TYPES.get(port.type)
+    if kind is not None:
+        return {"type": kind}
+    return dict(data_field or ANY_VALUE)
+
+
+def _fields_of(node: Node, catalogue: Catalogue) -> Mapping[str, Mapping[str, Any]]:
+    """Return the types of a node's data fields as JSON Schemas, by name."""
+    model: Any = getattr(catalogue.implementation(node.type), "Data", None)
+    is_model = isinstance(model, type) and issubclass(cast("type[Any]", model), BaseModel)
+    return _types_of_fields(cast("type[BaseModel]", model)) if is_model else {}
+
+
+@lru_cache(maxsize=64)
+def _types_of_fields(model: type[BaseModel]) -> Mapping[str, Mapping[str, Any]]:
+    whole = model.model_json_schema(by_alias=True)
+    return {
+        name: {**_outline(field, whole), "description": field.get("description", name)}
+        for name, field in whole.get("properties", {}).items()
+    }
+
+
+def _outline(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of a schema, and those of its items."""
+    kinds = _kinds(schema, whole)
+    named: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else [*kinds]}
+    items = schema.get("items")
+    if "array" in kinds:
+        inner = cast("dict[str, Any]", items) if isinstance(items, dict) else {}
+        item_kinds = _kinds(inner, whole)
+        is_any = len(item_kinds) == len(_TYPES)
+        named["items"] = {} if is_any else {"type": [*item_kinds]}
+    return named
+
+
+def _kinds(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[str, ...]:
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        target = target_of(reference, whole)
+        schema = cast("dict[str, Any]", target) if isinstance(target, dict) else {}
+    choices = schema.get("anyOf", schema.get("oneOf", ()))
+    found = [*types_of(schema), *(kind for each in choices for kind in _kinds(each, whole))]
+    return tuple(dict.fromkeys(found)) or _TYPES
 
 
 def _check_values(node: Node, values: dict[str, Json], catalogue: Catalogue) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, Approval
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import LinkType, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_links import check_tool_links
@@ -22,7 +22,7 @@ ApprovalField = Annotated[
     Field(
         description="When a person approves a call: never, always, or write (where it may change "
         "something). The stricter of this and what the tool and the agent say holds.",
-        json_schema_extra=HIDDEN_FROM_PLANNER,
+        json_schema_extra=POLICY,
     ),
 ]
 TOOLS_OUTPUT: Final = Port(TOOLS_HANDLE, TOOL, channel=LINK)

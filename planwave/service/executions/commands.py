@@ -17,6 +17,7 @@ from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
 from planwave.graph.suggestions import closest_match
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
 from planwave.service.executions.answers import (
@@ -346,12 +347,12 @@ class ExecutionCommands:
         """
         self.runner.check_open()
         async with self._live_executions.acquire(execution_id) as live:
-            state = live.state
+            state, who = live.state, current_principal().as_json()
             checked = validate_answer(open_request(state, request_id).request, answer)
             require_answer_size(checked, self._dependencies.limits.largest_result_bytes)
             try:
                 return await self._send_command(
-                    execution_id, lambda told: told.answer(request_id, checked)
+                    execution_id, lambda told: told.answer(request_id, checked, who)
                 )
             except Gone:
                 # The driver may not know why a request of a nested run was closed; its events do.

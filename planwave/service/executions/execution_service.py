@@ -27,7 +27,14 @@ from planwave.service.executions.parent_results import parent_data
 from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.executions.retry import failed_nodes
-from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef, plan_of_flow
+from planwave.service.flows.flow_queries import (
+    Flow,
+    FlowQueries,
+    FlowRef,
+    FlowsOfToken,
+    flows_of_caller,
+    plan_of_flow,
+)  # fmt: skip
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -302,7 +309,6 @@ class ExecutionService:
         if request.options is None or options.budget is None:
             options = replace(options, budget=_budget_of(state, before.options))
         chosen = _lowered(options, limits)
-        waves = wave_count(program, plan_inputs(program, inputs, chosen))
         is_same = fork.graph is before.graph and state.plan_hash is not None
         new_hash = graph_hash(fork.graph)
         plan = Plan(
@@ -323,12 +329,13 @@ class ExecutionService:
                 parent=parent_data(execution_id, fork.rerun, given, is_retry=request.is_retry),
                 program=program,
                 is_checked=True,
+                flows=await flows_of_caller(self._store, before.flows),
                 approval=approval_of_fork(
                     state, new_hash, required=self._dependencies.require_approval
                 ),
             ),
             new_id,
-            waves,
+            wave_count(program, plan_inputs(program, inputs, chosen)),
             queued=queued,
             flow=FlowRef(state.flow_id, state.flow_version if is_same else None)
             if state.flow_id
@@ -351,7 +358,9 @@ class ExecutionService:
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
-        raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, self._flows))
+        flow_ids = await flows_of_caller(self._store)
+        lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
+        raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
         asked, limits = options or RunOptions(), self._dependencies.limits
         _require_within(asked, limits)
         chosen = _lowered(asked, limits)
@@ -368,6 +377,8 @@ class ExecutionService:
             approval=self._approval_of(graph, required=require_approval),
             policies=policies,
             supersedes=supersedes,
+            written_by=made.plan.author,
+            flows=flow_ids,
         )
         return await self._persist(
             replace(made.plan, graph=graph),
@@ -575,6 +586,10 @@ def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
             facts[name] = value
     if spec.policies:
         facts["policies"] = spec.policies
+    if spec.written_by is not None:
+        facts["written_by"] = spec.written_by
+    if spec.flows is not None:
+        facts["flows"] = list(spec.flows)
     if spec.trace_context:
         facts["trace_context"] = spec.trace_context
     return facts

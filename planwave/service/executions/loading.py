@@ -125,6 +125,8 @@ def run_spec_from_events(
         parent=facts.get("parent"),
         approval=facts.get("approval"),
         policies=facts.get("policies"),
+        written_by=facts.get("written_by"),
+        flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
         is_checked=False,
     )

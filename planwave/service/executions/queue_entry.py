@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from planwave.graph.model import Graph, Json
 
@@ -44,6 +44,8 @@ class RunSpec(QueuedExecution):
         approval: The approval that its plan needs; see ``executions/plan_approval.py``.
         policies: The node policies of the request, which ``graph`` has already.
         supersedes: The request that its edited plan answers; see ``executions/plan_edits.py``.
+        written_by: ``model`` for a plan that a model wrote; None for the graph of a person.
+        flows: The ids of the only stored flows that may run in it; None for any.
         trace_context: The headers of the caller's trace; empty without one.
         program: The graph made ready to run, where it was just now.
         is_checked: The graph was checked against the providers there are just now.
@@ -61,6 +63,8 @@ class RunSpec(QueuedExecution):
     approval: Mapping[str, Json] | None = None
     policies: Mapping[str, Mapping[str, Json]] | None = None
     supersedes: SupersededDocument | None = None
+    written_by: Literal["model"] | None = None
+    flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     program: Program | None = None
     is_checked: bool = True

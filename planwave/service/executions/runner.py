@@ -19,7 +19,10 @@ from planwave.events.unreadable import guard_stored
 from planwave.executor.driver.execution import Execution
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
+from planwave.graph.protocols import WrittenBy
+from planwave.nodes.services import with_flows
 from planwave.planner.cost_estimate import forecast
+from planwave.planner.plan_check import admission
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import claim, load_run_spec, set_aside_data
@@ -77,6 +80,7 @@ class ExecutionRunner:
             dependencies.parent_calls,
             dependencies.limits,
         )
+        self._admit = admission(dependencies.catalogue, dependencies.planner)
         self._tasks = asyncio.TaskGroup()
         limits = dependencies.limits
         self._places = FairQueue(limits.concurrent_executions, limits.burst_executions)
@@ -434,7 +438,7 @@ class ExecutionRunner:
                 epoch=1 if spec.epoch is None else spec.epoch,
                 last_seq=spec.last_seq,
                 variables={"goal": spec.goal, "trigger": spec.trigger},
-                services=self._dependencies.node_services(spec.goal),
+                services=with_flows(self._dependencies.node_services(spec.goal), spec.flows),
                 renderer=self._dependencies.renderer,
                 on_events=lambda events: self.publish(live, events),
                 history=spec.history,
@@ -443,6 +447,8 @@ class ExecutionRunner:
                 reuse=reuse,
                 approval=self._approval_request(live, spec),
                 on_place=partial(self._place_changed, live) if shares_places else None,
+                written_by=None if spec.written_by is None else WrittenBy(spec.written_by),
+                admit=self._admit,
             )
 
     def _approval_request(self, live: LiveExecution, spec: RunSpec) -> Json | None:

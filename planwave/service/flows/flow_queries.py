@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph
+from planwave.principals import current_principal
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
@@ -60,6 +61,9 @@ class Flow:
 
 class FlowQueries:
     """The stored flows and their versions, for reading."""
+
+    list_hint = LIST_HINT
+    """The way out in errors about a flow that is not there."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -135,6 +139,29 @@ class FlowQueries:
         return record
 
 
+class FlowsOfToken(FlowQueries):
+    """The flows of an access token; for what it started there are no others, at no depth."""
+
+    list_hint = "what an access token starts runs its own flows only: have it made for this one too"
+
+    def __init__(self, store: Store, flow_ids: Collection[str]) -> None:
+        super().__init__(store)
+        self._flow_ids = frozenset(flow_ids)
+
+    async def flow_record(self, flow_id: str) -> FlowRecord:
+        """Return the record of a flow; see :class:`FlowQueries`."""
+        if flow_id not in self._flow_ids:
+            raise flow_not_found(flow_id)
+        return await super().flow_record(flow_id)
+
+    async def flows(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        """Return flows; see :class:`FlowQueries`. A page may have fewer than asked for."""
+        page = await super().flows(text=text, before=before, limit=limit)
+        return [each for each in page if each.flow_id in self._flow_ids]
+
+
 def flow_not_found(flow_id: str) -> NotFound:
     """Return the error for an id that no flow has."""
     return NotFound(f"there is no flow {short_repr(flow_id)}", hint=LIST_HINT)
@@ -162,3 +189,20 @@ def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
         hash=flow.version,
         created_at=flow.updated_at,
     )
+
+
+async def flows_of_caller(
+    store: Store, before: Sequence[str] | None = None
+) -> Sequence[str] | None:
+    """Return the only stored flows that a new execution may run: those of the caller's token.
+
+    Args:
+        store: Where the tokens are.
+        before: Those of the execution that it is a fork of.
+    """
+    token_id = current_principal().token_id
+    if token_id is None:
+        return before
+    tokens = await store.access_tokens.all()
+    own = next((each.flows for each in tokens if each.token_id == token_id), ())
+    return [each for each in own if before is None or each in before]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,9 +16,16 @@ from planwave.graph.editing.forms import check_operations
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.chat_entries import chat_entry
-from planwave.service.flows.flow_queries import PUBLICATIONS, Flow, FlowQueries, Publication
+from planwave.service.flows.flow_queries import (
+    PUBLICATIONS,
+    Flow,
+    FlowQueries,
+    FlowsOfToken,
+    Publication,
+)
 from planwave.service.flows.named_flows import flow_named, unknown_flow
 from planwave.service.plans.documents import load_plan, raise_for_graph, raise_for_run
 from planwave.service.plans.planner_service import PlannerService
@@ -101,6 +109,7 @@ class FlowService:
             created_at=now,
             updated_at=now,
             node_count=len(content.graph.nodes),
+            updated_by=current_principal(),
         )
         await self._store.flows.save(record, document)
         return await self._queries.flow(record.flow_id)
@@ -257,6 +266,7 @@ class FlowService:
             created_at=present.created_at,
             updated_at=self._dependencies.timestamp(),
             node_count=len(wanted.graph["nodes"]),
+            updated_by=current_principal(),
         )
         is_same = wanted.graph is present.graph
         return await self._store.flows.save(
@@ -296,10 +306,17 @@ class FlowResolver:
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
+        self._store = store
         self._queries = FlowQueries(store)
         self._catalogue = catalogue
         self._limits = limits
         self._ready: OrderedDict[tuple[str, str], Graph] = OrderedDict()
+
+    def limited_to(self, flow_ids: Collection[str]) -> FlowResolver:
+        """Return one that finds these flows only; what was checked is shared."""
+        other = copy(self)
+        other._queries = FlowsOfToken(self._store, flow_ids)
+        return other
 
     async def get(self, flow_id: str, version: str | None = None) -> Graph:
         """Return the graph of a flow, or of one of its versions.

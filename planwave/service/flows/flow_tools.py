@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.errors import InputError, NotFound, PlanwaveError
+from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
 from planwave.graph.diagnostics import short_repr
+from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.json_schema import validate
 from planwave.nodes.subgraphs import prepare
-from planwave.nodes.tools.flow_inputs import entry_inputs, input_schema
+from planwave.nodes.tools.flow_inputs import ANY_VALUE, entry_inputs, input_schema
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef
 from planwave.service.flows.flow_service import FlowResolver
 
@@ -93,6 +94,7 @@ class FlowTools:
             InputError: ``invalid-arguments``: they do not fit the parameters.
             NotFound, GraphInvalid: The flow is gone, or cannot run here any more.
         """
+        arguments = read_texts(tool.parameters, arguments)
         if faults := validate(dict(tool.parameters), dict(arguments)):
             problems = "; ".join(
                 f"{each.pointer.lstrip('/') or 'the arguments'}: {each.message}" for each in faults
@@ -105,6 +107,36 @@ class FlowTools:
             return entry_inputs(prepared, arguments, self._catalogue, as_object=False)
         except PlanwaveError as error:
             raise InputError(error.message, code=error.code, hint=error.hint) from error
+
+
+def read_texts(schema: Mapping[str, Any], arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Return arguments in which text that is the JSON of another declared type is read as that.
+
+    Clients without a form for a type send ``"3"`` for 3.
+
+    Args:
+        schema: The JSON Schema of the arguments, an object.
+        arguments: As the client sent them.
+    """
+    declared = schema["properties"]
+    return {
+        name: _read_text(declared[name], value)
+        if isinstance(value, str) and name in declared
+        else value
+        for name, value in arguments.items()
+    }
+
+
+def _read_text(schema: Mapping[str, Any], text: str) -> Json:
+    is_any = ANY_VALUE.items() <= schema.items()
+    if not is_any and not validate(dict(schema), text):
+        return text
+    try:
+        value = parse_strict_json(text)
+    except GraphInvalid:
+        return text
+    is_other = not isinstance(value, str) and (is_any or not validate(dict(schema), value))
+    return value if is_other else text
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> NotFound:

@@ -21,7 +21,10 @@ _PAGE: Final = 200
 
 
 class FlowLookup(Protocol):
-    """Where flows are read; ``FlowQueries`` satisfies it, in this process, and so does the command line."""
+    """Where flows are read; ``FlowQueries`` satisfies it, in this process, and so does the command line.
+
+    One that has not all flows has a ``list_hint`` that says so.
+    """
 
     async def flow(self, flow_id: str, version: str | None = None) -> Any: ...
     async def flows(
@@ -103,7 +106,7 @@ async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:
     """Return the error for a flow that does not exist; its hint has the nearest name."""
     names = [each.name for each in await flows.flows(limit=_PAGE)]
     near = name if name in names else closest_match(name, names)
-    hint = LIST_HINT
+    hint: str = getattr(flows, "list_hint", LIST_HINT)
     if near is not None:
         hint = f'there is the flow {near!r}; write "flow": {{"name": {near!r}}}'
     return NotFound(f"there is no flow {short_repr(name)}", code=UNKNOWN_FLOW, hint=hint)

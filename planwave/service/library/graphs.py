@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.executor.program import Program
@@ -32,6 +32,7 @@ class BuiltGraph:
         diagnostics: Warnings and fixes; a graph with errors is never built.
         goal: The goal of the plan that the graph belongs to, "" without one.
         title: The title of that plan.
+        written_by: ``model`` if a model wrote it.
     """
 
     graph: Graph
@@ -40,6 +41,7 @@ class BuiltGraph:
     diagnostics: tuple[Diagnostic, ...] = ()
     goal: str = ""
     title: str = ""
+    written_by: Literal["model"] | None = None
 
 
 def uses_services(program: Program) -> bool:
@@ -66,7 +68,8 @@ def build_graph(
     if message is not None or images:
         inputs = _entry_inputs(program, message, list(images))
     goal, title = ("", "") if plan is None else (plan.user_prompt, plan.title)
-    return BuiltGraph(graph, program, inputs, tuple(findings), goal, title)
+    author = None if plan is None else plan.author
+    return BuiltGraph(graph, program, inputs, tuple(findings), goal, title, author)
 
 
 def _source_of(spec: Any) -> tuple[Any, Plan | None]:

@@ -27,8 +27,10 @@ from planwave.executor.driver.publisher import Subscription
 from planwave.executor.recovery.history import History
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue, Suspension
+from planwave.graph.protocols import Catalogue, Suspension, WrittenBy
 from planwave.nodes.services import with_recorder
+from planwave.planner.plan_check import admission
+from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import (
     open_request,
@@ -183,12 +185,12 @@ class Run:
         if isinstance(self._source, LoadedRun):
             checked = _checked_answer(self._source.state(), request_id, answer)
             if (execution := self._running_execution) is not None:
-                self._send(partial(execution.answer, request_id, checked))
+                self._send(partial(execution.answer, request_id, checked, LIBRARY.as_json()))
                 return self
         self._commands.append(
             _Command(
                 lambda execution, state: execution.answer(
-                    request_id, _checked_answer(state, request_id, answer)
+                    request_id, _checked_answer(state, request_id, answer), LIBRARY.as_json()
                 ),
                 lambda state: _checked_answer(state, request_id, answer),
                 request_id,
@@ -497,6 +499,8 @@ class Run:
             parks="always",
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=None if is_started else loaded.approval_request(),
+            written_by=None if loaded.written_by is None else WrittenBy(loaded.written_by),
+            admit=admission(environment.catalogue, getattr(services, "planner", None)),
         )
         stored_bytes = await recorded_bytes(store, execution_id, loaded.options)
         return recorder.count_for(execution, stored_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from planwave.errors import NotFound
 from planwave.events import Event, ExecutionState, fold
@@ -45,6 +45,7 @@ class LoadedRun:
         inputs: ``{node_id: {handle: value}}``.
         parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
         approval: The approval that the graph needs; see ``executions/plan_approval.py``.
+        written_by: ``model`` if a model wrote the graph.
         is_stored: Whether ``record`` and the first event are in the store.
         epoch: The owner's epoch.
         calls: What was recorded of its calls when it was last driven.
@@ -60,6 +61,7 @@ class LoadedRun:
     trigger: Json = None
     parent: Json = None
     approval: Mapping[str, Json] | None = None
+    written_by: Literal["model"] | None = None
     is_stored: bool = False
     epoch: int = 1
     calls: Sequence[StoredCall] = ()
@@ -109,7 +111,10 @@ def new_run(
     goal = goal or built.goal
     approval = {"plan_hash": graph_hash(program.graph)} if require_approval else None
     title = built.title or goal
-    return _create(program, values, options, goal=goal, title=title, approval=approval)
+    return _create(
+        program, values, options, goal=goal, title=title, approval=approval,
+        written_by=built.written_by,
+    )  # fmt: skip
 
 
 def _create(
@@ -122,6 +127,7 @@ def _create(
     trigger: Json = None,
     parent: Mapping[str, Json] | None = None,
     approval: Mapping[str, Json] | None = None,
+    written_by: Literal["model"] | None = None,
 ) -> LoadedRun:
     waves = wave_count(program, plan_inputs(program, inputs, options))
     execution_id, at = new_id(), utc_now()
@@ -133,6 +139,7 @@ def _create(
             ("trigger", trigger),
             ("parent", parent),
             ("approval", approval),
+            ("written_by", written_by),
         )
         if value
     }
@@ -152,6 +159,7 @@ def _create(
         trigger=trigger,
         parent=parent,
         approval=approval,
+        written_by=written_by,
     )
 
 
@@ -180,6 +188,7 @@ async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) 
         trigger=spec.trigger,
         parent=spec.parent,
         approval=spec.approval,
+        written_by=spec.written_by,
         is_stored=True,
         epoch=record.epoch,
     )
@@ -218,6 +227,7 @@ async def create_fork(
         trigger=before.trigger,
         parent=parent_data(parent_id, fork.rerun, preset, is_retry=wanted.is_retry),
         approval=approval_of_fork(state, graph_hash(fork.graph), required=False),
+        written_by=before.written_by,
     )
 
 

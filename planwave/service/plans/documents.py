@@ -25,6 +25,7 @@ from planwave.graph.reading.documents import (
     read_graph,
 )
 from planwave.jsonio import dumps_trusted, is_plain
+from planwave.principals import current_principal
 from planwave.settings import Limits
 from planwave.storage.records import PlanRecord, Store
 
@@ -219,6 +220,7 @@ def record_of(plan: Plan) -> PlanRecord:
         plan.title,
         plan.hash,
         document,
+        edited_by=current_principal(),
         plain=is_plain_document(plan.graph) and is_plain(around),
     )
 

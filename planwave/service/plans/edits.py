@@ -27,6 +27,7 @@ from planwave.graph.model import Json
 from planwave.graph.operations import Operation
 from planwave.graph.plan import canonical_json, graph_hash, unreadable_hash
 from planwave.jsonio import dumps_trusted
+from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import CheckReport, load_plan
 from planwave.service.plans.planner_service import PlannerService
@@ -210,6 +211,7 @@ class PlanEditor:
             author=author,
             note=note,
             updated_at=self._dependencies.timestamp(),
+            edited_by=current_principal(),
         )
 
     def _require_within_limits(self, graph: Mapping[str, Json]) -> None:

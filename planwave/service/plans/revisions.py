@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from planwave.errors import NotFound
 from planwave.graph.editing.difference import graph_difference
+from planwave.principals import principal_json
 from planwave.service.plans.documents import load_plan
 from planwave.storage.records import PlanRecord, PlanRevision
 
@@ -117,10 +118,13 @@ def current_revision(plan: PlanRecord) -> PlanRevision:
         node_count=len(document.get("nodes") or ()),
         error_count=sum(found.get("severity") == "error" for found in diagnostics),
         document={name: document.get(name) or [] for name in REVISION_PARTS},
+        created_by=plan.edited_by,
     )
 
 
 def revision_json(revision: PlanRevision) -> dict[str, Any]:
     """Return a revision in the JSON form of the API; one of a list has no graph."""
-    names = (name for name in PlanRevision.__slots__ if name != "document")
-    return {**{name: getattr(revision, name) for name in names}, **(revision.document or {})}
+    names = (name for name in PlanRevision.__slots__ if name not in ("document", "created_by"))
+    shown = {name: getattr(revision, name) for name in names}
+    by = principal_json(revision.created_by)
+    return {**shown, "created_by": by, **(revision.document or {})}

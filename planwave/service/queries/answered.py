@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from planwave.events import Event, OpenRequest
 from planwave.events.request_text import PERSON
+from planwave.principals import PrincipalDocument
 from planwave.service.queries.digest import PendingRequest
 from planwave.storage.records import AnsweredRequest, ExecutionRecord, Store
 
@@ -24,16 +25,23 @@ class GivenAnswer:
         asked: The request, as it was while it was open.
         by: ``person``, or ``timeout`` where nobody answered in time.
         answer: The answer.
+        answered_by: The principal that answered; None where nobody did, or an older planwave.
     """
 
     place: AnsweredRequest
     asked: PendingRequest
     by: str
     answer: Any
+    answered_by: PrincipalDocument | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the request and its answer as JSON."""
-        answered = {"at": self.place.at, "by": self.by, "answer": self.answer}
+        answered = {
+            "at": self.place.at,
+            "by": self.by,
+            "answered_by": self.answered_by,
+            "answer": self.answer,
+        }
         return {**self.asked.as_json(), "answered": answered}
 
 
@@ -83,7 +91,8 @@ class AnsweredRequests:
         by = answered.data.get("by") or PERSON
         name = await self._name_of(record, asked.path)
         pending = PendingRequest.of(record, request, name)
-        return GivenAnswer(place, pending, by, answered.data.get("answer"))
+        given = answered.data.get("answer"), answered.data.get("answered_by")
+        return GivenAnswer(place, pending, by, *given)
 
     async def _name_of(self, record: ExecutionRecord, path: str | None) -> str:
         """Return the name of the node that asked, or the title of the plan."""

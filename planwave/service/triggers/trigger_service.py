@@ -206,6 +206,9 @@ class TriggerService:
             InputError: The flow cannot run here.
         """
         with acting_as(trigger.principal):
+            if (audit := self._dependencies.audit) is not None:
+                ids = {"trigger_id": trigger.trigger_id, "new_execution_id": delivery.execution_id}
+                await audit.record("execution.created", ids)
             return await self._executions.execute(
                 FlowRef(trigger.flow_id, trigger.flow_version),
                 inputs={trigger.node_id: dict(values)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from planwave.storage.access_tokens import AccessTokenRecord
@@ -27,6 +27,12 @@ class MemoryAccessTokens:
     async def all(self) -> Sequence[AccessTokenRecord]:
         by_age = sorted(self._tokens.values(), key=lambda each: (each.created_at, each.token_id))
         return by_age[::-1]
+
+    async def set_last_used(self, uses: Mapping[str, str]) -> None:
+        self._check_open()
+        for token_id, at in uses.items():
+            if token_id in self._tokens:
+                self._tokens[token_id] = replace(self._tokens[token_id], last_used_at=at)
 
     async def delete(self, token_id: str) -> bool:
         self._check_open()

@@ -53,7 +53,12 @@ class MemoryFlows:
             kept.versions.setdefault(
                 flow.version,
                 FlowVersion(
-                    flow.flow_id, flow.version, flow.revision, flow.updated_at, flow.node_count
+                    flow.flow_id,
+                    flow.version,
+                    flow.revision,
+                    flow.updated_at,
+                    flow.node_count,
+                    created_by=flow.updated_by,
                 ),
             )
         return True

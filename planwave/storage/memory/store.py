@@ -36,6 +36,7 @@ from planwave.storage.event_codec import (
     storable_text,
 )
 from planwave.storage.memory.access_tokens import MemoryAccessTokens
+from planwave.storage.memory.approved_tools import MemoryApprovedTools
 from planwave.storage.memory.chats import MemoryChats
 from planwave.storage.memory.flows import MemoryFlows
 from planwave.storage.memory.lists import matches_text, newest_first
@@ -80,6 +81,7 @@ class MemoryStore:
         self._triggers = MemoryTriggers(self._check_open, self._flows.has)
         self._notifications = MemoryNotifications(self._check_open, self._flows.has)
         self._access_tokens = MemoryAccessTokens(self._check_open)
+        self._approved_tools = MemoryApprovedTools(self._check_open)
         self._chats = MemoryChats(self._check_open)
         self._closed = False
 
@@ -106,6 +108,10 @@ class MemoryStore:
     @property
     def access_tokens(self) -> MemoryAccessTokens:
         return self._access_tokens
+
+    @property
+    def approved_tools(self) -> MemoryApprovedTools:
+        return self._approved_tools
 
     @property
     def chats(self) -> MemoryChats:

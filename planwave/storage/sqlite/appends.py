@@ -88,12 +88,12 @@ class AppendOp(NamedTuple):
     epoch: int
     batch: EncodedBatch | None
     record: ExecutionRecord | None = None
-    plan: Mapping[str, str] | None = None
+    plan: Mapping[str, str | None] | None = None
 
 
 _ADD_PLANS: Final = MultiRowStatement.insert(
     "plans",
-    "plan_id, created_at, title, user_prompt, hash, search, document",
+    "plan_id, created_at, title, user_prompt, hash, search, document, edited_by",
     "ON CONFLICT DO NOTHING",
 )
 _ADD_EXECUTIONS: Final = MultiRowStatement.insert(

@@ -147,6 +147,7 @@ PLANS: Final = ListQuery(
         plans.c.author,
         plans.c.note,
         plans.c.updated_at,
+        plans.c.edited_by,
     ],
     plans,
     plans.c.created_at,
@@ -272,8 +273,9 @@ def search_text(text: str | None) -> str | None:
 
 def plan_from_row(row: Any) -> PlanRecord:
     """Return the plan of a row."""
-    plan_id, created_at, user_prompt, title, digest, document, *more = row
-    return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document), *more)
+    plan_id, created_at, user_prompt, title, digest, document, *more, edited_by = row
+    by, content = Principal.from_text(edited_by), json.loads(document)
+    return PlanRecord(plan_id, created_at, user_prompt, title, digest, content, *more, edited_by=by)
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:

@@ -17,6 +17,7 @@ from planwave.storage.sqlite.schema import (
     access_tokens,
     answered_requests,
     answers,
+    approved_tools,
     artifact_uses,
     batches,
     chat_messages,
@@ -30,6 +31,7 @@ from planwave.storage.sqlite.schema import (
     notification_targets,
     notifications,
     plan_revisions,
+    plans,
     triggers,
 )
 
@@ -145,8 +147,14 @@ _COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
     executions.c.parent_id,
     triggers.c.created_by,
     chats.c.created_by,
+    plans.c.edited_by,
+    plan_revisions.c.created_by,
+    flows.c.updated_by,
+    flow_versions.c.created_by,
+    access_tokens.c.created_by,
+    access_tokens.c.last_used_at,
 )
-_TABLES_OF_13: Final[tuple[Table, ...]] = ()
+_TABLES_OF_13: Final[tuple[Table, ...]] = (approved_tools,)
 
 
 def _add_columns(connection: Connection) -> None:

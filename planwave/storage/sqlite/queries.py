@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from planwave.principals import principal_text
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import (
     SETTLED_STATUSES,
@@ -43,7 +44,7 @@ UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
 """Inserts a :func:`plan_row`, or replaces the one of the same id."""
 
 
-def plan_row(plan: PlanRecord) -> dict[str, str]:
+def plan_row(plan: PlanRecord) -> dict[str, str | None]:
     """Return the columns of a plan, in the order of the table.
 
     Raises:
@@ -57,6 +58,7 @@ def plan_row(plan: PlanRecord) -> dict[str, str]:
         "hash": plan.hash,
         "search": search_key(plan.title, plan.user_prompt),
         "document": encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
+        "edited_by": principal_text(plan.edited_by),
     }
 
 

@@ -38,6 +38,7 @@ plans = Table(
     Column("author", Text),
     Column("note", Text, nullable=False, server_default=text("''")),
     Column("updated_at", Text),
+    Column("edited_by", Text),
     Index("plans_by_age", "created_at", "plan_id"),
 )
 
@@ -54,6 +55,7 @@ plan_revisions = Table(
     Column("node_count", Integer, nullable=False),
     Column("error_count", Integer, nullable=False),
     Column("document", Text, nullable=False),
+    Column("created_by", Text),
 )
 """The revisions of plans before the current one, which is in ``plans``."""
 
@@ -69,6 +71,7 @@ flows = Table(
     Column("revision", Integer, nullable=False),
     Column("search", Text, nullable=False),
     Column("published", Text, nullable=False, server_default=text("''")),
+    Column("updated_by", Text),
     Index("flows_by_age", "created_at", "flow_id"),
 )
 """``published`` has the names of what a flow is published as, each between spaces."""
@@ -82,6 +85,7 @@ flow_versions = Table(
     Column("created_at", Text, nullable=False),
     Column("node_count", Integer, nullable=False),
     Column("graph", Text, nullable=False),
+    Column("created_by", Text),
     Index("flow_versions_by_age", "flow_id", "created_at", "version"),
 )
 """Every content a flow ever had, once; ``flows.version`` is the present one."""
@@ -167,6 +171,8 @@ access_tokens = Table(
     Column("requests_per_minute", Integer),
     Column("executions_per_minute", Integer),
     Column("expires_at", Text),
+    Column("created_by", Text),
+    Column("last_used_at", Text),
 )
 
 chats = Table(
@@ -228,6 +234,15 @@ chat_turns = Table(
     Index("chat_turns_in_order", "key", "id"),
 )
 """What ``chat`` nodes with a memory remember, over executions."""
+
+approved_tools = Table(
+    "approved_tools",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("tool", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+)
+"""How the tools of MCP servers were described when a person last approved a call of each."""
 
 executions = Table(
     "executions",

@@ -65,6 +65,7 @@ from planwave.storage.sqlite.lists import (
 )
 from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
+from planwave.storage.sqlite.stores.approved_tools import SqliteApprovedTools
 from planwave.storage.sqlite.stores.chats import SqliteChats
 from planwave.storage.sqlite.stores.flows import SqliteFlows
 from planwave.storage.sqlite.stores.notifications import SqliteNotifications
@@ -112,6 +113,7 @@ class SqliteStore:
         outbox = None if writer is None else writer.outbox
         self._notifications = SqliteNotifications(self._read, self._write, outbox)
         self._access_tokens = SqliteAccessTokens(self._read, self._write)
+        self._approved_tools = SqliteApprovedTools(self._read, self._write)
         self._chats = SqliteChats(self._read, self._write)
 
     @classmethod
@@ -191,6 +193,10 @@ class SqliteStore:
     @property
     def access_tokens(self) -> SqliteAccessTokens:
         return self._access_tokens
+
+    @property
+    def approved_tools(self) -> SqliteApprovedTools:
+        return self._approved_tools
 
     @property
     def chats(self) -> SqliteChats:

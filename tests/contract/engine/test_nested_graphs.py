@@ -14,6 +14,7 @@ from planwave.graph.model import DataValue, Graph
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
+from planwave.nodes.authoring.node_type import NodeData
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
 from planwave.providers.protocols import CallKey, CallScope
@@ -36,6 +37,11 @@ class Notes:
 
     node_type = "notes"
     template_fields = None
+
+    class Data(NodeData):
+        """Any value."""
+
+        value: Any = None
 
     def __init__(self) -> None:
         self.runs: Counter[str] = Counter()

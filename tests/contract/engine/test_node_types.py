@@ -101,7 +101,11 @@ OWN_EXAMPLES: Mapping[str, Mapping[str, Json]] = {
 
 def socket_fields_of(data: Any) -> list[DataField]:
     """Return the data fields that wires can feed."""
-    return [field for field in fields_of(data) if field.extra.get("socket", True)]
+    return [
+        field
+        for field in fields_of(data)
+        if field.extra.get("socket", True) and not field.is_policy
+    ]
 
 
 EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {

@@ -404,7 +404,44 @@ async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
         for inputs in ({"s": {"output": "x"}}, {"output": "x"}, {}):
             await calls.post_json("/api/execute", {**run, "inputs": inputs}, 201)
         missing = {**run, "version": "0" * 64}
-        await calls.expect_problem("POST", "/api/execute", 404, missing)
+        problem = await calls.expect_problem("POST", "/api/execute", 403, missing)
+        assert problem["code"] == "old-version"
+
+
+async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
+    async with two_programs() as (calls, ours, _):
+        calls.headers.update(bearing(OPERATOR))
+        path = f"/api/flows/{ours.flow_id}"
+        old = (await calls.get_json(path))["version"]
+        waiting = {"flow_id": ours.flow_id, "start": False}
+        unstarted = (await calls.post_json("/api/execute", waiting, 201))["execution_id"]
+        safer = make_graph(
+            Node("s", "start", "S"), Node("q", "approval", "Q", data={"prompt": "?"})
+        )
+        safer = safer.to_document()
+        new = (await calls.put(path, json={"graph": safer})).json()["version"]
+        assert new != old
+        calls.headers.update(bearing(ours.all_scopes))
+        for version in (old, "0" * 64):
+            body = {"flow_id": ours.flow_id, "version": version, "start": True}
+            for problem in (
+                await calls.expect_problem("POST", "/api/execute", 403, body),
+                await calls.expect_problem("GET", path, 403, version=version),
+            ):
+                assert problem["code"] == "old-version"
+        problem = await calls.expect_problem("POST", f"/api/execute/{unstarted}/start", 403)
+        assert problem["code"] == "old-version"
+        for model in (f"{ours.flow_id}@{old}", f"ours@{old}", old):
+            said = {"model": model, "messages": [{"role": "user", "content": "x"}]}
+            answer = await calls.post("/v1/chat/completions", json=said)
+            assert answer.status_code == 404, answer.text
+        for again in ("retry", "fork"):
+            await calls.expect_problem(
+                "POST", f"/api/executions/{ours.execution_id}/{again}", 403, {}
+            )
+        assert (await calls.get_json(path, version=new))["version"] == new
+        run = await calls.post_json("/api/execute", {"flow_id": ours.flow_id, "version": new}, 201)
+        assert run["flow_version"] == new
 
 
 async def test_revoked_and_expired_tokens_are_refused() -> None:

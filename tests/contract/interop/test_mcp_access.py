@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp_types import PaginatedRequestParams
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from planwave.ids import new_id
@@ -88,6 +89,26 @@ async def test_a_program_uses_its_own_flow_only(server: RunningServer, mode: str
             assert await client.read_resource(uri.format(ours.execution_id))
             with pytest.raises(MCPError, match="there is no execution"):
                 await client.read_resource(uri.format(theirs.execution_id))
+    await ours.delete()
+    await theirs.delete()
+
+
+async def test_a_cursor_of_another_one_is_answered_as_one_that_nobody_has(
+    server: RunningServer,
+) -> None:
+    ours, theirs = await two(server)
+    for scopes in (SCOPES, ["run"]):
+        async with mcp_client(server, token=await ours.token(scopes)) as client:  # type: ignore[arg-type]
+            found: set[tuple[int, str, Any]] = set()
+            for cursor in (theirs.execution_id, new_id(), "x"):
+                with pytest.raises(MCPError) as caught:
+                    await client.session.list_resources(
+                        params=PaginatedRequestParams(cursor=cursor)
+                    )
+                found.add((caught.value.code, caught.value.message, caught.value.data))
+            assert found == {(-32602, "the cursor is unknown", None)}
+            own = PaginatedRequestParams(cursor=ours.execution_id)
+            assert (await client.session.list_resources(params=own)).resources == []
     await ours.delete()
     await theirs.delete()
 

@@ -164,7 +164,7 @@ BAD_CALLS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("run", {"plan_id": "x"}, "there is no plan 'x'"),
     ("run", {"flow": "no such flow"}, "there is no flow 'no such flow'"),
     ("run", {"goal": "texts", "wait_s": -1}, "wait_s has to be at least 0"),
-    ("run", {"goal": "texts", "wait_s": "1"}, "wait_s has to be a number, not text"),
+    ("run", {"goal": "texts", "wait_s": "soon"}, "wait_s has to be a number, not text"),
     ("run", {"goal": "texts", "inputs": {"nope": {"output": 1}}}, "nope"),
     ("status", {"execution_id": "x"}, "there is no execution 'x'"),
     ("result", {"execution_id": "../x"}, "there is no execution '../x'"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import LimitExceeded, McpError, PlanwaveError
+from planwave.errors import McpError, PlanwaveError
 from planwave.mcp.connection import Connection
 from tests.support.mcp.servers import (
     HttpServer,
@@ -94,9 +94,7 @@ async def test_a_server_lists_its_tools_and_they_answer(server: Server) -> None:
         failed = await failure(connection, "fail", text="no such order")
         assert (failed.code, "no such order" in failed.message) == ("mcp-tool-error", True)
         assert await call(connection, "long", chars=998) == "x" * 998
-        too_long = await failure(connection, "long", chars=999)
-        assert isinstance(too_long, LimitExceeded)
-        assert too_long.limit == "mcp_result_bytes"
+        assert "limit mcp_result_bytes" in await call(connection, "long", chars=999)
 
 
 @pytest.mark.slow

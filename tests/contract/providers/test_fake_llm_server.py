@@ -76,7 +76,7 @@ async def test_scripted_steps_precede_computed_replies() -> None:
 
 
 CALLS = ToolCallReply([("add", {"a": 1}), ("now", {}, "mine")], "Let me see.", "Two calls.")
-ADD = {"name": "add", "description": "Add", "parameters": {"type": "object"}}
+ADD = {"name": "add", "description": "Add", "parameters": {"type": "object", "properties": {}}}
 
 
 async def test_openai_sdk_reads_tool_calls_of_a_chat() -> None:
@@ -105,7 +105,7 @@ async def test_openai_sdk_reads_tool_calls_of_a_chat() -> None:
     called = [each.function for each in streamed.tool_calls or []]
     assert [(each.name, each.arguments) for each in called] == [("add", '{"a": 1}'), ("now", "{}")]
     body = llm.requests[0].body
-    assert tools_of(body) == {"add": {"type": "object"}}
+    assert tools_of(body) == {"add": {"type": "object", "properties": {}}}
     assert tool_calls_of(body) == [("a", "add", {"a": 0})]
     assert tool_results_of(body) == {"a": "7"}
 
@@ -142,7 +142,7 @@ async def test_openai_sdk_reads_tool_calls_of_a_response() -> None:
         assert search.type == "web_search_call"
         assert cited.content[0].annotations[0].url == "https://news.example/"
     body = llm.requests[0].body
-    assert tools_of(body) == {"add": {"type": "object"}, "web_search": {}}
+    assert tools_of(body) == {"add": {"type": "object", "properties": {}}, "web_search": {}}
     assert tool_calls_of(body) == [("a", "add", {"a": 0})]
     assert tool_results_of(body) == {"a": "7"}
 
@@ -162,7 +162,7 @@ async def test_anthropic_sdk_reads_tool_calls() -> None:
                 "content": [{"type": "tool_result", "tool_use_id": "a", "content": "7"}],
             },
         ],
-        "tools": [{"name": "add", "input_schema": {"type": "object"}}],
+        "tools": [{"name": "add", "input_schema": {"type": "object", "properties": {}}}],
     }
     async with (
         FakeLLMServer(CALLS, CALLS) as llm,
@@ -179,7 +179,7 @@ async def test_anthropic_sdk_reads_tool_calls() -> None:
         assert (add.id, add.name, add.input) == ("call_2", "add", {"a": 1})
         assert (now.id, now.name, now.input) == ("mine", "now", {})
     body = llm.requests[0].body
-    assert tools_of(body) == {"add": {"type": "object"}}
+    assert tools_of(body) == {"add": {"type": "object", "properties": {}}}
     assert tool_calls_of(body) == [("a", "add", {"a": 0})]
     assert tool_results_of(body) == {"a": "7"}
 

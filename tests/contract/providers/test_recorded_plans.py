@@ -44,7 +44,10 @@ class Tools:
             return None
         takes, gives = "|".join(tool["input-type"]), "|".join(tool["output-type"])
         inputs = (Port("input", takes, multiple=True),)
-        return NodeTypeInfo(node_type, tool["desc"], inputs, (Port("output", gives),))
+        return NodeTypeInfo(
+            node_type, tool["desc"], inputs, (Port("output", gives),),
+            data_fields={"arguments": "arguments"}, plan_fields=("arguments",),
+        )  # fmt: skip
 
     def implementation(self, node_type: str) -> Any:
         raise KeyError(node_type)

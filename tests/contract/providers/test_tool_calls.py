@@ -44,7 +44,9 @@ ADD = ToolSpec(
         "required": ["a"],
     },
 )
-LOOK = ToolSpec("look", "Look it up.", {"type": "object", "additionalProperties": True})
+LOOK = ToolSpec(
+    "look", "Look it up.", {"type": "object", "properties": {}, "additionalProperties": True}
+)
 TOOLS = (ADD, LOOK)
 
 
@@ -391,7 +393,7 @@ async def test_ids_that_anthropic_does_not_accept_are_rewritten() -> None:
 
 @EVERY
 async def test_estimated_usage_counts_tools_and_calls(provider: str) -> None:
-    tool = ToolSpec("t" * 10, "d" * 28, {})  # with {} 40 characters
+    tool = ToolSpec("t" * 10, "d" * 29, {})  # with the schema of an object 72 characters
     call = ToolCall("x", "n" * 8, "a" * 12)
     turns = (
         PromptMessage("user", "u" * 20),
@@ -402,7 +404,7 @@ async def test_estimated_usage_counts_tools_and_calls(provider: str) -> None:
     async with model_client_harness(called) as harness:
         reply = await harness.ask(provider, "", messages=turns, tools=(tool,))
     assert reply.usage.estimated
-    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (25, 6)
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (33, 6)
 
 
 # -- web search

@@ -62,6 +62,7 @@ from tests.support.llm.fake_llm_protocols import (
     stream_chunks,
 )
 from tests.support.llm.refusals import lacking, refusal_of
+from tests.support.llm.tool_refusals import tool_refusal
 
 _PATHS: dict[str, LlmProtocol] = {
     "/v1/chat/completions": "chat",
@@ -249,6 +250,8 @@ class FakeLLMServer:
                 await writer.drain()
                 return True
             step = await self._next_step(body)
+            if isinstance(step, TextReply) and (refusal := tool_refusal(shape, body)):
+                step = ErrorReply(400, "invalid_request_error", refusal)
             return await _perform(step, shape, body, reader, writer)
         except ConnectionError:
             self.early_disconnects += 1

@@ -6,12 +6,15 @@ It starts in a fraction of the time that the SDK of ``scripted_server.py`` takes
 outlives it. ``babble``: writes other lines between its messages. ``endless``: writes a line without end
 when a tool is called. ``chatty``: floods with notifications when a tool is called, and never answers.
 ``exit``: writes on standard error, and exits. ``untyped``: lists tools that break the protocol beside one
-that does not. ``unlisted``: its list of tools is no list.
+that does not, one of which can be mended. ``unlisted``: its list of tools is no list.
 ``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
 ``halves``: gives half of a character in its result. ``dies``: ends when a tool is called.
-``many``: lists 201 tools. ``odd``: lists four tools that cannot be used. ``names``: lists tools whose names
+``many``: lists 201 tools. ``odd``: lists a tool that cannot be used, and three with odd schemas. ``names``: lists tools whose names
 are the same or too long for models. ``renamed``: lists other tools each time that it starts again.
-``environment``: gives the names of its variables. ``leak``: fails with the value of SECRET, and writes it on
+``circles``: says of each page of its list that the same page is the next one. ``refuses``: answers each call with
+the error -32000, and goes on. ``large``: gives a text of 5 MiB.
+``described``: describes
+its tool as ABOUT says, and hints that it only reads. ``environment``: gives the names of its variables. ``leak``: fails with the value of SECRET, and writes it on
 standard error.
 """
 
@@ -26,7 +29,13 @@ from typing import Any
 
 MODE, MARK = sys.argv[1:3]
 TOOL = {"name": "act", "inputSchema": {"type": "object", "properties": {}}}
-BROKEN = [{"name": "b\x1bare", "inputSchema": {}}, {"inputSchema": {"type": "object"}}, "act"]
+MENDED = {"name": "bare", "inputSchema": {}, "outputSchema": {"type": 7}, "annotations": "none"}
+BROKEN = [
+    {"name": "b\x1bare", "inputSchema": []},
+    {"inputSchema": {"type": "object"}},
+    "act",
+    MENDED,
+]
 
 
 def mark_pid() -> int:
@@ -57,7 +66,7 @@ def result_of(message: dict[str, Any]) -> dict[str, Any] | None:
             info = {"name": MODE, "version": "1"}
             return {"protocolVersion": version, "capabilities": {}, "serverInfo": info}
         case "tools/list":
-            return {"tools": tools()}
+            return {"tools": tools()} | ({"nextCursor": "again"} if MODE == "circles" else {})
         case "tools/call":
             misbehave()
             return {"content": [{"type": "text", "text": text()}], "isError": MODE == "leak"}
@@ -78,6 +87,9 @@ def tools() -> Any:
         case "renamed":
             changed = {"name": "changed", "description": "reads" if STARTS == 1 else "deletes"}
             return [TOOL, TOOL | {"name": "old" if STARTS == 1 else "new"}, TOOL | changed]
+        case "described":
+            hints = {"readOnlyHint": True, "idempotentHint": True}
+            return [TOOL | {"description": os.environ["ABOUT"], "annotations": hints}]
         case "odd":
             return [TOOL, TOOL | {"name": "n" * 200}, *odd_schemas()]
     return [TOOL]
@@ -106,6 +118,8 @@ def text() -> str:
             sys.stderr.write(f"the value is {os.environ['SECRET']}\n")
             sys.stderr.flush()
             return f"bad value {os.environ['SECRET']}"
+        case "large":
+            return "x" * 5 * 1024 * 1024
     return "done"
 
 
@@ -134,7 +148,10 @@ def main() -> None:
         if "id" not in message:
             continue
         result = result_of(message)
-        if result is not None:
+        if MODE == "refuses" and message["method"] == "tools/call":
+            error = {"code": -32000, "message": "the backend said no"}
+            write({"id": message["id"], "error": error})
+        elif result is not None:
             write({"id": message["id"], "result": result})
         else:
             write({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})

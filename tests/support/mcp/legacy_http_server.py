@@ -17,6 +17,7 @@ class LegacyServer:
     """What the server has seen, and what it does next.
 
     Attributes:
+        refuses: Whether it answers calls with the error -32000.
         wrong: A whole response that it gives to each request; None where it answers as it should.
         sessions: The ids of the sessions that it knows.
         calls: The sessions of the calls that it has carried out.
@@ -24,6 +25,7 @@ class LegacyServer:
     """
 
     url: str = ""
+    refuses: bool = False
     wrong: bytes | None = None
     started: int = 0
     sessions: set[str] = field(default_factory=set)
@@ -42,6 +44,10 @@ class LegacyServer:
             return response(b"", status="404 Not Found")
         if "id" not in message:
             return response(b"", status="202 Accepted")
+        if self.refuses and message["method"] == "tools/call":
+            error = {"code": -32000, "message": "the backend said no"}
+            refusal = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+            return response(json.dumps(refusal).encode())
         result = self._result_of(message["method"], session)
         if result is None:
             return response(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {

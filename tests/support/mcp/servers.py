@@ -76,11 +76,11 @@ def ticket_server(directory: Path) -> dict[str, Any]:
 def servers_of(
     limits: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
-    check_schema: Any = None,
+    adapt_schema: Any = None,
     **tables: dict[str, Any],
 ) -> McpServers:
     """Return servers of these tables; they connect again without a pause."""
-    more = {} if check_schema is None else {"check_schema": check_schema}
+    more = {} if adapt_schema is None else {"adapt_schema": adapt_schema}
     return McpServers(
         {name: McpServerSettings(**table) for name, table in tables.items()},
         Limits(**(limits or {})),

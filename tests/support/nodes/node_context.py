@@ -10,7 +10,13 @@ from planwave.expressions import compile_template
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Arrival, Channel, DataValue, Edge, Graph, Json, Node
 from planwave.graph.plan import Plan
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.protocols import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    Suspension,
+    WrittenBy,
+)
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import ModelRequest
@@ -79,6 +85,7 @@ class FakeRuntime:
         inputs: Mapping[str, Mapping[str, Json]],
         *,
         variables: Mapping[str, Json] | None = None,
+        written_by: WrittenBy | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]:
         return {}
 
@@ -99,6 +106,10 @@ class FakeRuntime:
     @property
     def variables(self) -> Mapping[str, Json]:
         return {}
+
+    @property
+    def written_by(self) -> WrittenBy | None:
+        return None
 
     @property
     def catalogue(self) -> Registry:

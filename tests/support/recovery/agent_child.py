@@ -103,7 +103,10 @@ async def run_child(order: AgentOptions) -> None:
         node_modules=["tests.support.recovery.acting_tools"],
         mcp={
             "mcp": McpServerSettings(
-                command=sys.executable, args=[str(MCP_SERVER)], env=environment
+                command=sys.executable,
+                args=[str(MCP_SERVER)],
+                env=environment,
+                trust_hints=True,
             )
         },
         limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),

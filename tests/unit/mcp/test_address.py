@@ -87,7 +87,7 @@ async def test_some_addresses_are_refused_even_to_an_operator(url: str, reason: 
             "not followed",
         ),
         (response(b"{}", extra="Content-Encoding: gzip\r\n"), "compressed"),
-        (response(b"x" * 5_000_000), "a message of more than 4194304 bytes"),
+        (response(b"x" * 17_000_000), "a message of more than 16777216 bytes"),
         (b"what?\r\n\r\n", ""),
     ],
     ids=["unauthorized", "broken", "redirect", "compressed", "large", "no http"],
@@ -108,8 +108,25 @@ async def test_nobody_listening_is_an_error_at_once() -> None:
 
 async def test_a_large_answer_fails_its_call_only(server: LegacyServer) -> None:
     async with servers_of(box={"url": server.url}).connection("box") as connection:
-        server.wrong = response(b"x" * 5_000_000)
-        with pytest.raises(McpError, match="a message of more than 4194304 bytes"):
+        server.wrong = response(b"x" * 17_000_000)
+        with pytest.raises(McpError, match="a message of more than 16777216 bytes"):
             await act(connection)
         server.wrong = None
         assert await act(connection) == "s1"
+
+
+async def test_the_code_of_a_closed_connection_is_a_refusal_if_the_server_sent_it(
+    server: LegacyServer,
+) -> None:
+    server.refuses = True
+    async with servers_of(box={"url": server.url}).connection("box") as connection:
+        for _ in range(2):
+            with pytest.raises(McpError, match="refused the call: the backend said no") as caught:
+                await act(connection)
+            assert caught.value.code == "mcp-call-failed"
+        server.refuses = False
+        assert await act(connection) == "s1"
+        server.wrong = response(b": nothing\n\n").replace(b"application/json", b"text/event-stream")
+        with pytest.raises(McpError) as caught:
+            await act(connection)
+        assert caught.value.code == "mcp-connection-lost"

@@ -63,7 +63,7 @@ async def test_a_start_that_breaks_the_protocol_says_how(
 
 @pytest.mark.slow
 async def test_a_message_without_end_ends_the_connection(marks: Marks) -> None:
-    with pytest.raises(McpError, match="a message of more than 4194304 bytes") as caught:
+    with pytest.raises(McpError, match="a message of more than 16777216 bytes") as caught:
         await call(marks, "endless")
     assert caught.value.code == "mcp-connection-lost"
     await marks.all_gone()
@@ -84,25 +84,26 @@ async def test_an_answer_that_breaks_the_protocol_says_where(marks: Marks) -> No
     await marks.all_gone()
 
 
-async def test_a_tool_that_breaks_the_protocol_is_left_out_and_the_others_can_be_used(
+async def test_a_tool_that_breaks_the_protocol_is_mended_or_left_out_and_the_others_can_be_used(
     marks: Marks, caplog: pytest.LogCaptureFixture
 ) -> None:
     servers = servers_of(box=hostile_program(marks, "untyped"))
     said = (
-        "the tool 'bare' does not follow the protocol: inputSchema.type is required",
+        "the tool 'bare' does not follow the protocol: inputSchema has to be an object, not an array",
         "the tool '' does not follow the protocol: name is required",
         "the tool '' does not follow the protocol: it has to be an object, not text",
     )
     async with servers.connection("box") as connection:
-        assert list(connection.listed.tools) == ["act"]
+        assert list(connection.listed.tools) == ["bare", "act"]
+        assert connection.listed.tools["bare"].parameters == {"type": "object"}
         assert connection.listed.problems == said
     assert [line for line in caplog.messages if "left out" in line] == [
         f"MCP server box: {each}; it is left out" for each in said
     ]
     assert await call(marks, "untyped") == "done"
-    assert await servers.report("box") == ServerReport("box", "stdio", 1, "; ".join(said))
-    with pytest.raises(LimitExceeded, match="met 4"):
-        await call(marks, "untyped", mcp_tools=3)
+    assert await servers.report("box") == ServerReport("box", "stdio", 2, "; ".join(said))
+    with pytest.raises(LimitExceeded, match="met 5"):
+        await call(marks, "untyped", mcp_tools=4)
     await marks.all_gone()
 
 

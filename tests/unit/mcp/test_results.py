@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 from mcp_types import CallToolResult
 
-from planwave.errors import LimitExceeded, McpError
+from planwave.errors import McpError
+from planwave.jsonio import dumps_exact
 from planwave.mcp.results import result_of
 
 TEXT = {"type": "text", "text": "a"}
@@ -73,11 +76,62 @@ def test_an_error_is_its_text() -> None:
     assert len(caught.value.message) == 4_000
 
 
-def test_the_size_counts_in_bytes_of_json() -> None:
-    given = result({"type": "text", "text": "ä" * 10})
-    assert result_of(given, "act", 22) == "ä" * 10
-    with pytest.raises(LimitExceeded, match=r"limit mcp_result_bytes .* is 21, met 22"):
-        result_of(given, "act", 21)
+def test_an_error_without_a_text_is_its_structured_content() -> None:
+    with pytest.raises(McpError, match=r'^\{"reason":"no stock"\}$') as caught:
+        result_of(result(is_error=True, structured_content={"reason": "no stock"}), "act", 5)
+    assert caught.value.code == "mcp-tool-error"
+    said = result(TEXT, is_error=True, structured_content={"reason": "no"})
+    with pytest.raises(McpError, match=r"^a$"):
+        result_of(said, "act", 5)
+
+
+def test_a_text_above_the_limit_is_cut_and_says_so() -> None:
+    given = result({"type": "text", "text": "ä" * 200})
+    assert result_of(given, "act", 402) == "ä" * 200
+    cut = result_of(given, "act", 401)
+    assert isinstance(cut, str)
+    assert cut.startswith("ä" * 100)
+    assert cut.endswith(
+        "[cut: the result has 402 bytes, and may have 401 (limit mcp_result_bytes)]"
+    )
+
+
+def test_structured_content_above_the_limit_is_a_cut_text_with_a_mark() -> None:
+    cut = result_of(result(structured_content={"rows": ["x" * 9] * 100}), "act", 400)
+    assert cut["json"].startswith('{"rows":["xxxxxxxxx",')
+    assert "limit mcp_result_bytes" in cut["cut"]
+
+
+def test_of_several_parts_the_last_ones_are_cut() -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    cut = result_of(result(image, TEXT, {"type": "text", "text": "b" * 9_000}, image), "act", 500)
+    assert [part["type"] for part in cut["content"]] == ["image", "text", "text"]
+    assert cut["content"][1]["text"] == "a"
+    assert "limit mcp_result_bytes" in cut["cut"]
+
+
+_BLOCKS = st.one_of(
+    st.builds(lambda text: {"type": "text", "text": text}, st.text(max_size=300)),
+    st.just({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+    st.builds(lambda t: {"type": "resource", "resource": {"uri": "a:b", "text": t}}, st.text()),
+)
+
+
+@for_all(
+    st.lists(_BLOCKS, max_size=6),
+    st.none() | st.dictionaries(st.text(max_size=30), st.text(max_size=300), max_size=5),
+    st.integers(250, 1_000),
+)
+def test_no_result_is_larger_than_the_limit_or_lost(
+    blocks: list[Any], structured: Any, most_bytes: int
+) -> None:
+    given = result(*blocks, structured_content=structured)
+    whole = result_of(given, "act", 10**9)
+    size = len(dumps_exact(whole).encode())
+    found = result_of(given, "act", most_bytes)
+    assert len(dumps_exact(found).encode()) <= most_bytes
+    assert (found == whole) == (size <= most_bytes)
+    assert size <= most_bytes or "limit mcp_result_bytes" in dumps_exact(found)
 
 
 def test_a_result_that_is_nested_too_deep_is_refused() -> None:

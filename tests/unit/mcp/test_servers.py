@@ -18,18 +18,22 @@ from tests.support.mcp.servers import Marks, hostile_program, servers_of
         ("zzz", "there are: tickets; the operator sets one up with a table [mcp.zzz]"),
     ],
 )
-def test_an_unknown_name_is_an_error_that_names_the_closest(name: str, hint: str) -> None:
+async def test_an_unknown_name_is_an_error_that_names_the_closest(name: str, hint: str) -> None:
     servers = servers_of(tickets={"url": "http://127.0.0.1:1/mcp"})
     with pytest.raises(McpError) as caught:
-        servers.connection(name)
+        async with servers.connection(name):
+            pass
     assert caught.value.code == "unknown-mcp-server"
     assert hint in str(caught.value.hint)
 
 
-def test_without_the_sdk_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_sdk_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "planwave.mcp.connection", None)  # the first to need it
     with pytest.raises(McpError, match="not installed") as caught:
-        servers_of(box={"command": "x"}).connection("box")
+        async with servers_of(box={"command": "x"}).connection("box"):
+            pass
     assert caught.value.code == "mcp-not-installed"
     assert caught.value.hint == "pip install 'planwave[mcp]'"
 

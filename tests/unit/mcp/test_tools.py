@@ -8,6 +8,7 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from planwave.mcp.tools import ServerTool, read_tools
+from planwave.nodes.agents.server_schemas import usable_schema
 
 OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -17,7 +18,7 @@ def listed(name: str = "act", **fields: Any) -> Tool:
 
 
 def read_one(tool: Tool) -> ServerTool:
-    (read,) = read_tools([tool], lambda schema: None).tools.values()
+    (read,) = read_tools([tool]).tools.values()
     return read
 
 
@@ -29,6 +30,7 @@ def read_one(tool: Tool) -> ServerTool:
         ({"read_only_hint": True}, True, False),
         ({"idempotent_hint": True}, False, True),
         ({"read_only_hint": False, "destructive_hint": False}, False, False),
+        ({"read_only_hint": True, "destructive_hint": True}, False, False),
     ],
 )
 def test_a_server_says_what_its_tools_do(
@@ -48,7 +50,7 @@ def test_the_key_of_a_call_is_no_argument_for_models() -> None:
     }
     read = read_one(listed(input_schema=schema))
     assert read.parameters == {"type": "object", "properties": {"a": text}, "required": ["a"]}
-    assert (read.takes_key, read.is_repeatable) == (True, True)
+    assert (read.takes_key, read.is_repeatable) == (True, False)
 
 
 def test_descriptions_are_cut_and_hold_nothing_that_cannot_be_seen() -> None:
@@ -65,20 +67,30 @@ def test_descriptions_are_cut_and_hold_nothing_that_cannot_be_seen() -> None:
         (listed("a\nb"), "has no usable name"),
         (listed(input_schema={"type": "array"}), "is no object"),
         (listed(input_schema={}), "is no object"),
-        (listed(input_schema={**OBJECT, "description": "x" * 70_000}), "more than 65536"),
-        (listed(input_schema={**OBJECT, "title": "bad"}), "cannot be used: no"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_left_out_with_a_reason(tool: Tool, problem: str) -> None:
-    found = read_tools([tool, listed("good")], lambda schema: "no" if "title" in schema else None)
+    found = read_tools([tool, listed("good")])
     assert list(found.tools) == ["good"]
     assert len(found.problems) == 1
     assert problem in found.problems[0]
     assert len(found.problems[0]) < 300
 
 
+def test_a_schema_that_is_adapted_is_noted_with_the_name_of_its_tool() -> None:
+    odd = {**OBJECT, "properties": {"a": {"pattern": "(?=a)"}}}
+    found = read_tools([listed("odd", input_schema=odd), listed("good")], usable_schema)
+    assert found.tools["odd"].parameters == {**OBJECT, "properties": {"a": {}}}
+    assert found.tools["good"].parameters == OBJECT
+    assert found.problems == ()
+    assert found.notes == (
+        "the tool 'odd' is offered without the parts of its schema that planwave cannot check "
+        "(/properties/a/pattern); the server checks its arguments itself",
+    )
+
+
 def test_a_name_that_is_listed_twice_is_used_once() -> None:
-    found = read_tools([listed(description="1"), listed(description="2")], lambda schema: None)
+    found = read_tools([listed(description="1"), listed(description="2")])
     assert found.tools["act"].description == "1"
     assert found.problems == ("the tool 'act' is listed twice",)
 
@@ -86,3 +98,19 @@ def test_a_name_that_is_listed_twice_is_used_once() -> None:
 def test_a_tool_is_another_one_when_the_server_describes_it_differently() -> None:
     assert read_one(listed()) == read_one(listed())
     assert read_one(listed()) != read_one(listed(output_schema=OBJECT))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "Another."},
+        {"input_schema": {**OBJECT, "required": ["a"]}},
+        {"output_schema": OBJECT},
+        {"annotations": ToolAnnotations(read_only_hint=True)},
+        {"title": "Act"},
+    ],
+)
+def test_whatever_a_server_says_of_a_tool_is_in_its_fingerprint(change: dict[str, Any]) -> None:
+    same = {"properties": {}, "type": "object"}
+    assert read_one(listed()).fingerprint == read_one(listed(input_schema=same)).fingerprint
+    assert read_one(listed()).fingerprint != read_one(listed(**change)).fingerprint

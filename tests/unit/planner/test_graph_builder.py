@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from planwave.expressions import compile_template
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.graph.reading.unreadable import ALREADY_REPORTED
+from planwave.nodes.authoring.node_type import NodeData
 from planwave.nodes.registry import Registry
 from planwave.planner.graph_builder import Draft, ModelDefaults, build_graph
 from planwave.planner.reply_schema import parse_reply
@@ -25,6 +26,12 @@ class Echo:
 
     node_type = "echo"
     template_fields = None
+
+    class Data(NodeData):
+        """Its data."""
+
+        t: Any
+        n: int = 0
 
     async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
 
@@ -126,14 +133,14 @@ def test_two_different_values_for_one_field_are_an_error() -> None:
 
 def test_contradictory_fields_are_marked_as_reported() -> None:
     document = draft_of(
-        reply_node("a", provider="own", data={"provider": "openai", "x": 1}),
+        reply_node("a", provider="own", data={"provider": "openai", "temperature": 1}),
         edges=[
             reply_edge("a", "b", data={"channel": "link"}),
             reply_edge("a", "b", source_handle="x", sourceHandle="y"),
         ],
     ).document
     assert document["nodes"][0]["provider"] is ALREADY_REPORTED
-    assert document["nodes"][0]["data"] == {"x": 1}
+    assert document["nodes"][0]["data"] == {"temperature": 1}
     assert document["edges"][0]["data"] is ALREADY_REPORTED
     assert document["edges"][1]["sourceHandle"] is ALREADY_REPORTED
 

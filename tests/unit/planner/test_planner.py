@@ -19,7 +19,9 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.plan import Plan, graph_hash
+from planwave.graph.protocols import EffectByField
 from planwave.nodes.agents.tool_function import tool
+from planwave.nodes.authoring.node_type import NodeData, NodeType
 from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
@@ -414,23 +416,42 @@ async def test_a_plan_may_be_restricted_to_types_and_a_number_of_nodes() -> None
     assert "this plan may have 2 nodes, it has 4" in again.prompt
 
 
-async def test_a_step_whose_data_give_it_a_forbidden_effect_is_sent_back() -> None:
-    def fetches(method: str) -> dict[str, Any]:
-        return reply_node("f", type="fetch", data={"url": "https://a.example/", "method": method})
+class Call(NodeType):
+    """A step whose effect is that of what it names."""
 
-    def nested(method: str) -> dict[str, Any]:
-        graph = {"nodes": [fetches(method)], "edges": []}
+    node_type = "call"
+    effect = "write"
+    effect_by = EffectByField("name", {"look_up": "read", "cancel": "write"}, absent="write")
+
+    class Data(NodeData):
+        """Its data."""
+
+        name: str
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> None:
+        return None
+
+
+async def test_a_step_whose_data_give_it_a_forbidden_effect_is_sent_back() -> None:
+    def calls(name: str) -> dict[str, Any]:
+        return reply_node("f", type="call", data={"name": name})
+
+    def nested(name: str) -> dict[str, Any]:
+        graph = {"nodes": [calls(name)], "edges": []}
         return reply_node("each", type="loop", data={"items": [1], "body": graph})
 
-    replies = [planner_reply(fetches("POST")), planner_reply(nested("PUT"))]
-    models = ScriptedModels([*replies, planner_reply(fetches("HEAD"))])
+    replies = [planner_reply(calls("cancel")), planner_reply(nested("cancel"))]
+    models = ScriptedModels([*replies, planner_reply(calls("look_up"))])
     providers = FakeProviders()
-    rules = PlanRules(["agent", "fetch", "loop"], ["none", "read"])
-    planner = Planner(models, providers, library_registry(providers), Limits(), rules)
+    rules = PlanRules(["agent", "call", "loop"], ["none", "read"])
+    registry = library_registry(providers)
+    registry.register(Call)
+    planner = Planner(models, providers, registry, Limits(), rules)
     plan = await planner.create_plan("Do it all")
-    assert [node.data["method"] for node in plan.graph.nodes] == ["HEAD"]
+    assert [node.data["name"] for node in plan.graph.nodes] == ["look_up"]
     for request, where in zip(models.requests[1:], ("/nodes/0", "/nodes/0/data"), strict=True):
-        assert "[type-not-allowed] node 'f' has the effect 'write' by its data" in request.prompt
+        assert "[type-not-allowed]" in request.prompt
+        assert "node 'f' has the effect 'write' by its data.name" in request.prompt
         assert f"this plan may have none, read (at {where})" in request.prompt
 
 
@@ -524,15 +545,16 @@ async def test_a_plan_uses_no_other_server_and_waives_no_approval() -> None:
         [
             plan_with_server("payroll"),
             plan_with_server("tickets", approval="never"),
-            plan_with_server("tickets", approval="always"),
+            plan_with_server("tickets"),
         ]
     )
     await with_servers(models).create_plan("Do it all")
     refused = "[type-not-allowed] node 'source' names a server that plans may not use"
     assert refused in models.requests[1].prompt
     assert "they may use tickets" in models.requests[1].prompt
-    assert "[forbidden-field]" in models.requests[2].prompt
-    assert "approvals are answered by people" in models.requests[2].prompt
+    assert "[field-not-for-plans] node 'source': a plan may not set data.approval" in (
+        models.requests[2].prompt
+    )
 
 
 async def test_servers_are_not_offered_where_their_effect_is_not_allowed() -> None:

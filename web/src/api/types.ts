@@ -22,12 +22,26 @@ export type AddEdgeOperation = {
   };
 };
 
+/** Who did something. */
+export type PrincipalResponse = {
+  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
+  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
+  /** Of the session, token, trigger or chat; left out where there is none. */
+  id?: string | null;
+  /** The name of a token, the kind of a trigger. */
+  name?: string | null;
+  /** Who set up the trigger or the chat. */
+  by?: PrincipalResponse | null;
+};
+
 /** How a request was answered. */
 export type AnswerResponse = {
   /** UTC. */
   at: string;
   /** `timeout`: nobody answered in time. */
   by: "person" | "timeout";
+  /** Who answered; null after a timeout, or where an older planwave did not record it. */
+  answered_by: PrincipalResponse | null;
   /** Of a request with actions `{decision, note, value?, form?}`. */
   answer: unknown;
 };
@@ -436,18 +450,6 @@ export type DocumentNode = {
   usage: UsageResponse;
 };
 
-/** Who did something. */
-export type PrincipalResponse = {
-  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
-  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
-  /** Of the session, token, trigger or chat; left out where there is none. */
-  id?: string | null;
-  /** The name of a token, the kind of a trigger. */
-  name?: string | null;
-  /** Who set up the trigger or the chat. */
-  by?: PrincipalResponse | null;
-};
-
 /** The approval of a plan; it holds for one hash. */
 export type PlanApprovalResponse = {
   /** Of the graph that runs. */
@@ -456,6 +458,8 @@ export type PlanApprovalResponse = {
   approved_in?: string | null;
   /** `{decision, note, value?}` once it was given here. */
   answer?: unknown;
+  /** Who answered here. */
+  answered_by?: PrincipalResponse | null;
 };
 
 /** A question that a node waits on, or the whole execution. */
@@ -1116,6 +1120,8 @@ export type RevisionResponse = {
   author: "person" | "planner" | "api";
   note: string;
   created_at: string;
+  /** Who made it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
   node_count: number;
   /** With any error it is a draft, which cannot be executed. */
   error_count: number;
@@ -1133,6 +1139,8 @@ export type RevisionSummary = {
   author: "person" | "planner" | "api";
   note: string;
   created_at: string;
+  /** Who made it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
   node_count: number;
   /** With any error it is a draft, which cannot be executed. */
   error_count: number;
@@ -1188,6 +1196,10 @@ export type TokenCreatedResponse = {
   executions_per_minute: number | null;
   /** From when on it is worth nothing, UTC; null for never. */
   expires_at: string | null;
+  /** Who created it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
+  /** When it was used last, UTC, to about a minute; null for never. */
+  last_used_at: string | null;
   /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
   token: string;
 };
@@ -1203,6 +1215,10 @@ export type TokenResponse = {
   executions_per_minute: number | null;
   /** From when on it is worth nothing, UTC; null for never. */
   expires_at: string | null;
+  /** Who created it; null where an older planwave did. */
+  created_by: PrincipalResponse | null;
+  /** When it was used last, UTC, to about a minute; null for never. */
+  last_used_at: string | null;
 };
 
 /** All access tokens, newest first. */
@@ -1379,7 +1395,7 @@ export type PrincipalDocument = {
   by?: PrincipalDocument;
 };
 
-/** The request of the client: a goal, and the plan or the flow to run. `policies` are those of the request, which `graph` has already. `trace_context` are the headers `traceparent` and `tracestate` of the caller's trace. */
+/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. */
 export type CreatedData = {
   goal?: string;
   title?: string;
@@ -1398,6 +1414,8 @@ export type CreatedData = {
   supersedes?: SupersededDocument | null;
   created_by?: PrincipalDocument;
   trace_context?: Record<string, string>;
+  written_by?: "model";
+  flows?: string[];
 };
 
 export type ExecutionCreatedEvent = {
@@ -1451,6 +1469,7 @@ export type ResumedData = {
   epoch?: number;
   request_id?: string;
   answer?: unknown;
+  answered_by?: PrincipalDocument;
 };
 
 export type ExecutionResumedEvent = {
@@ -1623,11 +1642,12 @@ export type NodeWaitingEvent = {
   data: NodeWaitingData;
 };
 
-/** An answer; `by` is "timeout" where the request timed out. */
+/** An answer; `by` is "timeout" where the request timed out, `answered_by` is who answered. */
 export type NodeAnsweredData = {
   request_id: string;
   answer: unknown;
   by?: string;
+  answered_by?: PrincipalDocument;
 };
 
 export type NodeAnsweredEvent = {
@@ -1749,7 +1769,7 @@ export type OutputDocument = {
   value: unknown;
 };
 
-/** The execution that a result was taken from. `failed_inside`: the node completed there although a node inside it failed. */
+/** Where a result was taken from; `failed_inside`: the node completed although one inside it failed. */
 export type ReuseOrigin = {
   execution_id: string;
   failed_inside?: boolean;

@@ -8,6 +8,7 @@ import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
 import { Note } from "@/ui/Note";
+import { principalWords } from "@/ui/principalWords";
 import { saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { showToast } from "@/ui/Toast";
@@ -62,6 +63,9 @@ export function RunInspector({ run, request, tab, onTab, onSelect }: RunInspecto
         </Panel>
         <Panel value="goal">
           <Text text={run.goal || "This run was started without a goal."} />
+          {run.createdBy && (
+            <p className={parts.quiet}>Created by {principalWords(run.createdBy)}.</p>
+          )}
         </Panel>
         <Panel value="cost">
           <Cost run={run} onSelect={onSelect} />

@@ -96,6 +96,7 @@ function created(draft: Draft, { at, data, execution_id }: ExecutionCreatedEvent
   state.graph = data.graph ?? null;
   state.options = data.options ?? null;
   state.parent = data.parent ?? null;
+  state.createdBy = data.created_by ?? null;
   state.budget = limitsOf(data.options?.budget);
   for (const { id } of state.graph?.nodes ?? []) draft.node(id);
   planWaves(draft, data.waves ?? 0);

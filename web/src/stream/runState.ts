@@ -6,6 +6,7 @@ import type {
   OpenRequestResponse,
   OptionsDocument,
   ParentDocument,
+  PrincipalResponse,
   ReusedFrom,
   UsageResponse,
 } from "@/api/types";
@@ -204,6 +205,8 @@ export type RunState = {
   readonly graph: GraphDocument | null;
   readonly options: OptionsDocument | null;
   readonly parent: ParentDocument | null;
+  /** Who created it; null where that is not known. */
+  readonly createdBy: PrincipalResponse | null;
   /** What it may use, by amount; null where nothing limits it. */
   readonly budget: Readonly<Record<string, number>> | null;
   /** The amounts of it that are nearly used up, as the service says. */
@@ -277,6 +280,7 @@ export function newRunState(executionId: string): RunState {
     graph: null,
     options: null,
     parent: null,
+    createdBy: null,
     budget: null,
     warned: [],
     active: { seconds: 0, since: null },

@@ -38,6 +38,7 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     graph: message.graph,
     options: message.options,
     parent: message.parent,
+    createdBy: message.created_by,
     budget: message.budget?.limits ?? null,
     warned: message.budget?.warned ?? [],
     active: { seconds: message.budget?.used.wall_s ?? 0, since: null },

@@ -43,7 +43,7 @@ from planwave.cli.views.plan import show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.principals import principal_json
+from planwave.principals import Principal, principal_json
 from planwave.service.plans.documents import UNTITLED_PLAN, is_provider_error, plan_of
 
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredE
         "Plan": document.get("plan_id"),
         "Flow": document.get("flow_id"),
         "Started": local_time(document.get("started_at")),
+        "By": Principal.from_json(document.get("created_by")),
         **_parent_fact(json_object(document.get("parent"))),
     }
     console.line(Text(one_line(str(document.get("title") or UNTITLED_PLAN)), style="bold"))

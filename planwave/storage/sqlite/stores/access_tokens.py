@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
+from planwave.principals import Principal, principal_text
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.event_codec import storable_text
 from planwave.storage.sqlite.readers import Read
@@ -37,6 +38,7 @@ class SqliteAccessTokens:
             "name": storable_text(token.name),
             "scopes": json.dumps(token.scopes),
             "flows": json.dumps(token.flows),
+            "created_by": principal_text(token.created_by),
         }
         await self._write(lambda connection: connection.execute(insert(access_tokens).values(row)))
 
@@ -48,6 +50,16 @@ class SqliteAccessTokens:
         rows = await self._read(lambda connection: connection.execute(statement).mappings().all())
         return [_from_row(row) for row in rows]
 
+    async def set_last_used(self, uses: Mapping[str, str]) -> None:
+        statement = (
+            update(access_tokens)
+            .where(access_tokens.c.token_id == bindparam("own_id"))
+            .values(last_used_at=bindparam("at"))
+        )
+        rows = [{"own_id": storable_text(each), "at": at} for each, at in uses.items()]
+        if rows:
+            await self._write(lambda connection: connection.execute(statement, rows))
+
     async def delete(self, token_id: str) -> bool:
         own = access_tokens.c.token_id == storable_text(token_id)
         statement = delete(access_tokens).where(own)
@@ -58,4 +70,5 @@ def _from_row(row: RowMapping) -> AccessTokenRecord:
     fields: dict[str, Any] = {str(name): value for name, value in row.items()}
     for name in ("scopes", "flows"):
         fields[name] = tuple(json.loads(row[name]))
+    fields["created_by"] = Principal.from_text(row["created_by"])
     return AccessTokenRecord(**fields)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from planwave.principals import Principal, principal_text
 from planwave.storage.event_codec import encode_document, search_key, storable_text
 from planwave.storage.records import FlowRecord, FlowVersion, PageCursor
 from planwave.storage.sqlite.deletes import delete_flow
@@ -27,6 +28,7 @@ FLOWS: Final = ListQuery(
         flows.c.updated_at,
         flow_versions.c.node_count,
         flows.c.published,
+        flows.c.updated_by,
     ],
     flows.join(
         flow_versions,
@@ -45,6 +47,7 @@ _VERSION: Final = (
     flow_versions.c.revision,
     flow_versions.c.created_at,
     flow_versions.c.node_count,
+    flow_versions.c.created_by,
 )
 VERSIONS: Final = ListQuery(
     _VERSION,
@@ -89,8 +92,8 @@ class SqliteFlows:
         row = await self._read(lambda connection: connection.execute(statement).first())
         if row is None:
             return None
-        *facts, graph = row
-        return FlowVersion(*facts, graph=json.loads(graph))
+        *summary, graph = row
+        return _version_from_row(summary, json.loads(graph))
 
     async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
         statement = (
@@ -120,15 +123,21 @@ class SqliteFlows:
     ) -> Sequence[FlowVersion]:
         own = {"flow_id": flow_id}
         rows = await self._read(lambda connection: VERSIONS.page(connection, own, before, limit))
-        return [FlowVersion(*row) for row in rows]
+        return [_version_from_row(row) for row in rows]
 
     async def delete(self, flow_id: str) -> None:
         await self._write(lambda connection: delete_flow(connection, flow_id))
 
 
 def _flow_from_row(row: Sequence[Any]) -> FlowRecord:
-    *fields, published = row
-    return FlowRecord(*fields, published=tuple(published.split()))
+    *fields, published, updated_by = row
+    by = Principal.from_text(updated_by)
+    return FlowRecord(*fields, published=tuple(published.split()), updated_by=by)
+
+
+def _version_from_row(row: Sequence[Any], graph: dict[str, Any] | None = None) -> FlowVersion:
+    *fields, created_by = row
+    return FlowVersion(*fields, graph=graph, created_by=Principal.from_text(created_by))
 
 
 def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: int) -> bool:
@@ -140,6 +149,7 @@ def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: in
         "version": flow.version,
         "revision": flow.revision,
         "search": search_key(flow.name, flow.description),
+        "updated_by": principal_text(flow.updated_by),
     }
     if after:
         same = (flows.c.flow_id == flow.flow_id) & (flows.c.revision == after)
@@ -164,6 +174,7 @@ def _save_version(connection: Connection, flow: FlowRecord, graph: str) -> None:
             created_at=flow.updated_at,
             node_count=flow.node_count,
             graph=graph,
+            created_by=principal_text(flow.updated_by),
         )
         .on_conflict_do_update(
             index_elements=[columns.flow_id, columns.version], set_={"graph": graph}

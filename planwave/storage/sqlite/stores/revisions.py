@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, update
 
+from planwave.principals import Principal, principal_text
 from planwave.storage.event_codec import encode_document, storable_text
 from planwave.storage.records import PlanRecord, PlanRevision
 from planwave.storage.sqlite import queries
@@ -57,21 +58,22 @@ class SqliteRevisions:
         return await self._write(lambda connection: _save(connection, values, revision, after))
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
-        statement = select(*_SUMMARY, plan_revisions.c.document).where(
+        statement = select(*_SUMMARY, plan_revisions.c.created_by, plan_revisions.c.document).where(
             plan_revisions.c.plan_id == storable_text(plan_id),
             plan_revisions.c.revision == revision,
         )
         row = await self._read(lambda connection: connection.execute(statement).first())
         if row is None:
             return None
-        *facts, document = row
-        return PlanRevision(*facts, document=json.loads(document))
+        *facts, created_by, document = row
+        by = Principal.from_text(created_by)
+        return PlanRevision(*facts, document=json.loads(document), created_by=by)
 
     async def page(
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> list[PlanRevision]:
         statement = (
-            select(*_SUMMARY)
+            select(*_SUMMARY, plan_revisions.c.created_by)
             .where(plan_revisions.c.plan_id == storable_text(plan_id))
             .order_by(plan_revisions.c.revision.desc())
             .limit(max(limit, 0))
@@ -79,7 +81,10 @@ class SqliteRevisions:
         if before is not None:
             statement = statement.where(plan_revisions.c.revision < before)
         rows = await self._read(lambda connection: connection.execute(statement).all())
-        return [PlanRevision(*row) for row in rows]
+        return [
+            PlanRevision(*facts, created_by=Principal.from_text(created_by))
+            for *facts, created_by in rows
+        ]
 
 
 def _row(revision: PlanRevision) -> dict[str, Any]:
@@ -95,6 +100,7 @@ def _row(revision: PlanRevision) -> dict[str, Any]:
         "title": storable_text(revision.title),
         "note": storable_text(revision.note),
         "document": encode_document(revision.document or {}, what),
+        "created_by": principal_text(revision.created_by),
     }
 
 

@@ -17,13 +17,13 @@ from tests.contract.http.limit_cases.registry import Refusal, case
 from tests.support.mcp.servers import no_progress
 
 
-async def _call(limits: Limits, server: MCPServer, **arguments: int) -> Refusal | None:
-    """Connect to a server and call its tool ``act``, if it has one."""
+async def _call(limits: Limits, server: MCPServer, **arguments: int) -> Any:
+    """Connect to a server and call its tool ``act``, if it has one; give its result."""
     limited = ConnectionLimits.of(limits)
     async with Connection("box", lambda session: InMemoryTransport(server), limited) as connection:
         tool = connection.listed.tools.get("act")
         if tool is not None:
-            await connection.call(tool, arguments, key="k", progress=no_progress)
+            return await connection.call(tool, arguments, key="k", progress=no_progress)
     return None
 
 
@@ -34,7 +34,8 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         await asyncio.sleep(amount)
         yield None
 
-    return await _call(limits, MCPServer("slow", lifespan=start))
+    await _call(limits, MCPServer("slow", lifespan=start))
+    return None
 
 
 @case(
@@ -49,10 +50,11 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         await asyncio.sleep(seconds)
         return "done"
 
-    return await _call(limits, server, seconds=amount)
+    await _call(limits, server, seconds=amount)
+    return None
 
 
-@case("mcp_result_bytes", 1000)
+@case("mcp_result_bytes", 1000, code="cut")
 async def _(limits: Limits, amount: int) -> Refusal | None:
     server = MCPServer("long")
 
@@ -60,7 +62,8 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     def act(size: int) -> str:
         return "x" * (size - len('""'))
 
-    return await _call(limits, server, size=amount)
+    found = await _call(limits, server, size=amount)
+    return Refusal("cut", found) if "[cut: " in found else None
 
 
 @case("mcp_tools", 3)
@@ -68,4 +71,5 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     server = MCPServer("many")
     for number in range(amount):
         server.tool(name=f"tool_{number}")(lambda: "")
-    return await _call(limits, server)
+    await _call(limits, server)
+    return None

@@ -3,9 +3,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from websockets.asyncio.client import connect
 
+from planwave.api.app import ROUTERS
 from planwave.settings import Settings
 from tests.support.server.running_server import running_server
 
@@ -56,3 +58,35 @@ def test_service_without_prefix_has_no_other_addresses() -> None:
     assert Settings(root_path="/").root_path == ""
     with running_server() as running:
         assert httpx2.get(f"{running.base_url}/p/api/plans").status_code == 404
+
+
+@pytest.mark.parametrize("prefix", ["", "/p"])
+async def test_addresses_of_other_protocols_may_end_with_a_slash(prefix: str) -> None:
+    """Each route of ``/v1``, and ``/mcp``, answers as without the slash, and redirects nobody."""
+    start = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+    }}  # fmt: skip
+    accept = {"Accept": "application/json, text/event-stream"}
+    with running_server(root_path=prefix) as running:
+        async with running.client() as client:
+            paths = {"/mcp": ("POST", 200)}
+            for route in routes_below("/v1/"):
+                path = route.path.replace("{model_id:path}", "planwave/planner")
+                paths[path] = next(iter(route.methods or {"GET"})), 0
+            for path, (method, status) in paths.items():
+                answers = [
+                    await client.request(method, f"{prefix}{path}{end}", json=start, headers=accept)
+                    for end in ("", "/")
+                ]
+                assert answers[0].status_code == answers[1].status_code, path
+                assert answers[0].status_code not in (404, 405, 307), path
+                assert status in (0, answers[1].status_code)
+            for path in ("/api/plans/", "/mcp//", "/v1/", "/v1/models//"):
+                assert (await client.get(f"{prefix}{path}")).status_code == 404
+
+
+def routes_below(prefix: str) -> list[APIRoute]:
+    """Return the routes of the application below a path."""
+    routes = [route for router in ROUTERS for route in router.routes]
+    found = [each for each in routes if isinstance(each, APIRoute)]
+    return [each for each in found if each.path.startswith(prefix)]

@@ -13,8 +13,10 @@ from typer.testing import CliRunner, Result
 from planwave.cli.app import app
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.principals import Principal, acting_as
 from planwave.service.service import Service
 from planwave.settings import Settings
+from planwave.storage.audit import AuditLog, audit_files, read_entries
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.store import SqliteStore
@@ -148,3 +150,58 @@ def test_backup_of_missing_storage_is_rejected(tmp_path: Path) -> None:
     done = planwave("backup", str(tmp_path / "a.tar"), storage=tmp_path / "storage")
     assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert "nothing is stored" in done.stderr
+
+
+def store_lines(directory: Path) -> None:
+    async def write() -> None:
+        log = AuditLog(directory)
+        with acting_as(Principal("token", "t1", "crm\x1b[2J")):
+            await log.record("token.created", {"token_id": "t2"}, status=201)
+        await log.record("execution.created", {"new_execution_id": "e1"}, status=202)
+        await log.close()
+
+    asyncio.run(write())
+
+
+def test_audit_lists_who_did_what(tmp_path: Path) -> None:
+    store_lines(tmp_path)
+    shown = planwave("audit", storage=tmp_path).stdout
+    assert "token.created" in shown
+    assert "crm" in shown
+    assert "\x1b[2J" not in shown
+    assert "local user" in shown
+    for options, actions in (
+        (("--action", "token."), ["token.created"]),
+        (("--id", "e1"), ["execution.created"]),
+        (("--id", "t1"), ["token.created"]),
+        (("--limit", "1"), ["execution.created"]),
+    ):
+        found = json.loads(planwave("audit", *options, "--json", storage=tmp_path).stdout)
+        assert [each["action"] for each in found["entries"]] == actions
+
+
+def test_audit_verify_names_the_file_and_the_line(tmp_path: Path) -> None:
+    store_lines(tmp_path)
+    done = planwave("audit", "verify", storage=tmp_path)
+    assert (done.exit_code, "whole: 1 file" in done.stdout) == (0, True)
+    path = audit_files(tmp_path)[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1].replace(b"201", b"200") + b"".join(lines[2:]))
+    done = planwave("audit", "verify", storage=tmp_path)
+    assert done.exit_code == 1
+    assert f"audit/{path.name}:2: the line was changed" in done.stdout.replace("\n", "")
+
+
+def test_command_without_a_running_service_has_a_line(tmp_path: Path) -> None:
+    def audited(settings: Settings) -> Service:
+        where = settings.storage_dir
+        store = SqliteStore.open(where)
+        return Service(dependencies(store=store, directory=where, audit=AuditLog(where)))
+
+    obj = fake_factories(service=audited)
+    done = CliRunner().invoke(app, ["tokens", "--storage", str(tmp_path)], obj=obj)
+    assert done.exit_code == 0, done.output
+    entry = next(read_entries(tmp_path))
+    assert entry["action"] == "command.started"
+    assert entry["command"].endswith("tokens")
+    assert entry["principal"] == {"kind": "local"}

@@ -29,6 +29,8 @@ OTHER_MEANINGS = {
     ("planwave.graph.checking.checker", "start"): "a diagnostic's code",
     ("planwave.graph.checking.edges", "input"): "a word of a sentence",
     ("planwave.graph.checking.edges", "output"): "a word of a sentence",
+    ("planwave.graph.plan", "model"): "the author of a plan",
+    ("planwave.graph.protocols", "model"): "the author of a plan",
     ("planwave.graph.reading.documents", "boolean"): "a word of a sentence",
     ("planwave.graph.reading.documents", "number"): "a word of a sentence",
 }

@@ -120,9 +120,6 @@ async def test_a_link_may_set_the_form() -> None:
         ("actions", ["error"], "'error' is reserved"),
         ("actions", [], "data.actions"),
         ("form", {"type": "objct"}, "no usable JSON Schema"),
-        ("timeoutS", 5, "data.timeoutS needs data.timeoutAction"),
-        ("timeoutS", 0, "data.timeoutS"),
-        ("timeoutAction", "later", "'later' is none of the actions"),
     ],
 )
 async def test_wired_values_are_checked_before_the_request(
@@ -132,6 +129,13 @@ async def test_wired_values_are_checked_before_the_request(
         await suspend({"prompt": "?"}, make_inputs((handle, value)))
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(("handle", "value"), [("timeoutS", 0.1), ("timeoutAction", "approve")])
+async def test_no_wire_decides_when_and_how_a_request_ends(handle: str, value: Any) -> None:
+    suspension = await suspend({"prompt": "?"}, make_inputs((handle, value)))
+    assert suspension.timeout_s is None
+    assert suspension.timeout_answer is None
 
 
 # -- what an answer does

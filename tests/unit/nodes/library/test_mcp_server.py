@@ -58,7 +58,7 @@ def findings(
 
 
 async def test_a_node_gives_the_tools_of_its_server_with_effect_and_approval(marks: Marks) -> None:
-    async with opened(servers_of(box=scripted_program(marks))) as tools:
+    async with opened(servers_of(box={**scripted_program(marks), "trust_hints": True})) as tools:
         add, save, fail = (tools[f"box_{name}"] for name in ("add", "save", "fail"))
         assert (add.effect, save.effect, fail.effect) == ("read", "write", "once")
         assert {tool.approval for tool in tools.values()} == {"write"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import planwave
 from planwave.errors import ProviderError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, Graph, Node
+from planwave.graph.plan import Plan
+from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.planner import PlannerNode
 from planwave.nodes.registry import Registry
@@ -55,6 +58,29 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
         "prompt": "find it", "provider": "openai", "model": "n", "node_types": ["text"],
         "max_nodes": 3, "settings": CallSettings(0.5, 900, "low"),
     }  # fmt: skip
+
+
+class PlannerOfPlanners(OneStepPlanner):
+    """Plans a node that plans, and then one step."""
+
+    async def create_plan(
+        self, prompt: str, provider: str | None = None, model: str | None = None, **rules: Any
+    ) -> Plan:
+        plan = await super().create_plan(prompt, provider, model, **rules)
+        if len(self.requests) > 1:
+            return plan
+        graph, _ = read_graph(graph_document(node_document("again", "planner", goal="inside")))
+        return replace(plan, graph=graph)
+
+
+@virtual_time
+async def test_a_plan_inside_a_plan_may_not_have_more_types() -> None:
+    planner = PlannerOfPlanners()
+    services, _ = services_with(lambda _: [], planner=planner)
+    data = {"goal": "g", "allowedNodeTypes": ["planner", "text"]}
+    await run_to_end(graph_document(node_document("n", "planner", **data)), services=services)
+    types = [each["node_types"] for each in planner.requests]
+    assert types == [["planner", "text"]] * 2
 
 
 @virtual_time

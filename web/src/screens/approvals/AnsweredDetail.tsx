@@ -3,6 +3,7 @@ import type { AnswerResponse, PendingRequest } from "@/api/types";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
 import { formatDuration, formatInstant } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
+import { principalWords } from "@/ui/principalWords";
 import { Status } from "@/ui/Status";
 import { schemaFields } from "@/ui/schema";
 import { answerWords, readAnswer, statusOfAnswer } from "./answerWords";
@@ -60,7 +61,11 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
           <dl className={styles.next}>
             {decision !== null && <Fact name="Decision">{actionLabel(decision)}</Fact>}
             <Fact name="By">
-              {answered.by === "person" ? "A person" : "Nobody, the time was over"}
+              {answered.by === "timeout"
+                ? "Nobody, the time was over"
+                : answered.answered_by
+                  ? principalWords(answered.answered_by)
+                  : "A person"}
             </Fact>
             <Fact name="When">{formatInstant(new Date(answered.at))}</Fact>
             <Fact name="After">{waitOf(request, answered)}</Fact>

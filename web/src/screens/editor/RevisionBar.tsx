@@ -6,6 +6,7 @@ import { Button } from "@/ui/Button";
 import { formatAmount, formatMoment } from "@/ui/format";
 import { Icon } from "@/ui/icons";
 import { Menu } from "@/ui/Menu";
+import { principalWords } from "@/ui/principalWords";
 import { Tag } from "@/ui/Tag";
 import styles from "./RevisionBar.module.css";
 import type { SaveState } from "./useAutosave";
@@ -116,8 +117,9 @@ function EarlierRevisions({ revisions, onChoose }: EarlierProps) {
 }
 
 /** "2, by the planner, 13:27". */
-function wordsOf({ revision, author, created_at }: RevisionSummary): string {
-  return `${revision}, by ${AUTHOR_WORDS[author]}, ${formatMoment(new Date(created_at))}`;
+function wordsOf({ revision, author, created_at, created_by }: RevisionSummary): string {
+  const who = created_by?.kind === "token" ? principalWords(created_by) : AUTHOR_WORDS[author];
+  return `${revision}, by ${who}, ${formatMoment(new Date(created_at))}`;
 }
 
 type RevisionProps = {

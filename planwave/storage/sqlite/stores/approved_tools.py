@@ -1,0 +1,49 @@
+"""Approved tools of MCP servers in the SQLite store: statements, and the ``ApprovedToolStore``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from planwave.storage.event_codec import storable_text
+from planwave.storage.sqlite.readers import Read
+from planwave.storage.sqlite.schema import approved_tools
+
+
+class SqliteApprovedTools:
+    """The ``ApprovedToolStore`` port over the table ``approved_tools``.
+
+    Args:
+        read: Runs a query beside the writer.
+        write: Runs a change in the writer's thread; it is durable on return.
+    """
+
+    def __init__(
+        self,
+        read: Read,
+        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+    ) -> None:
+        self._read = read
+        self._write = write
+
+    async def fingerprint(self, server: str, tool: str) -> str | None:
+        columns = approved_tools.c
+        statement = select(columns.fingerprint).where(
+            columns.server == storable_text(server), columns.tool == storable_text(tool)
+        )
+        return await self._read(lambda connection: connection.execute(statement).scalar())
+
+    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        row = {
+            "server": storable_text(server),
+            "tool": storable_text(tool),
+            "fingerprint": fingerprint,
+        }
+        statement = upsert(approved_tools).values(row)
+        statement = statement.on_conflict_do_update(
+            index_elements=["server", "tool"], set_={"fingerprint": fingerprint}
+        )
+        await self._write(lambda connection: connection.execute(statement))

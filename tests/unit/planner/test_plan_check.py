@@ -1,0 +1,313 @@
+"""No plan of a model holds a field that is not offered: generated from the node types themselves.
+
+Each field of each type is tried under each of its names as a literal, a template, a flow edge and a link
+edge, in the plan and in the graphs inside its nodes. A new type or field is closed until it is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import AliasChoices, Field
+
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.model import FLOW, LINK, Port
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY, graph_field
+from planwave.nodes.authoring.node_type import INPUT, LinkType, NodeData, NodeType, template
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.agent import Agent, AgentData
+from planwave.nodes.registry import Registry
+from planwave.nodes.subgraphs import FlowName
+from planwave.planner.capabilities import PlanRules, offered_fields, plan_schema, type_cards
+from planwave.planner.graph_builder import ModelDefaults
+from planwave.planner.plan_check import PlanCheck
+from planwave.planner.reply_parser import ParseContext, ParseResult, read_reply
+from planwave.settings import Limits
+from tests.support.llm.fake_providers import FakeProviders
+from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
+
+CLOSED = {"field-not-for-plans", "policy-field"}
+
+
+class Source(LinkType):
+    """Something to link from."""
+
+    node_type = "source"
+    outputs = (Port("output", channel=LINK),)
+
+    async def make(self, data: Any, inputs: Any, context: Any) -> str:
+        return "x"
+
+
+class OfTheOperator(NodeType):
+    """A type with a field of each kind."""
+
+    node_type = "operators"
+    inputs = (INPUT, Port("{name}"))
+
+    class Data(NodeData):
+        """Its data."""
+
+        open: str = template("")
+        aliased: str = Field("", validation_alias=AliasChoices("aliased", "other_name"))
+        hidden: str = Field("", json_schema_extra=HIDDEN_FROM_PLANNER)
+        hidden_too: str = Field(
+            "",
+            validation_alias=AliasChoices("hiddenToo", "hidden_alias"),
+            json_schema_extra=HIDDEN_FROM_PLANNER,
+        )
+        rule: str = Field(
+            "", validation_alias=AliasChoices("rule", "rule_alias"), json_schema_extra=POLICY
+        )
+        graph: dict[str, Any] | None = graph_field()
+        flow: FlowName | None = None
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> None:
+        return None
+
+
+class OperatorsAgent(Agent):
+    """A library type with a field more."""
+
+    node_type = "operators_agent"
+
+    class Data(AgentData):
+        """Its data."""
+
+        tone: str = ""
+
+
+TYPES: tuple[Any, ...] = (*LIBRARY, Source, OfTheOperator, OperatorsAgent)
+REGISTRY = Registry(TYPES)
+CONTEXT = ParseContext(REGISTRY, FakeProviders(), ModelDefaults("openai", "gpt"), Limits())
+
+
+def read(*nodes: Any, edges: Any = ()) -> ParseResult:
+    return read_reply(planner_reply(*nodes, edges=list(edges)), CONTEXT)
+
+
+def literal(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
+    return [reply_node("n", type=node_type, data={field: 1})], []
+
+
+def as_template(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
+    return [reply_node("n", type=node_type, data={field: "{{ goal }}"})], []
+
+
+def flow_wire(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
+    nodes = [reply_node("t", type="text", data={"text": "x"}), reply_node("n", type=node_type)]
+    return nodes, [reply_edge("t", "n", target_handle=field)]
+
+
+def link_wire(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
+    nodes = [reply_node("s", type="source"), reply_node("n", type=node_type)]
+    return nodes, [{**reply_edge("s", "n", targetHandle=field), "channel": "link"}]
+
+
+WAYS = {"literal": literal, "template": as_template, "flow": flow_wire, "link": link_wire}
+Wrap = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
+
+
+def within(node_type: str, field: str, **data: Any) -> Wrap:
+    def wrap(nodes: list[Any], edges: list[Any]) -> tuple[list[Any], list[Any]]:
+        graph = {"nodes": nodes, "edges": edges}
+        return [reply_node("outer", type=node_type, data={field: graph, **data})], []
+
+    return wrap
+
+
+LOOP, WHILE = within("loop", "body", items=[1]), within("while", "body", condition="index < 1")
+DEPTHS: Mapping[str, Wrap] = {
+    "top": lambda nodes, edges: (nodes, edges),
+    "loop": LOOP,
+    "while": WHILE,
+    "inner": within("inner", "graph"),
+    "a type of the operator": within("operators", "graph"),
+    "a loop in a loop": lambda nodes, edges: LOOP(*LOOP(nodes, edges)),
+}
+
+
+def fields() -> Iterator[tuple[str, str]]:
+    """Yield each type with each spelling of each of its fields."""
+    for name in REGISTRY.names():
+        for spelling in REGISTRY.type_info(name).data_fields:  # type: ignore[union-attr]
+            yield name, spelling
+
+
+def may(node_type: str, spelling: str, way: str) -> bool:
+    """Return whether a plan may have a field in a way, from the declarations alone."""
+    spec = REGISTRY.spec(node_type)
+    (field,) = [each for each in spec.fields if spelling in each.spellings]
+    offered = offered_fields(spec.type_info)
+    if field.json_name == "tools" and way == "link":
+        return True  # the port for tools
+    is_open = any("{" in port.name for port in spec.type_info.inputs)
+    if spelling != field.json_name and way in ("flow", "link"):
+        return is_open and not field.is_policy  # no socket; an input of its own
+    if way in ("flow", "link"):
+        return field.json_name in offered and not (field.is_policy or field.is_written)
+    if field.is_policy and way == "template":
+        return False
+    return field.json_name in offered
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("way", WAYS)
+def test_every_field_is_refused_unless_it_is_offered(way: str, depth: str) -> None:
+    wrong: list[str] = []
+    for node_type, field in fields():
+        result = read(
+            *(drafted := DEPTHS[depth](*WAYS[way](node_type, field)))[0], edges=drafted[1]
+        )
+        codes = {each.code for each in result.diagnostics}
+        refused = result.graph is None and bool(
+            codes & {*CLOSED, "unknown-handle", "channel-mismatch"}
+        )
+        if not may(node_type, field, way) and not refused:
+            wrong.append(f"{node_type}.{field} is taken: {sorted(codes)}")
+        if may(node_type, field, way) and codes & CLOSED:
+            wrong.append(f"{node_type}.{field} is refused: {sorted(codes)}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_sweep_has_fields_of_both_kinds(way: str) -> None:
+    answers = [may(*each, way) for each in fields()]
+    assert answers.count(True) >= 40
+    assert answers.count(False) >= 40
+
+
+def test_fields_of_the_library_are_closed_until_they_are_named() -> None:
+    class NewAgent(Agent):
+        """Its data."""
+
+        class Data(AgentData):
+            """Its data."""
+
+            brand_new: str = ""
+
+    NewAgent.__module__ = Agent.__module__
+    facts = Registry([NewAgent]).type_info("agent")
+    assert facts is not None
+    assert "brandNew" in facts.data_fields
+    assert "brandNew" not in offered_fields(facts)
+    assert (FLOW, "brandNew") in facts.closed_sockets
+
+
+def test_a_type_of_the_operator_offers_what_is_not_hidden() -> None:
+    facts, derived = REGISTRY.type_info("operators"), REGISTRY.type_info("operators_agent")
+    assert facts is not None
+    assert derived is not None
+    assert [*offered_fields(facts)] == ["open", "aliased", "graph", "flow"]
+    assert {*offered_fields(derived)} >= {"tone", "userPrompt"}
+    assert {"images", "approval", "tools"}.isdisjoint(offered_fields(derived))
+
+
+def test_the_prompt_and_the_schema_offer_what_a_plan_may_set() -> None:
+    rules = PlanRules()
+    for name in REGISTRY.names():
+        facts = REGISTRY.type_info(name)
+        assert facts is not None
+        offered = {*offered_fields(facts)}
+        (card,) = type_cards(REGISTRY, [name], rules)
+        nodes = plan_schema(REGISTRY, [name], rules)["properties"]["nodes"]["items"]["properties"]
+        in_schema = {*nodes.get("data", {"properties": {}})["properties"]}
+        outside = {"provider", "model"}  # beside data in a reply
+        assert {text.partition(" ")[0] for text in card.fields} == offered - outside, name
+        assert in_schema == offered - outside, name
+
+
+def test_what_a_plan_is_shown_of_a_policy_field_has_no_socket_for_anybody() -> None:
+    for name in REGISTRY.names():
+        facts = REGISTRY.type_info(name)
+        assert facts is not None
+        fed = {port.name for port in facts.inputs if port.side == "bottom" and port.type != "tool"}
+        assert fed.isdisjoint(facts.policy_fields), name
+
+
+POLICY_FIELDS = [
+    ("agent", "approval"), ("agent", "delegate"), ("agent", "tools"), ("approval", "timeoutAction"),
+    ("approval", "timeoutS"), ("flow_tool", "approval"), ("http_tool", "approval"),
+    ("http_tool", "secretHeaders"), ("mcp_server", "approval"), ("mcp_server", "server"), ("planner", "allowedNodeTypes"),
+    ("sse", "secretHeaders"), ("tool", "approval"), ("toolset", "approval"),
+    ("webhook_reply", "headers"),
+]  # fmt: skip
+
+
+def test_the_fields_that_decide_what_is_allowed() -> None:
+    """A field that no person may wire is a change of what graphs can do: it is listed here."""
+    library = [t.node_type for t in LIBRARY if t.node_type != "tool_approval"]
+    found = [(name, each) for name in library for each in REGISTRY.type_info(name).policy_fields]  # type: ignore[union-attr]
+    assert sorted(found) == sorted(POLICY_FIELDS)
+
+
+def test_web_search_is_for_plans_where_the_operator_allows_it() -> None:
+    searches = reply_node("n", data={"tools": {"web_search": True}})
+    allowed = CONTEXT._replace(rules=PlanRules(web_search=True))
+    assert {d.code for d in read(searches).diagnostics} == {"field-not-for-plans"}
+    assert read_reply(planner_reply(searches), allowed).graph is not None
+    more = reply_node("n", data={"tools": {"web_search": True, "subagents": True}})
+    refused = read_reply(planner_reply(more), allowed)
+    assert [d.code for d in refused.diagnostics] == ["field-not-for-plans"]
+    assert "data.tools.subagents" in refused.diagnostics[0].message
+    (card,) = type_cards(REGISTRY, ["agent"], allowed.rules)
+    assert "tools ({web_search: boolean})" in card.fields
+
+
+def test_what_a_type_does_not_know_is_dropped_and_said() -> None:
+    result = read(reply_node("n", data={"colour": "red"}))
+    assert result.graph is not None
+    assert "colour" not in result.graph.nodes[0].data
+    assert "dropped data.colour of node 'n': type 'agent' has no such field" in result.fixes
+
+
+def test_a_misspelt_field_goes_back_to_the_model() -> None:
+    result = read(reply_node("n", data={"user_prompt": "Say hello"}))
+    assert [(d.code, d.hint) for d in result.diagnostics] == [
+        ("invalid-data", "did you mean 'userPrompt'?")
+    ]
+
+
+class Rendered(NodeType):
+    """A type of the operator that resolves templates in its graph before it runs."""
+
+    node_type = "rendered"
+    template_fields: ClassVar[tuple[str, ...]] = ("graph", "flow")
+
+    class Data(NodeData):
+        """Its data."""
+
+        graph: dict[str, Any] | None = graph_field()
+        flow: FlowName | None = None
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    "data", [{"graph": {"nodes": "{{ input }}"}}, {"flow": {"name": "{{ input }}"}}]
+)
+def test_no_template_makes_a_graph_or_the_name_of_a_flow(data: dict[str, Any]) -> None:
+    registry = Registry([Rendered, *LIBRARY])
+    graph, _ = read_graph({"nodes": [{"id": "n", "type": "rendered", "data": data}], "edges": []})
+    found = PlanCheck(registry, PlanRules()).findings(graph)
+    assert [each.code for each in found] == ["field-not-for-plans"]
+
+
+@pytest.mark.parametrize(("node_type", "field"), POLICY_FIELDS)
+def test_people_may_not_wire_what_decides_either(node_type: str, field: str) -> None:
+    for way in (flow_wire, as_template):
+        nodes, edges = way(node_type, field)
+        document = {
+            "nodes": [{key: each[key] for key in ("id", "type", "data") if key in each} for each in nodes],
+            "edges": [
+                {"source": e["source"], "target": e["target"], "targetHandle": e["target_handle"],
+                 "data": {"channel": "flow"}}
+                for e in edges
+            ],
+        }  # fmt: skip
+        codes = {each.code for each in read_and_check(document, REGISTRY)[1]}
+        assert codes & {"policy-field", "channel-mismatch"}, (way.__name__, codes)

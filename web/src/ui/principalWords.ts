@@ -1,0 +1,24 @@
+import type { PrincipalResponse } from "@/api/types";
+
+/** The fields of a principal, as the API and as events have them. */
+type Principal = Pick<PrincipalResponse, "kind" | "id" | "name">;
+
+/** "the operator", "token “crm”", "a schedule trigger" */
+export function principalWords({ kind, id, name }: Principal): string {
+  switch (kind) {
+    case "operator":
+      return "the operator, with the token";
+    case "session":
+      return "the operator, in a browser";
+    case "token":
+      return `token “${name ?? id}”`;
+    case "trigger":
+      return name ? `a ${name} trigger` : "a trigger";
+    case "chat":
+      return "a chat";
+    case "local":
+      return "a local user";
+    case "library":
+      return "a Python program";
+  }
+}

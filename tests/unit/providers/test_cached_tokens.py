@@ -25,6 +25,7 @@ LIST_PRICES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:The model .* is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("provider", "model", "usage", "price"), LIST_PRICES)
 async def test_a_reply_costs_what_the_price_list_says(
     provider: str, model: str, usage: Usage, price: float

@@ -180,7 +180,7 @@ class PrometheusObserver:
         )
         self._tokens = self._counter(
             "provider_tokens_total",
-            "Tokens of completed model calls: input or output.",
+            "Tokens of completed model calls: input or output; of the input, cache_read and cache_write.",
             *model,
             "direction",
         )
@@ -321,6 +321,8 @@ class PrometheusObserver:
         if call.usage is not None:
             self._tokens.labels(provider, model, "input").inc(call.usage.input_tokens)
             self._tokens.labels(provider, model, "output").inc(call.usage.output_tokens)
+            self._tokens.labels(provider, model, "cache_read").inc(call.usage.cache_read_tokens)
+            self._tokens.labels(provider, model, "cache_write").inc(call.usage.cache_write_tokens)
             self._cost.labels(provider, model).inc(call.usage.cost_usd or 0.0)
 
     def _execution_ended(self, event: Event) -> None:

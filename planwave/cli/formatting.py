@@ -207,9 +207,12 @@ def money(usd: float) -> str:
     return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 
-def tokens_text(input_tokens: int, output_tokens: int) -> str:
-    """Return numbers of tokens: ``1,439 in, 821 out``."""
-    return f"{input_tokens:,} in, {output_tokens:,} out"
+def tokens_text(usage: Mapping[str, Any]) -> str:
+    """Return the tokens of a usage: ``1,439 in (of which 1,024 from the cache), 821 out``."""
+    cached = usage.get("cache_read_tokens") or 0
+    from_cache = f" (of which {cached:,} from the cache)" if cached else ""
+    given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    return f"{given:,} in{from_cache}, {made:,} out"
 
 
 def number_range(low: float, high: float) -> str:

@@ -293,6 +293,10 @@ class UsageResponse(TypedDict):
     output_tokens: int
     cost_usd: float | None
     estimated: bool
+    cache_read_tokens: NotRequired[int]
+    """Those of `input_tokens` that were read from a provider's cache; absent for 0."""
+    cache_write_tokens: NotRequired[int]
+    """Those of `input_tokens` that were written to it; absent for 0."""
 
 
 class DifferenceCounts(TypedDict):

@@ -453,6 +453,8 @@ class UsageData(TypedDict):
     model: NotRequired[Json]
     input_tokens: NotRequired[Json]
     output_tokens: NotRequired[Json]
+    cache_read_tokens: NotRequired[Json]
+    cache_write_tokens: NotRequired[Json]
     cost_usd: NotRequired[Json]
     estimated: NotRequired[Json]
     recorded: NotRequired[Json]

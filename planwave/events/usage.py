@@ -13,6 +13,10 @@ from typing import Any, Final
 
 from planwave.events.types import NodeStarted, NodeUnparked, TypedEvent, Usage, UsageData
 
+CACHE_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens")
+"""The counts of the tokens of prompts that were read from a provider's cache, and written to it. Both are among
+``input_tokens``; one that is absent is 0."""
+
 
 def _amount(value: Any) -> Any:
     """Return a number that is not negative, or None."""
@@ -28,6 +32,8 @@ class UsageTotal:
     output_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def plus(self, data: UsageData) -> UsageTotal:
         """Return the sum with the data of one ``usage`` event; invalid amounts add nothing.
@@ -41,16 +47,20 @@ class UsageTotal:
             self.output_tokens + (_amount(data.get("output_tokens")) or 0),
             self.cost_usd if cost is None else (self.cost_usd or 0.0) + cost,
             self.estimated or bool(data.get("estimated")),
+            self.cache_read_tokens + (_amount(data.get("cache_read_tokens")) or 0),
+            self.cache_write_tokens + (_amount(data.get("cache_write_tokens")) or 0),
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the sum as JSON."""
+        """Return the sum as JSON; no tokens of a cache are left out."""
+        cached = {name: count for name in CACHE_TOKENS if (count := getattr(self, name))}
         return {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cost_usd": self.cost_usd,
             "estimated": self.estimated,
+            **cached,
         }
 
 
@@ -61,7 +71,7 @@ _LEFT: Final = frozenset(
 )
 
 
-_USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens")
+_USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens", *CACHE_TOKENS)
 """Fields that identify a usage; two calls that are equal in these cost the same."""
 
 

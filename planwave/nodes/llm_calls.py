@@ -448,15 +448,7 @@ def _prompt_data(request: ModelRequest) -> dict[str, Json]:
 
 
 def _usage_data(reply: ModelReply) -> dict[str, Json]:
-    usage = reply.usage
-    data: dict[str, Json] = {
-        "provider": reply.provider,
-        "model": reply.model,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": usage.cost_usd,
-        "estimated": usage.estimated,
-    }
+    data = {"provider": reply.provider, "model": reply.model, **reply.usage.as_json()}
     if reply.recorded:
         data["recorded"] = True
     return data

@@ -377,13 +377,7 @@ def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]
         "reply": result.reply,
         "finish_reason": answer.finish_reason,
         "diagnostics": [d.as_json() for d in result.diagnostics],
-        "usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cost_usd": usage.cost_usd,
-            "estimated": usage.estimated,
-            **({"recorded": True} if answer.recorded else {}),
-        },
+        "usage": {**usage.as_json(), **({"recorded": True} if answer.recorded else {})},
     }
 
 

@@ -49,6 +49,7 @@ from planwave.providers.sdk_messages import (
 )
 from planwave.providers.streams.finish_reasons import FinishReason
 from planwave.providers.streams.readers import StreamReader
+from planwave.providers.streams.usage import TokenCounts
 from planwave.providers.tool_schemas import adapted_tools, dialect_of
 from planwave.providers.transport import Exchange, SdkClient
 from planwave.setting_tables import StructuredOutput
@@ -483,7 +484,13 @@ def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
     counts = [reader.usage.counts for reader in reply.readers]
     known = [count or 0 for each in counts for count in (each.given, each.made)]
     if known and all(0 < count <= _MAX_TOKENS for count in known):
-        return Usage(sum(known[::2]), sum(known[1::2]))
+        cached = [_of_the_cache(each) for each in counts]
+        return Usage(
+            sum(known[::2]),
+            sum(known[1::2]),
+            cache_read_tokens=sum(read for read, _ in cached),
+            cache_write_tokens=sum(written for _, written in cached),
+        )
     thoughts = (part.content for part in reply.parts if isinstance(part, m.ThinkingPart))
     called = (text for call in calls for text in (call.name, call.arguments))
     return Usage(
@@ -491,3 +498,10 @@ def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
         output_tokens=text_tokens(reply.text, *thoughts, *called),
         estimated=True,
     )
+
+
+def _of_the_cache(counts: TokenCounts) -> tuple[int, int]:
+    """Return the tokens read from the cache and written to it: never more than the prompt has."""
+    given = counts.given or 0
+    read = min(max(counts.cache_read or 0, 0), given)
+    return read, min(max(counts.cache_write or 0, 0), given - read)

@@ -132,7 +132,12 @@ class ProviderCatalog:
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
 
-        tokens = Tokens(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        tokens = Tokens(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        )
         try:
             if provider in _HOSTED_KEYS:
                 return float(calc_price(tokens, model, provider_id=provider).total_price)

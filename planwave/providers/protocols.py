@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from planwave.events.usage import CACHE_TOKENS
 from planwave.graph.plan import canonical_json
 
 ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
@@ -168,12 +169,26 @@ class Delta(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``cost_usd`` is None if the price is unknown."""
+    """Tokens of one call; ``cost_usd`` is None if the price is unknown.
+
+    ``input_tokens`` are all tokens of the prompt: those read from the provider's cache, those written
+    to it, and the rest.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the usage as events and records hold it; no tokens of a cache are left out."""
+        fields = asdict(self)
+        for name in CACHE_TOKENS:
+            if not fields[name]:
+                del fields[name]
+        return fields
 
 
 class Source(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 from planwave.errors import ProviderError, StoreError
+from planwave.events.usage import CACHE_TOKENS
 from planwave.providers.protocols import (
     CallKey,
     CallScope,
@@ -64,7 +65,7 @@ async def find_record(recorder: Recorder, key: CallKey, scope: CallScope) -> dic
 
 def record_of(reply: ModelReply) -> dict[str, Any]:
     """Return the record of a reply; it holds no calls, sources or native form where there are none."""
-    record = asdict(reply)
+    record = {**asdict(reply), "usage": reply.usage.as_json()}
     record["tool_calls"] = [call._asdict() for call in reply.tool_calls]
     record["sources"] = [source._asdict() for source in reply.sources]
     del record["warnings"]
@@ -89,6 +90,7 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
                 output_tokens=_checked(int, usage["output_tokens"]),
                 cost_usd=_price_of(usage.get("cost_usd")),
                 estimated=bool(usage.get("estimated")),
+                **{name: _checked(int, usage.get(name, 0)) for name in CACHE_TOKENS},
             ),
             attempts=_checked(int, record.get("attempts", 1)),
             duration_s=float(record.get("duration_s", 0.0)),

@@ -126,6 +126,10 @@ class ModelCallSpan:
         if report.usage is not None:
             span.set_attribute("gen_ai.usage.input_tokens", report.usage.input_tokens)
             span.set_attribute("gen_ai.usage.output_tokens", report.usage.output_tokens)
+            cached = report.usage.cache_read_tokens, report.usage.cache_write_tokens
+            if any(cached):
+                span.set_attribute("gen_ai.usage.cache_read.input_tokens", cached[0])
+                span.set_attribute("gen_ai.usage.cache_creation.input_tokens", cached[1])
             if report.usage.cost_usd is not None:
                 span.set_attribute("planwave.call.cost_usd", report.usage.cost_usd)
         if report.finish_reason is not None:

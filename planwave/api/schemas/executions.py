@@ -40,6 +40,10 @@ class UsageResponse(ResponseModel):
     output_tokens: int
     cost_usd: float | None
     estimated: bool
+    cache_read_tokens: int = 0
+    """Those of `input_tokens` that were read from a provider's cache; absent for 0."""
+    cache_write_tokens: int = 0
+    """Those of `input_tokens` that were written to it; absent for 0."""
 
 
 class ForkedFrom(ResponseModel):

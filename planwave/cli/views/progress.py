@@ -32,12 +32,11 @@ from planwave.events.types import (
     TEXT_DISCARDED,
     WAITING,
     PauseKind,
-    UsageData,
     message_text,
     pause_kind,
     typed_event,
 )
-from planwave.events.usage import UsageLedger
+from planwave.events.usage import NO_USAGE, UsageLedger
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
@@ -142,9 +141,7 @@ class RunProgress:
         self.timers: set[str] = set()
         self.written_waves = 0
         self._active: set[str] = set()
-        self.input_tokens = 0
-        self.output_tokens = 0
-        self.cost_usd = 0.0
+        self.usage = NO_USAGE
         self._charges = UsageLedger()
         self._clock = clock
         self._began = clock()
@@ -207,7 +204,7 @@ class RunProgress:
         typed = typed_event(event)
         self._charges.observe(typed)
         if typed.type == "usage" and self._charges.is_paid(typed):
-            self._add_usage(typed.data)
+            self.usage = self.usage.plus(typed.data)
         elif event.type.startswith("execution."):
             self._execution(event)
         if event.path is None:
@@ -279,11 +276,6 @@ class RunProgress:
             number = depth[topology.index[node_id]] + 1
             waves.setdefault(number, WaveLines(number)).nodes.append(self.nodes[node_id])
         self.waves = [waves[number] for number in sorted(waves)]
-
-    def _add_usage(self, data: UsageData) -> None:
-        self.input_tokens += int(data.get("input_tokens") or 0)
-        self.output_tokens += int(data.get("output_tokens") or 0)
-        self.cost_usd += float(data.get("cost_usd") or 0.0)
 
     def _execution(self, event: Event) -> None:
         kind = event.type.removeprefix("execution.")

@@ -200,9 +200,8 @@ def _path(node: Mapping[str, Any]) -> str:
 
 def _usage(usage: Mapping[str, Any]) -> list[str]:
     parts: list[str] = []
-    read, told = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-    if read or told:
-        parts.append(f"tokens {tokens_text(read, told)}")
+    if usage.get("input_tokens") or usage.get("output_tokens"):
+        parts.append(f"tokens {tokens_text(usage)}")
         cost = usage.get("cost_usd")
         parts.append("price unknown" if cost is None else "free" if cost == 0 else money(cost))
     return parts

@@ -243,11 +243,11 @@ class RunScreen:
         nodes = progress.counted_nodes
         done = sum(node.status in NODE_END_STATUSES for node in nodes)
         parts = [f"{done} of {counted(len(nodes), 'step')} ended", duration(progress.elapsed)]
-        if progress.input_tokens or progress.output_tokens:
-            used = tokens_text(progress.input_tokens, progress.output_tokens)
-            parts.append(f"tokens {used}")
-        if progress.cost_usd:
-            parts.append(money(progress.cost_usd))
+        usage = progress.usage
+        if usage.input_tokens or usage.output_tokens:
+            parts.append(f"tokens {tokens_text(usage.as_json())}")
+        if usage.cost_usd:
+            parts.append(money(usage.cost_usd))
         if progress.status == "paused":
             parts.append(f"paused: {one_line(progress.pause_reason)}")
         parts.append(self._keys)

@@ -380,6 +380,7 @@ class ChunkEncoder:
             "prompt_tokens": total.input_tokens,
             "completion_tokens": total.output_tokens,
             "total_tokens": total.input_tokens + total.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": total.cache_read_tokens},
         }
         if finish is None:
             chunk["error"] = _error(event)

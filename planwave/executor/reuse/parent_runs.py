@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from planwave.events import Event
 from planwave.events.types import UsageData, typed_events
+from planwave.events.usage import CACHE_TOKENS
 from planwave.executor.recovery.history import StoredGraphRuns, is_unsuccessful
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.model import Json
@@ -100,4 +101,5 @@ class ParentHistory(StoredGraphRuns):
 
 def _token_counts(usage: Mapping[str, Json] | UsageData) -> list[Json]:
     """Return the numbers that tell the calls of one attempt apart."""
-    return [usage.get("input_tokens"), usage.get("output_tokens")]
+    counts = (usage.get("input_tokens"), usage.get("output_tokens"))
+    return [*counts, *(usage.get(name) or 0 for name in CACHE_TOKENS)]

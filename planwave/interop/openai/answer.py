@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -14,7 +14,12 @@ _CALLS: Final = "caller_tool_calls"
 """The event with which an agent hands calls of tools to its caller; see ``nodes/agents/caller.py``."""
 _REPLY_CUT: Final = "reply_cut"
 """``kind`` of the log line of a reply that the model did not finish; see ``nodes/llm_calls.py``."""
-_NO_USAGE: Final = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+_NO_USAGE: Final[Mapping[str, Any]] = {
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "total_tokens": 0,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
 
 
 class TextPiece(NamedTuple):
@@ -39,13 +44,14 @@ class AnswerEnd:
     Attributes:
         calls: The calls that the client is to make.
         is_cut: Whether the model reached its limit of tokens before the end of the answer.
-        usage: Tokens of the whole execution: ``prompt_tokens``, ``completion_tokens``, ``total_tokens``.
+        usage: Tokens of the whole execution: ``prompt_tokens``, ``completion_tokens``, ``total_tokens``,
+            and ``prompt_tokens_details`` with the ``cached_tokens``.
         failure: ``{"message", "code"}`` of an execution that failed or was cancelled; else None.
     """
 
     calls: Sequence[RequestedCall] = ()
     is_cut: bool = False
-    usage: dict[str, int] = field(default_factory=lambda: dict(_NO_USAGE))
+    usage: Mapping[str, Any] = field(default_factory=lambda: dict(_NO_USAGE))
     failure: dict[str, Any] | None = None
 
     @property

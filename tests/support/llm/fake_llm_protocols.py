@@ -44,6 +44,8 @@ class ReplyContent:
     finish: str | None = "stop"
     """``stop``, ``length``, ``content_filter``, ``refusal``; None leaves the reason out."""
     usage: tuple[int, int] | None = (11, 7)
+    cached: tuple[int, int] = (0, 0)
+    """Tokens of the prompt that were read from the cache, and written to it."""
     refusal: str | None = None
     reasoning: str | None = None
     end_marker: bool = True
@@ -204,6 +206,9 @@ def _chat_stream(say: ReplyContent, body: dict[str, Any], tool: str | None) -> l
     if say.usage:
         taken, given = say.usage
         usage = {"prompt_tokens": taken, "completion_tokens": given, "total_tokens": taken + given}
+        if any(say.cached):
+            read, written = say.cached
+            usage["prompt_tokens_details"] = {"cached_tokens": read, "cache_write_tokens": written}
         sent.append(chunk({}, usage=usage, choices=[]))
     if say.end_marker:
         sent.append(b"data: [DONE]\n\n")
@@ -365,7 +370,7 @@ def _anthropic_stream(say: ReplyContent, body: dict[str, Any], tool: str | None)
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": taken, "output_tokens": 0},
+        "usage": {**_anthropic_input(taken, say.cached), "output_tokens": 0},
     }
     sent = [event("message_start", message=message)]
     blocks = [] if say.empty_choices else _anthropic_blocks(say, tool, _calls_of(say, body))
@@ -380,6 +385,18 @@ def _anthropic_stream(say: ReplyContent, body: dict[str, Any], tool: str | None)
     if say.end_marker:
         sent.append(event("message_stop"))
     return sent
+
+
+def _anthropic_input(taken: int, cached: tuple[int, int]) -> dict[str, int]:
+    """Give the counts of a prompt: ``input_tokens`` are those beside the cache."""
+    if not any(cached):
+        return {"input_tokens": taken}
+    read, written = cached
+    return {
+        "input_tokens": taken - read - written,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }
 
 
 def _anthropic_blocks(

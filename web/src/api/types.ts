@@ -65,8 +65,8 @@ export type ChatCompletionResponse = {
   model: string;
   /** One: `{index, message, logprobs, finish_reason}`. */
   choices: Record<string, unknown>[];
-  /** The tokens of the whole execution. */
-  usage: Record<string, number>;
+  /** The tokens of the whole execution; `prompt_tokens_details.cached_tokens` of them were read from a provider's cache. */
+  usage: Record<string, unknown>;
 };
 
 /** What replies without a flow: an agent, made of these fields. */
@@ -331,6 +331,10 @@ export type UsageResponse = {
   output_tokens: number;
   cost_usd: JsonNumber | null;
   estimated: boolean;
+  /** Those of `input_tokens` that were read from a provider's cache; absent for 0. */
+  cache_read_tokens?: number;
+  /** Those of `input_tokens` that were written to it; absent for 0. */
+  cache_write_tokens?: number;
 };
 
 /** Why something failed. */
@@ -1744,6 +1748,8 @@ export type UsageData = {
   model?: unknown;
   input_tokens?: unknown;
   output_tokens?: unknown;
+  cache_read_tokens?: unknown;
+  cache_write_tokens?: unknown;
   cost_usd?: unknown;
   estimated?: unknown;
   recorded?: unknown;

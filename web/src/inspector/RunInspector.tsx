@@ -4,6 +4,7 @@ import { useDocument, useResult } from "@/api/queries";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
+import { tokenWords } from "@/stream/usage";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
@@ -213,9 +214,7 @@ function Cost({ run, onSelect }: Pick<RunInspectorProps, "run" | "onSelect">) {
         <dt>Model calls</dt>
         <dd>{formatCount(usage.calls)}</dd>
         <dt>Tokens</dt>
-        <dd>
-          {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
-        </dd>
+        <dd>{tokenWords(usage)}</dd>
         <dt>Cost</dt>
         <dd>{costWords(usage.cost_usd, usage.estimated)}</dd>
       </dl>

@@ -1,6 +1,7 @@
 import { useExplain } from "@/api/queries";
 import { writeJson } from "@/json";
-import { formatCount, formatDuration, formatTime, formatUsd } from "@/ui/format";
+import { tokenWords } from "@/stream/usage";
+import { formatDuration, formatTime, formatUsd } from "@/ui/format";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
 import styles from "./parts.module.css";
@@ -31,9 +32,7 @@ export function TimingTab({ executionId, node }: PartProps) {
         {usage.calls > 0 && (
           <>
             <dt>Tokens</dt>
-            <dd>
-              {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
-            </dd>
+            <dd>{tokenWords(usage)}</dd>
             <dt>Cost</dt>
             <dd>
               {usage.cost_usd === null ? "unknown" : formatUsd(usage.cost_usd)}

@@ -1,5 +1,6 @@
 import type { UsageData, UsageResponse } from "@/api/types";
 import { numberOf, writeJson } from "@/json";
+import { formatCount } from "@/ui/format";
 
 /**
  * The usage that an attempt has emitted since it began or was last answered. An attempt that is
@@ -66,7 +67,14 @@ export function recordUsage(
   attempt: number | null,
   data: UsageData,
 ): { ledger: UsageLedger; isPaid: boolean } {
-  const key = writeJson([data.provider, data.model, data.input_tokens, data.output_tokens]);
+  const key = writeJson([
+    data.provider,
+    data.model,
+    data.input_tokens,
+    data.output_tokens,
+    data.cache_read_tokens,
+    data.cache_write_tokens,
+  ]);
   let usage = ledger.attempts.get(path);
   if (usage === undefined || usage.attempt !== attempt) {
     usage = { attempt, generation: ledger.generation, recorded: [], repeatable: [] };
@@ -94,7 +102,26 @@ export function addUsage(total: UsageResponse, data: UsageData): UsageResponse {
     output_tokens: total.output_tokens + (amount(data.output_tokens) ?? 0),
     cost_usd: cost === null ? total.cost_usd : Number(total.cost_usd ?? 0) + cost,
     estimated: total.estimated || Boolean(data.estimated),
+    ...added("cache_read_tokens", total, data),
+    ...added("cache_write_tokens", total, data),
   };
+}
+
+/** Tokens of a cache are absent for 0. */
+function added(
+  name: "cache_read_tokens" | "cache_write_tokens",
+  total: UsageResponse,
+  data: UsageData,
+): Partial<UsageResponse> {
+  const sum = (total[name] ?? 0) + (amount(data[name]) ?? 0);
+  return sum > 0 ? { [name]: sum } : {};
+}
+
+/** What a usage line says of tokens: `10,000 in (of which 9,000 from the cache), 500 out`. */
+export function tokenWords(usage: UsageResponse): string {
+  const cached = usage.cache_read_tokens ?? 0;
+  const fromCache = cached > 0 ? ` (of which ${formatCount(cached)} from the cache)` : "";
+  return `${formatCount(usage.input_tokens)} in${fromCache}, ${formatCount(usage.output_tokens)} out`;
 }
 
 function reenter(usage: AttemptUsage, generation: number): AttemptUsage {

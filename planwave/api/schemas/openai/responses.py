@@ -32,8 +32,8 @@ class ChatCompletionResponse(ResponseModel):
     model: str
     choices: list[dict[str, Any]]
     """One: `{index, message, logprobs, finish_reason}`."""
-    usage: dict[str, int]
-    """The tokens of the whole execution."""
+    usage: dict[str, Any]
+    """The tokens of the whole execution; `prompt_tokens_details.cached_tokens` of them were read from a provider's cache."""
 
 
 class ResponsesResponse(ResponseModel):

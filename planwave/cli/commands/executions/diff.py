@@ -211,7 +211,7 @@ def _time(seconds: Any) -> str:
 
 
 def _tokens(usage: _Document) -> str:
-    return tokens_text(usage.get("input_tokens") or 0, usage.get("output_tokens") or 0)
+    return tokens_text(usage)
 
 
 def _cost(usage: _Document) -> str:

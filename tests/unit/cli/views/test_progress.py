@@ -76,7 +76,7 @@ def test_recorded_usage_is_counted_once() -> None:
         event("node.started", "a", 1, reentry=1),
         received._replace(data={**received.data, "recorded": True}),
     )
-    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (10, 5, 0.5)
+    assert (seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.cost_usd) == (10, 5, 0.5)
 
 
 def test_usage_is_summed_and_unknown_prices_add_nothing() -> None:
@@ -84,7 +84,7 @@ def test_usage_is_summed_and_unknown_prices_add_nothing() -> None:
         event("usage", "a", input_tokens=10, output_tokens=5, cost_usd=0.5),
         event("usage", "b", input_tokens=1, output_tokens=1, cost_usd=None),
     )
-    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (11, 6, 0.5)
+    assert (seen.usage.input_tokens, seen.usage.output_tokens, seen.usage.cost_usd) == (11, 6, 0.5)
 
 
 def test_unknown_nodes_and_events_are_ignored() -> None:

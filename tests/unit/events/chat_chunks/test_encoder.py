@@ -87,7 +87,12 @@ def test_the_chunks_carry_id_role_finish_reason_and_usage() -> None:
     first, *_, last = sent
     assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
     assert [c["choices"][0]["finish_reason"] for c in sent] == [None] * (len(sent) - 1) + ["stop"]
-    assert last["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+    assert last["usage"] == {
+        "prompt_tokens": 3,
+        "completion_tokens": 4,
+        "total_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
     assert last["extras"]["execution"]["usage"]["cost_usd"] == 0.5
     assert [e["status"] for e in about(sent, "execution")] == [
         "starting", "executing", "completed",

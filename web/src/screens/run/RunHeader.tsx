@@ -2,8 +2,10 @@ import type { ReactNode } from "react";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { type BudgetLine, budgetLines, warningWords } from "@/stream/budget";
 import type { RunState } from "@/stream/runState";
+import { tokenWords } from "@/stream/usage";
 import {
   formatAmount,
+  formatCount,
   formatDuration,
   formatMoment,
   formatTime,
@@ -66,7 +68,7 @@ function Counts({ run }: { run: RunState }) {
 }
 
 function Facts({ run, now }: { run: RunState; now: number }) {
-  const { input_tokens, output_tokens, calls, cost_usd } = run.usage;
+  const { input_tokens, output_tokens, calls, cost_usd, cache_read_tokens: cached = 0 } = run.usage;
   const saved = run.endedAt ? savedSeconds(run) : 0;
   const budget = budgetLines(run, now);
   const started = run.startedAt ?? run.createdAt;
@@ -76,7 +78,12 @@ function Facts({ run, now }: { run: RunState; now: number }) {
         <b>{formatDuration(elapsedSeconds(run, now))}</b>
         {run.endedAt ? ` in ${formatAmount(run.waves.length, "wave")}` : " elapsed"}
       </span>
-      {calls > 0 && <span>{formatAmount(input_tokens + output_tokens, "token")}</span>}
+      {calls > 0 && (
+        <span title={tokenWords(run.usage)}>
+          {formatAmount(input_tokens + output_tokens, "token")}
+          {cached > 0 && ` (of which ${formatCount(cached)} from the cache)`}
+        </span>
+      )}
       {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
       {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}

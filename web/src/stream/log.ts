@@ -30,7 +30,8 @@ function lineOf(before: RunState, event: ExecutionEvent): Line | null {
     case "node.event":
       return nodeEventLine(before, event);
     case "node.log":
-      return ["log", event.data.message ?? ""];
+      // Warnings are in the log of the service too.
+      return [event.data.level === "warning" ? "logic_check" : "log", toText(event.data.message)];
     case "node.waiting": {
       const request = event.data.request;
       return [isTimer(request) ? "timer" : "wait_input", requestText(request)];

@@ -107,6 +107,9 @@ class ProviderSettings(BaseModel):
     """Words of its own for the end of a reply, and what they mean; those of the known APIs need no entry."""
     usage: UsageCounting | None = None
     """What the counts of tokens in a stream are: those ``so_far`` (the largest counts), or in ``total`` (the last)."""
+    prompt_cache: bool | None = None
+    """Whether it keeps the beginnings of prompts in a cache; by default those of kinds ``anthropic`` (where what repeats is
+    marked) and ``openai`` do. False sends no marks, and lets no call wait for the first of its step."""
     context_window: int | None = Field(default=None, ge=256)
     """Tokens of prompt and reply together; a reply is limited to what the prompt leaves."""
 

@@ -36,9 +36,11 @@ from planwave.providers.protocols import (
 )
 from planwave.providers.recordings import IDEMPOTENCY_HEADER
 from planwave.providers.reply_text import ReplyReader
+from planwave.providers.resilience.prompt_cache import NO_MARKS, CacheMarks
 from planwave.providers.sdk_messages import (
     Origin,
     clean_parts,
+    mark_beginning,
     native_of,
     replace_surrogates,
     sdk_messages,
@@ -105,7 +107,11 @@ def load_sdk(kind: str) -> None:
 
 
 async def stream_attempt(
-    client: SdkClient, request: ModelRequest, headers: Mapping[str, str], exchange: Exchange
+    client: SdkClient,
+    request: ModelRequest,
+    headers: Mapping[str, str],
+    exchange: Exchange,
+    marks: CacheMarks = NO_MARKS,
 ) -> AsyncGenerator[Delta | AttemptResult, None]:
     """Stream one attempt: deltas, then :class:`AttemptResult`.
 
@@ -119,7 +125,10 @@ async def stream_attempt(
     tools = adapted_tools(request.tools, dialect_of(capabilities.tool_schema, request.model))
     request = tools.applied_to(request)
     form = _json_form(model, request, capabilities)
+    if exchange.api != "messages":
+        marks = NO_MARKS  # OpenAI keeps beginnings by itself
     messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
+    mark_beginning(messages, marks.prompt_chars)
     parameters = _parameters(model, request, form, capabilities)
     text_reader = ReplyReader(begins_inside=capabilities.begins_in_reasoning)
     reply = _Reply(request, _output_tool(request), exchange.readers, text_reader)
@@ -127,6 +136,7 @@ async def stream_attempt(
         for number in range(_MAX_SEGMENTS):
             sent = {**_segment_headers(headers, number), **exchange.headers}
             settings = _settings(model, request, sent, form, capabilities)
+            settings.update(_cache_settings(marks))
             opening = model_request_stream(
                 model, messages, model_settings=settings, model_request_parameters=parameters
             )
@@ -284,6 +294,15 @@ def _settings(
             detail=f"reasoning effort {effort!r} is not one of none, {', '.join(sorted(_EFFORTS))}",
         )
     return settings
+
+
+def _cache_settings(marks: CacheMarks) -> ModelSettings:
+    marked = {
+        "anthropic_cache_instructions": marks.fixed,
+        "anthropic_cache_tool_definitions": marks.fixed,
+        "anthropic_cache_messages": marks.turns,
+    }
+    return cast("ModelSettings", {name: True for name, is_set in marked.items() if is_set})
 
 
 def _max_tokens(request: ModelRequest, wanted: int, capabilities: Capabilities) -> int:

@@ -205,7 +205,7 @@ class ModelClient:
             try:
                 async with gate.acquire(call, is_retry=is_retry):
                     attempt = self._begin(request, scope)
-                    streamed = self._attempt(connection, request, key, attempt, learned)
+                    streamed = self._attempt(connection, call, key, attempt, learned)
                     async with aclosing(streamed) as items:
                         async for item in items:
                             gate.record_success(call)
@@ -248,11 +248,12 @@ class ModelClient:
     async def _attempt(
         self,
         connection: ProviderConfig,
-        request: ModelRequest,
+        call: CallContext,
         key: CallKey | None,
         attempt: _Attempt,
         learned: _Learned,
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
+        request = call.request
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.attempt import stream_attempt
 
@@ -267,7 +268,9 @@ class ModelClient:
         attempt.client = client
         with client.exchange(request.model, web_search=request.web_search) as exchange:
             attempt.exchange = exchange
-            async with aclosing(stream_attempt(client, request, headers, exchange)) as items:
+            async with aclosing(
+                stream_attempt(client, request, headers, exchange, call.marks)
+            ) as items:
                 async for item in items:
                     yield item
 

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 from pydantic_ai.messages import (
     BinaryContent,
+    CachePoint,
     ImageUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -103,6 +104,18 @@ def sdk_messages(
     if parts:
         messages.append(SdkRequest(parts=parts))
     return messages
+
+
+def mark_beginning(messages: Sequence[ModelMessage], chars: int) -> None:
+    """Mark the first characters of the first turn of the user for the cache of the provider."""
+    parts = [part for message in messages for part in message.parts]
+    turn = next((part for part in parts if isinstance(part, UserPromptPart)), None)
+    if turn is None or not chars:
+        return
+    text, *more = [turn.content] if isinstance(turn.content, str) else turn.content
+    if isinstance(text, str) and len(text) >= chars:
+        rest = [text[chars:]] if text[chars:].strip() else []
+        turn.content = [text[:chars] if rest else text, CachePoint(), *rest, *more]
 
 
 def _turns_to_send(

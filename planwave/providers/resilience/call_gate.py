@@ -17,15 +17,22 @@ from typing import Any
 from planwave.errors import ProviderError
 from planwave.providers.catalog import ProviderConfig
 from planwave.providers.errors import provider_error
-from planwave.providers.protocols import CallScope, ModelRequest
+from planwave.providers.protocols import CallScope, ModelRequest, ProviderKind
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
+from planwave.providers.resilience.prompt_cache import (
+    NO_MARKS,
+    CachedCall,
+    CacheMarks,
+    PromptCache,
+)
 from planwave.settings import Limits
 
 _PROBE_S, _MAX_PROBE_S = 1.0, 60.0
 _QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S = 60.0, 900.0
 _LONG_WAIT_S = 1.0
 """Waits from here on are worth giving the running place of the execution to another one."""
+_CACHING_KINDS: tuple[ProviderKind, ...] = ("anthropic", "openai")
 _OUTAGE_CODES = frozenset(
     {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
 )
@@ -41,12 +48,19 @@ class CallContext:
         scope: The owner of the call, or None.
         secret: The API key, which identifies the account.
         waited_s: The time the call has waited for a failing provider, seconds.
+        cached: Its part in the cache of the provider.
     """
 
     request: ModelRequest
     scope: CallScope | None
     secret: str = field(repr=False)
     waited_s: float = 0.0
+    cached: CachedCall | None = None
+
+    @property
+    def marks(self) -> CacheMarks:
+        """What of the request the provider is asked to keep in its cache."""
+        return NO_MARKS if self.cached is None else self.cached.marks
 
     @property
     def execution(self) -> str:
@@ -86,6 +100,10 @@ class CallGate:
             limits.provider_failures, _PROBE_S, _MAX_PROBE_S, clock=clock, timeout=timeout
         )
         self._accounts: dict[str, CircuitBreaker] = {}
+        has_cache = connection.settings.prompt_cache
+        if has_cache is None:
+            has_cache = connection.kind in _CACHING_KINDS
+        self._prompts = PromptCache(clock=clock, timeout=timeout) if has_cache else None
 
     @asynccontextmanager
     async def acquire(self, call: CallContext, *, is_retry: bool) -> AsyncGenerator[None, None]:
@@ -98,6 +116,9 @@ class CallGate:
             ProviderError: The quota of the account is used up (``quota-exhausted``), or the provider
                 fails for longer than the call can wait (``provider-overloaded``, ``rate-limited``).
         """
+        if self._prompts is not None and not is_retry:
+            call.cached = self._prompts.open(call.request, call.scope)
+            await call.cached.wait()
         started = False
         while not started:
             self._check_quota(call)
@@ -113,6 +134,8 @@ class CallGate:
 
     def record_success(self, call: CallContext) -> None:
         """Record that the provider began to reply."""
+        if call.cached is not None:
+            call.cached.begin()
         self._circuit.record_success(call)
         self._account(call).record_success(call)
 
@@ -131,6 +154,8 @@ class CallGate:
 
     def release(self, call: CallContext) -> None:
         """Record the end of an attempt."""
+        if call.cached is not None:
+            call.cached.end()
         self._circuit.release(call)
         self._account(call).release(call)
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from planwave.providers.protocols import CallScope, ModelReply, ToolSpec
-from planwave.providers.resilience.prompt_cache import common_beginning, must_wait
+from planwave.providers.protocols import CallScope, ModelReply, ModelRequest, ToolSpec
+from planwave.providers.resilience.prompt_cache import (
+    PromptCache,
+    common_beginning,
+    must_wait,
+)
 from planwave.settings import ProviderSettings
 from tests.support.llm.client_harness import LoopClock, ModelClientHarness, model_client_harness
-from tests.support.llm.fake_llm_server import ErrorReply, TextReply
+from tests.support.llm.fake_llm_server import TextReply
 from tests.support.llm.prompt_cache import FakePromptCache
 
 SHARED = "All that is known of the matter.\n" * 1_000
@@ -54,7 +58,9 @@ async def map_over(
             "anthropic", f"{SHARED}\nItem {number}", scope, model=MODEL, **more
         )
 
-    return await asyncio.gather(*map(ask, range(items)))
+    async with asyncio.TaskGroup() as tasks:
+        made = [tasks.create_task(ask(number)) for number in range(items)]
+    return [task.result() for task in made]
 
 
 def caching(delay_s: float = 0.02) -> Any:
@@ -103,10 +109,24 @@ async def test_nothing_is_marked_where_the_setting_says_so_or_nothing_repeats() 
 
 
 async def test_a_failure_of_the_first_releases_the_others_at_once() -> None:
-    refused = ErrorReply(400, "invalid_request_error", "no")
-    clock = LoopClock()
-    async with model_client_harness(refused, reply_to=caching(), time=clock) as harness:
-        began = time.monotonic()
-        with pytest.raises(Exception, match="no"):
-            await map_over(harness, 5, in_system=True)
-        assert time.monotonic() - began < 4
+    cache = PromptCache(clock=time.monotonic)
+    request = ModelRequest("anthropic", MODEL, "Hi", system=SHARED)
+    calls = [cache.open(request, CallScope("e", f"map[{n}]/step", 1)) for n in range(4)]
+    async with asyncio.timeout(4), asyncio.TaskGroup() as tasks:
+        waits = [tasks.create_task(call.wait()) for call in calls]
+        await waits[0]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [wait.done() for wait in waits] == [True, False, False, False]
+        calls[0].end()
+    assert all(wait.done() for wait in waits)
+
+
+async def test_two_calls_and_those_of_other_executions_never_wait() -> None:
+    cache = PromptCache(clock=time.monotonic)
+    request = ModelRequest("anthropic", MODEL, "Hi", system=SHARED)
+    scopes = [CallScope(each, f"map[{n}]/step", 1) for each in ("e", "f") for n in range(2)]
+    calls = [cache.open(request, scope) for scope in scopes]
+    async with asyncio.timeout(1):
+        for call in calls:
+            await call.wait()

@@ -125,8 +125,7 @@ async def stream_attempt(
     tools = adapted_tools(request.tools, dialect_of(capabilities.tool_schema, request.model))
     request = tools.applied_to(request)
     form = _json_form(model, request, capabilities)
-    if exchange.api != "messages":
-        marks = NO_MARKS  # OpenAI keeps beginnings by itself
+    marks = marks if exchange.api == "messages" else NO_MARKS  # OpenAI keeps beginnings by itself
     messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
     mark_beginning(messages, marks.prompt_chars)
     parameters = _parameters(model, request, form, capabilities)
@@ -135,8 +134,7 @@ async def stream_attempt(
     with _garbage_as_provider_error(request):
         for number in range(_MAX_SEGMENTS):
             sent = {**_segment_headers(headers, number), **exchange.headers}
-            settings = _settings(model, request, sent, form, capabilities)
-            settings.update(_cache_settings(marks))
+            settings = _settings(model, request, sent, form, capabilities, marks)
             opening = model_request_stream(
                 model, messages, model_settings=settings, model_request_parameters=parameters
             )
@@ -263,8 +261,10 @@ def _settings(
     headers: Mapping[str, str],
     form: StructuredOutput | None,
     capabilities: Capabilities,
+    marks: CacheMarks,
 ) -> ModelSettings:
-    settings = ModelSettings(extra_headers=dict(headers))
+    settings = _cache_settings(marks)
+    settings["extra_headers"] = dict(headers)
     if request.max_tokens is not None:
         settings["max_tokens"] = _max_tokens(request, request.max_tokens, capabilities)
     extra: dict[str, Any] = {} if request.grammar is None else {"grammar": request.grammar}

@@ -136,7 +136,7 @@ def test_show_lists_requests_and_answers() -> None:
     assert "for an answer to r9: Send it?" in shown
     assert " r9 --decision approve   (or reject)" in shown
     invoke("answer", "last", "--decision", "approve", "--note", "fine")
-    assert "answered by a person: approve: fine" in invoke("show", "last").stdout
+    assert "answered by local user: approve: fine" in invoke("show", "last").stdout
     document = json.loads(next(Path("storage").glob("*.json")).read_text("utf-8"))
     assert document["requests"] == []
 

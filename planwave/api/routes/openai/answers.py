@@ -87,8 +87,11 @@ class AnswerRun:
     async def answer(self, stops: list[str]) -> Answer:
         """Start the execution and return its whole answer.
 
+        Where the service goes down, the execution goes on later. A repeated request with an idempotency key
+        gets its answer, so its client is told to repeat it; without a key it would run once more.
+
         Raises:
-            PlanwaveError: It was not started; or the service goes down, and the execution goes on later.
+            PlanwaveError: It was not started; or the service goes down, and the request has a key.
         """
         await self.start()
         leaving = asyncio.get_running_loop().create_task(self._leave_with_client())
@@ -98,11 +101,11 @@ class AnswerRun:
             return answer
         except PlanwaveError as error:
             self._request.scope[UNFINISHED] = True
-            is_repeatable = PREASSIGNED_ID in self._request.scope
-            headers = self.headers if is_repeatable else {**self.headers, **_NO_RETRY}
-            status = error.status_hint if is_repeatable else HAS_RUN
+            if PREASSIGNED_ID not in self._request.scope:
+                failure = {"message": error.message, "code": error.code}
+                return Answer("", "", AnswerEnd(failure=failure))
             raise ProblemError(
-                status, error.code, error.message, hint=error.hint, headers=headers
+                error.status_hint, error.code, error.message, hint=error.hint, headers=self.headers
             ) from error
         finally:
             leaving.cancel()

@@ -181,7 +181,7 @@ async def test_answer_that_is_cut_by_a_shutdown_is_not_repeated_by_clients(
                 await made.http.post(PATH, content=body, headers={**HEADERS, **key})
                 for key in ({}, {"Idempotency-Key": "k"})
             ]
-        assert [answer.status_code for answer in answers] == [400, 503]
+        assert [answer.status_code for answer in answers] == [422, 503]
         assert [answer.headers.get("x-should-retry") for answer in answers] == ["false", None]
         again = await made.http.post(
             PATH, content=body, headers={**HEADERS, "Idempotency-Key": "k"}

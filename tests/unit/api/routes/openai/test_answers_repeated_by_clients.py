@@ -40,7 +40,7 @@ async def _shut_down(made: Models) -> None:
 
 async def _begun(made: Models) -> None:
     async with asyncio.timeout(30):
-        while [run["status"] for run in await executions(made)] != ["paused"]:
+        while [run["status"] for run in await executions(made)] != ["paused"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

@@ -128,12 +128,9 @@ def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, Written
         catalogue: The node types.
         planner: The planner, whose rules hold; the rules for all plans without one.
     """
-    rules: PlanRules = getattr(planner, "rules", NO_RULES)
 
     def admit(graph: Graph, written_by: WrittenBy) -> None:
-        own = rules.restricted_to(written_by.node_types)
-        found = PlanCheck(catalogue, own, plannable_types(catalogue, own)).findings(graph)
-        if found:
+        if found := _present_findings(catalogue, planner, graph, written_by.node_types):
             raise PermanentError(
                 f"a plan that a model wrote cannot run this graph: {found[0].message}",
                 code=found[0].code,
@@ -141,6 +138,36 @@ def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, Written
             )
 
     return admit
+
+
+def findings_of_author(
+    catalogue: Catalogue, planner: object, graph: Graph, first: Graph | None
+) -> list[Diagnostic]:
+    """Return what a plan that a model wrote may not contain by the rules that there are now.
+
+    Args:
+        catalogue: The node types.
+        planner: See :func:`admission`.
+        graph: The plan, perhaps changed by people since.
+        first: What the model wrote; None where that is ``graph``, or not known.
+    """
+    found = _present_findings(catalogue, planner, graph, None)
+    if first is None:
+        return found
+    changed = {node.id for node in graph.nodes if not _is_same(node, first.by_id.get(node.id))}
+    return [each for each in found if each.node not in changed]
+
+
+def _is_same(node: Node, before: Node | None) -> bool:
+    return before is not None and (node.type, node.data) == (before.type, before.data)
+
+
+def _present_findings(
+    catalogue: Catalogue, planner: object, graph: Graph, node_types: Collection[str] | None
+) -> list[Diagnostic]:
+    rules: PlanRules = getattr(planner, "rules", NO_RULES)
+    own = rules.restricted_to(node_types)
+    return PlanCheck(catalogue, own, plannable_types(catalogue, own)).findings(graph)
 
 
 def _not_offered(node: Node, name: str, pointer: str, offered: Collection[str]) -> Diagnostic:

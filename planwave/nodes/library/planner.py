@@ -122,7 +122,7 @@ class PlannerNode(NodeType):
             _goal(ready, left),
             provider,
             model,
-            node_types=ready.allowed_node_types,
+            node_types=_types_for_plan(ready, context),
             max_nodes=ready.max_nodes,
         )
         facts = [request_facts([request]), request.schema, template_hash("planner")]

@@ -43,7 +43,7 @@ from planwave.service.plans.documents import (
     raise_for_run,
     record_of,
 )
-from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.planner_service import PlannerService, require_for_author
 from planwave.service.plans.policies import Policies, apply_policies
 from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
@@ -297,12 +297,12 @@ class ExecutionService:
         state = await self._streaming.state(execution_id)
         created = await self._store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, created, self._dependencies.limits)
-        options = request.options
+        options, limits = request.options, self._dependencies.limits
         fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(fork.graph))
+        await require_for_author(self._dependencies, fork.graph, before.written_by, state.plan_id)
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
-        limits = self._dependencies.limits
         if options is not None:
             _require_within(options, limits)
         options = before.options if options is None else options
@@ -358,6 +358,7 @@ class ExecutionService:
         made = await self._resolve(plan)
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
+        await require_for_author(self._dependencies, graph, made.plan.author, made.plan.plan_id)
         flow_ids = await flows_of_caller(self._store)
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
         raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))

@@ -32,6 +32,7 @@ from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.fair_queue import FairQueue
 from planwave.service.plans.documents import raise_for_run
+from planwave.service.plans.planner_service import require_for_author
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
@@ -382,7 +383,7 @@ class ExecutionRunner:
                 )
             if self._dependencies.tracer is not None:
                 self._dependencies.tracer.started(live.state, order.trace_context)
-            self._check(order)
+            await self._check(live, order)
             reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
             made = self._build_execution(live, order, self._journal, reuse, shares_places=True)
             if self._dependencies.parent_calls is not None:
@@ -414,10 +415,14 @@ class ExecutionRunner:
         await store.append(live.execution_id, epoch, [event])
         self.publish(live, [event])
 
-    def _check(self, spec: RunSpec) -> None:
-        if not spec.is_checked:
-            found = check(spec.graph, self._dependencies.catalogue, self._dependencies.limits)
-            raise_for_run(found)
+    async def _check(self, live: LiveExecution, spec: RunSpec) -> None:
+        if spec.is_checked:
+            return
+        dependencies = self._dependencies
+        raise_for_run(check(spec.graph, dependencies.catalogue, dependencies.limits))
+        if live.state.started_at is None:
+            plan_id = live.state.plan_id
+            await require_for_author(dependencies, spec.graph, spec.written_by, plan_id)
 
     def _build_execution(
         self,

@@ -12,8 +12,10 @@ from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json
+from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.planner.cost_estimate import forecast
+from planwave.planner.plan_check import findings_of_author
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -25,7 +27,7 @@ from planwave.service.plans.documents import (
     raise_for_graph,
     record_of,
 )
-from planwave.storage.records import PlanRecord
+from planwave.storage.records import PlanRecord, Store
 
 
 class PlannerService:
@@ -178,3 +180,37 @@ class PlannerService:
     def check_graph(self, graph: Graph) -> list[Diagnostic]:
         """Return the diagnostics of a graph that is about to run."""
         return check(graph, self._dependencies.catalogue, self._dependencies.limits)
+
+
+async def require_for_author(
+    dependencies: ServiceDependencies, graph: Graph, author: str | None, plan_id: str | None
+) -> None:
+    """Judge a plan that a model wrote by the rules that there are now; what people changed is theirs.
+
+    Raises:
+        GraphInvalid: The model wrote what its plans may no longer contain.
+    """
+    if author is None:
+        return
+    first = await _first_graph(dependencies.store, plan_id) if plan_id else None
+    found = findings_of_author(dependencies.catalogue, dependencies.planner, graph, first)
+    if found:
+        refused = GraphInvalid(
+            found, f"what plans of models may contain has changed since: {found[0].message}"
+        )
+        refused.hint = "plan the goal again, or save the graph as a flow of your own"
+        raise refused
+
+
+async def _first_graph(store: Store, plan_id: str) -> Graph | None:
+    """Return the graph that the model wrote; None if the plan was deleted."""
+    plan = await store.plan(plan_id)
+    if plan is None:
+        return None
+    document: Mapping[str, Json] | None = plan.document
+    if plan.document.get("revision", 1) > 1:
+        first = await store.revisions.get(plan_id, 1)
+        document = None if first is None else first.document
+    if document is None:
+        return None
+    return read_graph({name: document.get(name) for name in ("nodes", "edges")})[0]

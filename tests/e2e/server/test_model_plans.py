@@ -277,6 +277,53 @@ async def test_effects_count_through_what_a_plan_runs(holder: str, tmp_path: Pat
         around.assert_nothing_happened()
 
 
+async def test_a_stored_plan_is_judged_again_where_it_starts(tmp_path: Path) -> None:
+    wide = {"allowed_node_types": ["agent", "fetch"]}
+    async with world(tmp_path, **wide) as around:
+        data = {"url": f"http://{around.address}/READ"}
+        around.plan[:] = [planner_reply(reply_node("get", type="fetch", data=data))]
+        plan = (await around.post("/api/plan", {"prompt": "Do it"})).json()
+        of_plan = {"plan_id": plan["plan_id"]}
+        ended = (await around.run(of_plan))["execution_id"]
+        assert around.requests == ["GET /READ HTTP/1.1"]
+        waiting = (await around.post("/api/execute", of_plan)).json()["execution_id"]
+    async with world(tmp_path, allowed_effects=["none"], **wide) as around:
+        before = (await around.client.get("/api/executions")).json()
+        for path, body in (
+            ("/api/execute", of_plan),
+            ("/api/execute", {**of_plan, "start": True}),
+            (f"/api/executions/{ended}/fork", {"rerun": ["get"]}),
+        ):
+            refused = await around.post(path, body)
+            assert refused.status_code == 422, (path, refused.text)
+            assert "effect 'read'" in refused.text
+            assert "has changed since" in refused.text
+        assert (await around.client.get("/api/executions")).json() == before, "nothing is created"
+        started = await around.client.post(f"/api/execute/{waiting}/start")
+        assert started.status_code == 202, started.text
+        await around.client.get(f"/api/executions/{waiting}/events")
+        document = (await around.client.get(f"/api/executions/{waiting}/document")).json()
+        assert document["status"] == "failed"
+        assert "has changed since" in json.dumps(document)
+        assert around.requests == []
+        await change_data(around, plan, "get", {"url": f"http://{around.address}/MINE"})
+        assert (await around.run(of_plan))["status"] == "completed", "a person's request"
+        assert around.requests == ["GET /MINE HTTP/1.1"]
+
+
+async def change_data(around: World, plan: Any, node: str, data: Any) -> None:
+    """Change a node of a plan, as a person does."""
+    changed = await around.client.patch(
+        f"/api/plans/{plan['plan_id']}",
+        json={
+            "operations": [{"op": "update_node", "id": node, "set": {"data": data}}],
+            "author": "person",
+        },
+        headers={"If-Match": f'"{plan["hash"]}"'},
+    )
+    assert changed.status_code == 200, changed.text
+
+
 PLANS_THE_MESSAGE = {
     "nodes": [
         {"id": "s", "type": "start"},

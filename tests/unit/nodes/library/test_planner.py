@@ -14,6 +14,7 @@ from planwave.errors import ProviderError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, Graph, Node
 from planwave.graph.plan import Plan
+from planwave.graph.protocols import WrittenBy
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.planner import PlannerNode
@@ -81,6 +82,20 @@ async def test_a_plan_inside_a_plan_may_not_have_more_types() -> None:
     await run_to_end(graph_document(node_document("n", "planner", **data)), services=services)
     types = [each["node_types"] for each in planner.requests]
     assert types == [["planner", "text"]] * 2
+
+
+async def test_the_key_of_a_result_has_the_types_that_the_plan_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services, _ = services_with(lambda _: [])
+    context = context_for(Node("n", "planner", "n", data={"goal": "g"}), services=services)
+    keys = []
+    for around in (None, WrittenBy(), WrittenBy(node_types=("text",))):
+        monkeypatch.setattr(type(context.runtime), "written_by", around)
+        key = await PlannerNode().result_depends_on({"goal": "g"}, Inputs(()), context)
+        keys.append(key)
+    assert keys[0] == keys[1]
+    assert keys[1] != keys[2]
 
 
 @virtual_time

@@ -352,7 +352,7 @@ _MODELS: Final[_Rows] = (
      "Wait, or lower `max_concurrency` or `requests_per_minute`."),
     ("redirected", "The endpoint answered with a redirect.", "Set the address to where it is now."),
     ("refused", "The model refused to answer.", "Rephrase the prompt, or choose another model."),
-    ("stream-garbage", "The endpoint sent something that is not a reply.", "Check its address."),
+    ("stream-garbage", "The endpoint sent something that is not a reply.", "Check that it streams its replies, and its address."),
     ("stream-truncated", "The reply was cut off before its end.", "Try again."),
     ("tracing-unavailable", "Tracing is on, and OpenTelemetry is not installed.",
      "`pip install 'planwave[otel]'`, or switch `tracing` off."),

@@ -56,7 +56,7 @@ _HINTS = {
     "provider-overloaded": TRY_AGAIN_HINT,
     "provider-error": TRY_AGAIN_HINT,
     "stream-truncated": TRY_AGAIN_HINT,
-    "stream-garbage": "check that the endpoint's address is that of an API that streams",
+    "stream-garbage": "check that the server streams its replies, and that the address is that of its API",
     "empty-reply": TRY_AGAIN_HINT,
     "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",

@@ -164,7 +164,10 @@ class Webhooks(TriggerAdapter):
             Conflict: ``request-under-way``: the first delivery takes long.
             QueueFull, ShuttingDown, StoreError: Nothing was started.
         """
-        if trigger.data.auth == "github" and request.headers.get(_GITHUB_EVENT) == _PING:
+        if (
+            trigger.data.auth == "github"
+            and request.headers.get(_GITHUB_EVENT, "").lower() == _PING
+        ):
             return WebhookAnswer(
                 200, {"content-type": JSON_TYPE}, dumps_exact({"event": _PING}), ""
             )

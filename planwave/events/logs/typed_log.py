@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from planwave.events.logs.text_log import one_line
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import (
     MESSAGE,
@@ -94,7 +95,7 @@ class TypedLog:
                 self._prompted.discard(path)
                 again = ", again: it was cut off" if typed.data.get("reentry") else ""
                 title = self._titles.get(path) or typed.data.get("name") or path
-                return _entry(event, "step_start", f"{title}{again}")
+                return _entry(event, "step_start", one_line(f"{title}{again}"))
             case "node.event":
                 return self._node_event_entry(typed, path)
             case "node.waiting" | "node.answered":

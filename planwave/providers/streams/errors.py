@@ -15,7 +15,7 @@ class StreamGarbage(TransportFault, httpx2.DecodingError):
     """The response is not an event stream, or has a line that is too long.
 
     Attributes:
-        said: The text that came in its place, if any.
+        said: The text that came in its place, else what is wrong with it.
     """
 
     code = "stream-garbage"
@@ -23,7 +23,7 @@ class StreamGarbage(TransportFault, httpx2.DecodingError):
 
     def __init__(self, message: str, said: str = "") -> None:
         super().__init__(message)
-        self.said = said
+        self.said = said or message
 
 
 class ReportedError(TransportFault, httpx2.DecodingError):

@@ -359,4 +359,6 @@ def body_error(text: str) -> ReportedError | StreamGarbage:
         return StreamGarbage("answered text instead of an event stream", text)
     if _is_error(ServerEvent("", text), data):
         return ReportedError(data)
-    return StreamGarbage("answered JSON instead of an event stream")
+    is_whole = not _CONTENT.isdisjoint(object_in(data))
+    what = "a whole reply" if is_whole else "JSON"
+    return StreamGarbage(f"answered {what} instead of an event stream")

@@ -91,4 +91,4 @@ def _count_at(reported: Mapping[str, Any], place: tuple[str, ...]) -> int | None
     value = reported.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if abs(value) < 2**63 else None
+    return int(value) if 0 <= value < 2**63 else None

@@ -407,6 +407,55 @@ async def test_counts_of_messages_include_the_cache_once(last: dict[str, int], c
     assert (usage.input_tokens, usage.output_tokens) == (10 + cached, 5)
 
 
+@CHAT
+@pytest.mark.parametrize("broken", [-7, 1e30, True, "x", None])
+async def test_counts_that_are_none_are_left_out(provider: str, broken: Any) -> None:
+    odd = chunk({}, usage={"prompt_tokens": broken, "completion_tokens": broken})
+    step = chat(chunk({"content": "hello"}), odd, chunk({}, "stop", usage=so_far(200)), odd)
+    async with model_client_harness(step) as harness:
+        usage = (await harness.ask(provider)).usage
+    assert (usage.input_tokens, usage.output_tokens) == (1_000, 200)
+
+
+@pytest.mark.parametrize(("counting", "made"), [("so_far", 300), ("total", 200)])
+async def test_operator_says_what_the_counts_of_a_server_are(counting: Any, made: int) -> None:
+    step = chat(
+        *counted(so_far(300), None, so_far(200)), chunk({}, "stop", usage={"completion_tokens": 0})
+    )
+    box = ProviderSettings(usage=counting)
+    async with model_client_harness(step, box=box) as harness:
+        assert (await harness.ask("box", tools=TOOLS)).usage.output_tokens == made
+
+
+@pytest.mark.parametrize("window", [None, 100_000, 300])
+async def test_limit_of_a_reply_is_what_the_prompt_leaves_of_the_context(
+    window: int | None,
+) -> None:
+    box = ProviderSettings(context_window=window)
+    async with model_client_harness(TextReply("x"), TextReply("x"), box=box) as harness:
+        await harness.ask("box", prompt="word " * 200, max_tokens=200)
+        await harness.ask("box", prompt="word " * 2_000, max_tokens=200)
+        short, long = [request.body["max_tokens"] for request in harness.llm.requests]
+    if window == 300:
+        assert 1 < short < 100
+        assert long == 1
+    else:
+        assert (short, long) == (200, 200)
+
+
+@EVERY
+async def test_whole_reply_in_the_place_of_a_stream_is_named_as_such(provider: str) -> None:
+    message = {"role": "assistant", "content": "hello"}
+    whole = {"object": "chat.completion", "choices": [{"message": message}]}
+    said = RawReply(json.dumps(whole).encode(), content_type="application/json")
+    async with model_client_harness(*[said] * 4) as harness:
+        error = await expect_provider_error(harness, provider)
+    assert error.code == "stream-garbage"
+    assert "a whole reply instead of an event stream" in error.message
+    assert error.hint is not None
+    assert "streams its replies" in error.hint
+
+
 # -- errors -----------------------------------------------------------------------------------
 
 WORDS = "the deployment takes 8 blocks"

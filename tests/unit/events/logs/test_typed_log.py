@@ -56,6 +56,13 @@ def test_the_start_entry_of_a_nested_node_is_its_name() -> None:
     assert entries_of(inside) == [("b[0]/x", "step_start", "Look")]
 
 
+def test_a_name_with_line_breaks_is_one_line_of_the_log() -> None:
+    forged = "Look\r\nCompleted node pay\u2028x\x1b[2K\u202e"
+    inside = ("node.started", "b[0]/x", {"wave": 1, "name": forged})
+    shown = "Look\u23ceCompleted node pay\u23cex\u241b[2K\ufffd"
+    assert entries_of(inside) == [("b[0]/x", "step_start", shown)]
+
+
 @pytest.mark.parametrize(
     ("earlier", "kind"), [([STARTED, PROMPT], "llm_error"), ([STARTED], "error")]
 )

@@ -601,7 +601,7 @@ async def test_github_form_is_read_as_its_payload_and_a_ping_starts_nothing() ->
             answer = await calls.post(f"/hooks/{hook}?wait=30", content=content, headers=headers)
             assert answer.json()["outputs"] == {"ref": "refs/heads/main"}
         for query in ("", "?wait=30", "?stream=1"):
-            ping = signed_by_github("{}", x_github_event="ping")
+            ping = signed_by_github("{}", x_github_event="PING")
             answer = await calls.post(f"/hooks/{hook}{query}", content="{}", headers=ping)
             assert (answer.status_code, answer.json()) == (200, {"event": "ping"})
         unsigned = {**ping, "x-hub-signature-256": "sha256=00"}

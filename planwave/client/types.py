@@ -22,6 +22,21 @@ NodeStatus = Literal[
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
+class PrincipalResponse(TypedDict):
+    """Who did something."""
+
+    kind: Literal["operator", "session", "token", "trigger", "chat", "local", "library"]
+    """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
+access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
+token; `library`: a Python program."""
+    id: NotRequired[str]
+    """Of the session, token, trigger or chat; left out where there is none."""
+    name: NotRequired[str]
+    """The name of a token, the kind of a trigger."""
+    by: NotRequired[PrincipalResponse]
+    """Who set up the trigger or the chat."""
+
+
 class ChatConfig(TypedDict):
     """What replies without a flow: an agent, made of these fields."""
 
@@ -79,6 +94,8 @@ class ChatResponse(TypedDict):
     chat_id: str
     title: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who opened it; null where it is not known."""
     updated_at: str
     flow_id: str | None
     version: str | None
@@ -100,6 +117,8 @@ class ChatSummary(TypedDict):
     chat_id: str
     title: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who opened it; null where it is not known."""
     updated_at: str
     flow_id: str | None
     version: str | None
@@ -349,21 +368,6 @@ class DifferenceResponse(TypedDict):
     """Those that are not the same, the first 200."""
     left_off: int
     """How many more there are."""
-
-
-class PrincipalResponse(TypedDict):
-    """Who did something."""
-
-    kind: Literal["operator", "session", "token", "trigger", "chat", "local", "library"]
-    """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
-access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
-token; `library`: a Python program."""
-    id: NotRequired[str]
-    """Of the session, token, trigger or chat; left out where there is none."""
-    name: NotRequired[str]
-    """The name of a token, the kind of a trigger."""
-    by: NotRequired[PrincipalResponse]
-    """Who set up the trigger or the chat."""
 
 
 class PlanApprovalResponse(TypedDict):
@@ -719,6 +723,8 @@ class FlowSummary(TypedDict):
     """Counts its changes; 1 for a new one."""
     created_at: str
     updated_at: str
+    updated_by: PrincipalResponse | None
+    """Who saved the revision; null where it is not known."""
     node_count: int
     published: list[Literal["model", "tool"]]
     """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
@@ -739,6 +745,8 @@ class FlowVersionResponse(TypedDict):
     revision: int
     """The first one that had it."""
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who saved this graph first; null where it is not known."""
     node_count: int
 
 

@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import wraps
+from types import CoroutineType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from planwave.errors import PlanwaveError
@@ -250,7 +251,7 @@ class Service:
 
     def _after_document(
         self, read: Callable[Concatenate[str, _Args], Awaitable[_Result]]
-    ) -> Callable[Concatenate[str, _Args], Awaitable[_Result]]:
+    ) -> Callable[Concatenate[str, _Args], CoroutineType[Any, Any, _Result]]:
         """Return a read of one execution that gives an end only once its document is in place."""
 
         @wraps(read)

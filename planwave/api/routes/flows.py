@@ -92,7 +92,8 @@ async def list_flows(
     size = page_size(limit, service.limits)
     found = await service.flows(text=q, before=decode_cursor(cursor), limit=size + 1)
     page, next_cursor = paginate(found, size)
-    return json_response({"flows": [asdict(flow) for flow in page], "next_cursor": next_cursor})
+    flows = [{**asdict(flow), "updated_by": principal_json(flow.updated_by)} for flow in page]
+    return json_response({"flows": flows, "next_cursor": next_cursor})
 
 
 @router.get(

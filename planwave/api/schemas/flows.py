@@ -6,7 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from planwave.api.schemas.common import GraphDocument, RequestModel, ResponseModel
+from planwave.api.schemas.common import (
+    GraphDocument,
+    PrincipalResponse,
+    RequestModel,
+    ResponseModel,
+)
 
 
 class FlowSummary(ResponseModel):
@@ -22,6 +27,8 @@ class FlowSummary(ResponseModel):
     """Counts its changes; 1 for a new one."""
     created_at: str
     updated_at: str
+    updated_by: PrincipalResponse | None
+    """Who saved the revision; null where it is not known."""
     node_count: int
     published: list[Literal["model", "tool"]]
     """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
@@ -61,6 +68,8 @@ class FlowVersionResponse(ResponseModel):
     revision: int
     """The first one that had it."""
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who saved this graph first; null where it is not known."""
     node_count: int
 
 

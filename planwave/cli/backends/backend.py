@@ -38,7 +38,7 @@ class Queries(Protocol):
     Lists are ordered newest first; ``before`` is the id of the last record of the page before.
     """
 
-    async def execution(self, execution_id: str) -> ExecutionRecord:
+    async def execution(self, execution_id: str, /) -> ExecutionRecord:
         """Return an execution as lists show it.
 
         Raises:
@@ -52,7 +52,7 @@ class Queries(Protocol):
         """Return executions, only those with this status."""
         ...
 
-    async def document(self, execution_id: str) -> dict[str, Any]:
+    async def document(self, execution_id: str, /) -> dict[str, Any]:
         """Return the JSON document of an execution."""
         ...
 
@@ -60,11 +60,11 @@ class Queries(Protocol):
         """Return the path of the JSON document of an execution."""
         ...
 
-    async def diff(self, a: str, b: str) -> dict[str, Any]:
+    async def diff(self, a: str, b: str, /) -> dict[str, Any]:
         """Compare two executions; see :func:`planwave.service.queries.diff.diff`."""
         ...
 
-    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+    async def explain(self, execution_id: str, /, path: str) -> dict[str, Any]:
         """Explain a node; see :func:`planwave.service.queries.explain.explain`.
 
         Raises:
@@ -234,7 +234,7 @@ class Backend(Protocol):
         """
         ...
 
-    async def requests(self, execution_id: str) -> list[OpenRequest]:
+    async def requests(self, execution_id: str, /) -> list[OpenRequest]:
         """Return the open requests of an execution, oldest first."""
         ...
 
@@ -255,7 +255,7 @@ class Backend(Protocol):
         """Start a changed copy of an execution; return the id of the new one."""
         ...
 
-    async def document(self, execution_id: str) -> dict[str, Any]:
+    async def document(self, execution_id: str, /) -> dict[str, Any]:
         """Return the JSON document of an execution."""
         ...
 

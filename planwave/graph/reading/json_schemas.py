@@ -198,7 +198,7 @@ def _references_in(schema: object) -> set[str]:
     return {each for each in found if isinstance(each, str)}
 
 
-CUT: Final = "x-planwave-cut"
+CUT: Final = "planwaveCut"
 """Marks, until :func:`loosened`, a schema that says less than the one it was made of."""
 _CONTAINERS: Final = ("$defs", "definitions")
 _ANNOTATIONS: Final = frozenset(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from planwave.principals import principal_json
 from planwave.service.chats.message_tree import MessageTree
 from planwave.storage.chats import Block, ChatRecord, MessageRecord
 
@@ -53,7 +54,7 @@ class Chat:
         """Return the chat in the JSON form of the API."""
         record = self.record
         shown: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
-        shown["status"] = self.status
+        shown |= {"status": self.status, "created_by": principal_json(record.created_by)}
         if self.tree is not None:
             tree = self.tree
             shown["messages"] = [message_json(each, tree.siblings(each)) for each in tree.messages]

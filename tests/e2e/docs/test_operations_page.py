@@ -224,7 +224,9 @@ def test_compose_settings_exist_and_token_is_required() -> None:
     requested = {
         name: re.fullmatch(r"\$\{(\w+):([?-])(.*)\}", v) for name, v in environment.items()
     }
-    assert all(found and found[1] == name for name, found in requested.items())
+    fixed = {name for name, found in requested.items() if found is None}
+    assert fixed == {"PLANWAVE_STORAGE_DIR"}
+    assert all(found[1] == name for name, found in requested.items() if found)
     assert [name for name, found in requested.items() if found and found[2] == "?"] == [
         "PLANWAVE_TOKEN"
     ]

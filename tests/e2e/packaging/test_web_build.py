@@ -107,7 +107,7 @@ def test_packages_are_installed_once_for_a_lock_file_and_page_built_once_for_its
 ) -> None:
     tree.install_node()
     assert tree.web("build").returncode == 0
-    assert tree.npm_calls() == ["ci --include=dev", "run build"]
+    assert tree.npm_calls() == ["ci --include=dev --ignore-scripts", "run build"]
     assert tree.web("build").stdout == "The web UI is up to date.\n"
     (tree.folder / "web/src/app/App.test.tsx").write_text("// a test\n", "utf-8")
     assert tree.web("build").returncode == 0
@@ -118,16 +118,20 @@ def test_packages_are_installed_once_for_a_lock_file_and_page_built_once_for_its
     with (tree.folder / "web/package-lock.json").open("a") as lock:
         lock.write("\n")
     assert tree.web("test").returncode == 0
-    assert tree.npm_calls() == ["ci --include=dev", "run test"]
+    assert tree.npm_calls() == ["ci --include=dev --ignore-scripts", "run test"]
 
 
 def test_build_that_failed_is_not_current(tree: Tree) -> None:
     tree.install_node()
     failed = tree.web("build", NPM_FAILS="yes")
     assert failed.returncode == 1
-    assert "`npm ci --include=dev` failed" in failed.stderr
+    assert "`npm ci --include=dev --ignore-scripts` failed" in failed.stderr
     assert tree.web("build").returncode == 0
-    assert tree.npm_calls() == ["ci --include=dev", "ci --include=dev", "run build"]
+    assert tree.npm_calls() == [
+        "ci --include=dev --ignore-scripts",
+        "ci --include=dev --ignore-scripts",
+        "run build",
+    ]
 
 
 def test_missing_node_is_said_in_one_sentence(tree: Tree) -> None:
@@ -156,7 +160,7 @@ class TestDistributions:
         tree.install_node()
         built = tree.distribute("sdist", "wheel")
         assert built.returncode == 0, built.stderr
-        assert tree.npm_calls() == ["ci --include=dev", "run build"]
+        assert tree.npm_calls() == ["ci --include=dev --ignore-scripts", "run build"]
         files = [str(path) for path in (tree.folder / "dist").iterdir()]
         assert len(files) == 2
         checked = tree.run("tools/check_dist.py", *files)

@@ -168,7 +168,10 @@ def test_short_ids_are_as_long_as_needed_to_differ() -> None:
 
 
 def test_tokens_are_told_by_direction() -> None:
-    assert tokens_text(1439, 821) == "1,439 in, 821 out"
+    usage = {"input_tokens": 1439, "output_tokens": 821}
+    assert tokens_text(usage) == "1,439 in, 821 out"
+    cached = {**usage, "cache_read_tokens": 1024}
+    assert tokens_text(cached) == "1,439 in (of which 1,024 from the cache), 821 out"
 
 
 def test_clock_times_have_a_date_if_not_today() -> None:

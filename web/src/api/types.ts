@@ -122,6 +122,8 @@ export type ChatResponse = {
   chat_id: string;
   title: string;
   created_at: string;
+  /** Who opened it; null where it is not known. */
+  created_by: PrincipalResponse | null;
   updated_at: string;
   flow_id: string | null;
   version: string | null;
@@ -142,6 +144,8 @@ export type ChatSummary = {
   chat_id: string;
   title: string;
   created_at: string;
+  /** Who opened it; null where it is not known. */
+  created_by: PrincipalResponse | null;
   updated_at: string;
   flow_id: string | null;
   version: string | null;
@@ -721,6 +725,8 @@ export type FlowSummary = {
   revision: number;
   created_at: string;
   updated_at: string;
+  /** Who saved the revision; null where it is not known. */
+  updated_by: PrincipalResponse | null;
   node_count: number;
   /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
   published: ("model" | "tool")[];
@@ -732,6 +738,8 @@ export type FlowVersionResponse = {
   /** The first one that had it. */
   revision: number;
   created_at: string;
+  /** Who saved this graph first; null where it is not known. */
+  created_by: PrincipalResponse | null;
   node_count: number;
 };
 

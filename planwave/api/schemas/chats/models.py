@@ -6,7 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from planwave.api.schemas.common import ExecutionStatus, RequestModel, ResponseModel
+from planwave.api.schemas.common import (
+    ExecutionStatus,
+    PrincipalResponse,
+    RequestModel,
+    ResponseModel,
+)
 from planwave.api.schemas.examples import FLOW_ID
 
 _MOST_ATTACHMENTS = 100
@@ -127,6 +132,8 @@ class ChatSummary(ResponseModel):
     chat_id: str
     title: str
     created_at: str
+    created_by: PrincipalResponse | None
+    """Who opened it; null where it is not known."""
     updated_at: str
     flow_id: str | None
     version: str | None

@@ -24,6 +24,7 @@ from planwave.graph.plan import Plan
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
+from planwave.nodes.authoring.node_type import NodeData
 from planwave.service.service import Service
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.store import SqliteStore
@@ -38,6 +39,12 @@ BROKEN: Final = ("each[1]/second", "plans[plan]/second")
 HELD: Final = ("each[1]/second",)
 
 
+class StepData(NodeData):
+    """What a step returns."""
+
+    value: Any = None
+
+
 class Step:
     """Returns the value of its data.
 
@@ -49,6 +56,7 @@ class Step:
 
     node_type = "step"
     template_fields = None
+    Data = StepData
 
     def __init__(self) -> None:
         self.runs: Counter[str] = Counter()

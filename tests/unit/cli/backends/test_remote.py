@@ -24,6 +24,7 @@ MADE = {
     "user_prompt": "",
     "status": "completed",
     "created_at": "t",
+    "created_by": None,
 }
 IDS = [f"{n:08x}-0000-7000-8000-000000000000" for n in range(250, 0, -1)]
 GRAPH = {"nodes": [{"id": "a", "type": "text"}], "edges": []}
@@ -159,7 +160,9 @@ def flow(own: str) -> dict[str, Any]:
         "version": VERSIONS[0],
         "revision": 60,
         "created_at": "t",
+        "created_by": None,
         "updated_at": "t",
+        "updated_by": None,
         "published": ["model"],
     }
 
@@ -186,7 +189,7 @@ class FlowLists:
         if own not in FLOW_IDS or query.get("version", VERSIONS[0]) not in VERSIONS:
             return httpx2.Response(404, json={"code": "not-found", "detail": "nothing"})
         if path.endswith("/versions"):
-            facts = {"revision": 1, "created_at": "t", "node_count": 1}
+            facts = {"revision": 1, "created_at": "t", "created_by": None, "node_count": 1}
             versions = [{**facts, "version": each} for each in VERSIONS[begin:end]]
             received = {"flow_id": own, "versions": versions, "next_cursor": following}
             return httpx2.Response(200, json=received)

@@ -33,6 +33,9 @@ OTHER_MEANINGS = {
     ("planwave.graph.protocols", "model"): "the author of a plan",
     ("planwave.graph.reading.documents", "boolean"): "a word of a sentence",
     ("planwave.graph.reading.documents", "number"): "a word of a sentence",
+    ("planwave.graph.reading.json_schemas", "boolean"): "a word of JSON Schema",
+    ("planwave.graph.reading.json_schemas", "if"): "a word of JSON Schema",
+    ("planwave.graph.reading.json_schemas", "number"): "a word of JSON Schema",
 }
 """Words that happen to be a type's or a handle's name but mean something else there."""
 

@@ -13,8 +13,8 @@ PACKAGES = (
     "events", "executor", "expressions", "graph", "mcp", "nodes", "outbound", "planner", "prompts",
     "service", "storage",
 )  # fmt: skip
-OF_THE_OPERATOR = {"nodes/modules.py"}
-"""Modules whose errors only those meet who start a command or the service: they name modules to load."""
+OF_THE_OPERATOR = {"mcp/session.py", "nodes/modules.py", "storage/ownership.py"}
+"""Modules whose errors the operator mends, with a command: modules to load, servers, a directory to trust."""
 COMMAND = re.compile(
     r"\bplanwave (answer|cancel|delete|diff|exec|explain|flow|fork|last|ls|nodes|plan|retry|resume|"
     r"run|show|watch)\b|(?<!\w)--[a-z]+"

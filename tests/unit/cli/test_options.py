@@ -81,7 +81,8 @@ def test_unknown_variable_is_a_warning_with_the_nearest_name(
 
 def test_import_options_add_to_the_configured_modules() -> None:
     ctx = SimpleNamespace(
-        obj=CommandContext(fake_factories(node_modules=["a"]), node_modules=["b"])
+        command_path="planwave nodes",
+        obj=CommandContext(fake_factories(node_modules=["a"]), node_modules=["b"]),
     )
     combined = command_context(cast(Any, ctx), False, node_modules=["c"])
     assert combined.settings().node_modules == ["a", "b", "c"]

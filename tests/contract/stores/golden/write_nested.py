@@ -25,6 +25,7 @@ from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.nodes.authoring.node_type import NodeData
+from planwave.providers.protocols import ModelRequest
 from planwave.service.service import Service
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.store import SqliteStore
@@ -111,6 +112,9 @@ def graph_of(goal: str) -> dict[str, Any]:
 
 class NestedPlanner:
     """Plans for the nodes of type ``planner``."""
+
+    def request_for(self, prompt: str, provider: str, model: str, **_: Any) -> ModelRequest:
+        return ModelRequest(provider, model, prompt)
 
     async def create_plan(self, prompt: str, *_: Any, **__: Any) -> Plan:
         plan = make_plan(read_graph(_body(prompt, "{{ goal }}"))[0])

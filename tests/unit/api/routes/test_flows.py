@@ -67,7 +67,11 @@ async def test_invalid_graph_is_rejected_with_pointers() -> None:
                 ("dangling-edge", "/graph/edges/0/target"),
             ]
         assert (await calls.get_json("/api/flows"))["flows"] == [
-            {**{k: v for k, v in created.items() if k != "graph"}, "node_count": 2}
+            {
+                **{k: v for k, v in created.items() if k != "graph"},
+                "node_count": 2,
+                "updated_by": {"kind": "local"},
+            }
         ]
 
 

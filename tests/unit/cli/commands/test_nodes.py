@@ -39,7 +39,7 @@ def test_one_type_has_ports_data_and_an_example() -> None:
         "Data (an edge may replace a value)",
         "Example",
     ]
-    example = json.loads(shown[shown.index("{") :])
+    example = json.loads(shown[shown.index("\n{") :])
     described = json.loads(nodes("merge", "--json").stdout)
     assert described["example"] == example
     assert described["origin"]["kind"] == "library"

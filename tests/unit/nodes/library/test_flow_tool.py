@@ -14,6 +14,7 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.ids import UUID_PATTERN
 from planwave.nodes.agents.linked_tools import linked_tools
 from planwave.nodes.agents.tool import ToolCallContext
+from planwave.nodes.tools.flow_inputs import ANY_VALUE
 from planwave.storage.memory.store import MemoryStore
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,
@@ -89,7 +90,7 @@ async def test_a_call_runs_the_flow_with_its_input_and_gives_its_result() -> Non
     assert (found["effect"], found["kind"]) == ("none", "flow")
     assert found["schema"] == {
         "type": "object",
-        "properties": {"input": {"description": "in"}},
+        "properties": {"input": {**ANY_VALUE, "description": "in"}},
         "required": ["input"],
         "additionalProperties": False,
     }

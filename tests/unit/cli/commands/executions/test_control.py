@@ -89,7 +89,10 @@ def test_unreadable_execution_can_be_cancelled(
         database.commit()
     name = execution_id if by_id else "last"
     with holder():
-        assert "must be cancelled first" in invoke("show", name).stderr
+        shown = invoke("show", name)  # the service shows the document, which is as it was
+        is_served = holder is somebody_serves
+        assert is_served or "must be cancelled first" in shown.stderr
+        assert not is_served or execution_id in shown.stdout
         assert invoke_json("cancel", name) == {"execution_id": execution_id, "status": "cancelled"}
         assert [each["status"] for each in invoke_json("ls")["executions"]] == ["cancelled"]
 

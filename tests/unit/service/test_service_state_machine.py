@@ -254,7 +254,12 @@ class Executions(RuleBasedStateMachine):
 
     async def _open(self) -> None:
         self.store, self.puppet = Mortal(self.kept), Puppet()
-        limits = Limits(concurrent_executions=AT_ONCE, burst_executions=0, recoveries_per_s=1_000, recoveries=1_000)
+        limits = Limits(
+            concurrent_executions=AT_ONCE,
+            burst_executions=0,
+            recoveries_per_s=1_000,
+            recoveries=1_000,
+        )
         parts = dependencies(types=[self.puppet], store=self.store, limits=limits)
         self.service = Service(parts)
         await self.service.__aenter__()

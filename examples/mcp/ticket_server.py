@@ -6,6 +6,7 @@ and output::
     [mcp.tickets]
     command = "python"
     args = ["examples/mcp/ticket_server.py"]
+    read_tools = ["search_tickets"]
     env = {TICKETS_FILE = "tickets.json"}
 
 Each tool says what it does to the world (``readOnlyHint``, ``idempotentHint``). The tools that write take

@@ -41,6 +41,7 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = {
         "command": sys.executable,
         "args": [str(ROOT / "examples" / "mcp" / "ticket_server.py")],
+        "read_tools": ["search_tickets"],
         "env": {"TICKETS_FILE": str(tmp_path / "tickets.json")},
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in server.items() if name != "env"]

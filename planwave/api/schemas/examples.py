@@ -550,9 +550,20 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "published": ["model"],
 }
 FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
-FLOWS: Final = {"flows": [{**_FLOW_FIELDS, "node_count": 2}], "next_cursor": None}
+FLOWS: Final = {
+    "flows": [{**_FLOW_FIELDS, "updated_by": {"kind": "operator"}, "node_count": 2}],
+    "next_cursor": None,
+}
 FLOW_VERSIONS: Final = {
     "flow_id": FLOW_ID,
-    "versions": [{"version": HASH, "revision": 1, "created_at": TIME, "node_count": 2}],
+    "versions": [
+        {
+            "version": HASH,
+            "revision": 1,
+            "created_at": TIME,
+            "created_by": {"kind": "operator"},
+            "node_count": 2,
+        }
+    ],
     "next_cursor": None,
 }

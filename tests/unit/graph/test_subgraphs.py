@@ -6,7 +6,7 @@ from typing import Any
 
 from planwave.graph.model import Graph, Node
 from planwave.graph.reading.documents import read_graph
-from planwave.graph.subgraphs import all_nodes
+from planwave.graph.subgraphs import all_nodes, effects_of
 from planwave.nodes.authoring.data_fields import graph_field
 from planwave.nodes.authoring.node_type import NodeData, NodeType
 from tests.support.nodes.nested_graphs import graph_document, node_document, registry_with
@@ -61,3 +61,26 @@ def test_graphs_of_one_node_come_in_the_order_of_its_fields() -> None:
         graph_document(node_document("n", "two", second=inside[1], first=inside[0]))
     )
     assert places(graph, Two) == ["n", "n/a0", "n/b0", "n/a1", "n/b1"]
+
+
+def test_effects_count_inside_and_what_a_run_decides_must_not_happen_twice() -> None:
+    body = graph_document(node_document("x", "fetch", url="https://a.test/", method="POST"))
+    graph, _ = read_graph(
+        graph_document(
+            node_document("given", "loop", body=body),
+            node_document("named", "loop", flow={"name": "f"}),
+            node_document("wired", "loop"),
+            node_document("source", "json", value={}),
+            edges=[("source", "wired", "output", "body")],
+        )
+    )
+    catalogue = registry_with()
+
+    def effects(name: str) -> set[str]:
+        return set(effects_of(graph.by_id[name], graph, catalogue))
+
+    assert "write" in effects("given")
+    assert "once" in effects("named")
+    assert "once" in effects("wired")
+    strange = Node("s", "strange", "s")
+    assert list(effects_of(strange, Graph((strange,), ()), catalogue)) == ["once"]

@@ -7,6 +7,7 @@ import pytest
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph
+from planwave.graph.protocols import NodeTypeInfo
 from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
 
 
@@ -107,3 +108,18 @@ def test_a_type_mismatch_names_another_output_that_fits() -> None:
     diagnostic = only(parse_graph("c:sized x:strict", "c>x.need"))
     assert diagnostic.code == "type-mismatch"
     assert diagnostic.hint == "use the output 'length' of the same node"
+
+
+class _Deciding(FakeNodeCatalog):
+    """A catalogue in which a field of the type ``node`` decides what is allowed."""
+
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
+        found = super().type_info(node_type)
+        return found and found._replace(policy_fields=frozenset({"rule"}))
+
+
+@pytest.mark.parametrize("edge", ["a>b.rule", "a~b.rule"])
+def test_no_edge_leads_into_a_field_that_decides_what_is_allowed(edge: str) -> None:
+    (found,) = check(parse_graph("a b", edge), _Deciding())
+    assert (found.code, found.pointer) == ("policy-field", "/edges/0/targetHandle")
+    assert "write the value into data.rule" in (found.hint or "")

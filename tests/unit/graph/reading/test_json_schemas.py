@@ -12,6 +12,7 @@ from planwave.graph.reading.json_schemas import (
     modern,
     recursive_references,
     target_of,
+    types_of,
     written_out,
 )
 
@@ -93,6 +94,7 @@ def test_a_reference_may_be_kept() -> None:
     ("schema", "left"),
     [
         ({"not": {CUT: True}}, {}),
+        ({"items": True, "not": {CUT: True}}, {"items": True}),
         ({"if": {CUT: True}, "then": {"minimum": 1}, "else": {}}, {}),
         ({"contains": {CUT: True}, "maxContains": 1}, {"contains": {}}),
         ({"oneOf": [{CUT: True}, {"type": "null"}]}, {"anyOf": [{}, {"type": "null"}]}),
@@ -106,3 +108,36 @@ def test_words_that_would_refuse_more_than_before_go_where_a_part_is_cut(
     schema: dict[str, Any], left: dict[str, Any]
 ) -> None:
     assert loosened(schema) == left
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (True, True),
+        ({"type": "any"}, {}),
+        ({"examples": "a"}, {"examples": ["a"]}),
+        ({"examples": ["a"]}, {"examples": ["a"]}),
+        ({"title": None, "description": None}, {}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"minimum": 1, "exclusiveMinimum": False}, {"minimum": 1}),
+        ({"exclusiveMaximum": True}, {}),
+        ({"maximum": 2, "exclusiveMaximum": 3}, {"maximum": 2, "exclusiveMaximum": 3}),
+        ({"items": [{"type": "any"}]}, {"prefixItems": [{}]}),
+        ({"items": [], "additionalItems": False}, {"items": False}),
+        ({"items": {"type": "any"}}, {"items": {}}),
+    ],
+)
+def test_older_words_are_read_as_those_of_today(older: Any, newer: Any) -> None:
+    assert modern(older) == newer
+
+
+@pytest.mark.parametrize(
+    ("named", "types"), [("a", ("a",)), (["a", 1, "b"], ("a", "b")), (None, ()), ({}, ())]
+)
+def test_the_types_of_a_schema_are_those_that_it_names(named: Any, types: Any) -> None:
+    assert types_of({"type": named}) == types
+
+
+def test_a_schema_of_which_nothing_is_cut_stays() -> None:
+    schema = {"oneOf": [{"type": "null"}], "not": {"type": "string"}}
+    assert loosened(schema) == schema

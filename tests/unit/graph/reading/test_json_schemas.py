@@ -94,7 +94,7 @@ def test_a_reference_may_be_kept() -> None:
     ("schema", "left"),
     [
         ({"not": {CUT: True}}, {}),
-        ({"items": True, "not": {CUT: True}}, {"items": True}),
+        ({"properties": {"a": True}, "not": {CUT: True}}, {"properties": {"a": True}}),
         ({"if": {CUT: True}, "then": {"minimum": 1}, "else": {}}, {}),
         ({"contains": {CUT: True}, "maxContains": 1}, {"contains": {}}),
         ({"oneOf": [{CUT: True}, {"type": "null"}]}, {"anyOf": [{}, {"type": "null"}]}),

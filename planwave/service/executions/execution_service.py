@@ -90,6 +90,18 @@ class CreatedExecution(NamedTuple):
     spec: RunSpec
 
 
+class ReplacedExecution(NamedTuple):
+    """An execution whose plan a person edited, so that another execution takes its place.
+
+    Attributes:
+        spec: What it was to run; who wrote its plan, and the flows that it may run, hold on.
+        plan_id: The plan that it was to run.
+    """
+
+    spec: RunSpec
+    plan_id: str | None
+
+
 class ResolvedPlan(NamedTuple):
     """A plan that is ready to be executed.
 
@@ -137,6 +149,7 @@ class ExecutionService:
         execution_id: str | None = None,
         require_approval: bool = False,
         supersedes: SupersededDocument | None = None,
+        replaces: ReplacedExecution | None = None,
         queued: bool = False,
     ) -> ExecutionRecord:
         """Create an execution of a plan; it is durable when this returns, and not yet queued.
@@ -153,6 +166,7 @@ class ExecutionService:
             execution_id: An id chosen by a caller that may repeat the request; one that exists is returned.
             require_approval: Ask before the first node starts; also done where the operator requires it.
             supersedes: The request for approval that this plan answers, as an edit of the plan before.
+            replaces: The execution of the plan before.
             queued: Whether to queue it in the same commit; after a crash, the next process starts it.
 
         Raises:
@@ -174,6 +188,7 @@ class ExecutionService:
             queued=queued,
             require_approval=require_approval,
             supersedes=supersedes,
+            replaces=replaces,
         )
         return made.record
 
@@ -354,12 +369,16 @@ class ExecutionService:
         queued: bool = False,
         require_approval: bool = False,
         supersedes: SupersededDocument | None = None,
+        replaces: ReplacedExecution | None = None,
     ) -> CreatedExecution:
         made = await self._resolve(plan)
+        author, plan_id = made.plan.author, made.plan.plan_id
+        flow_ids = await flows_of_caller(self._store, replaces.spec.flows if replaces else None)
+        if replaces is not None:
+            author, plan_id = replaces.spec.written_by or author, replaces.plan_id or plan_id
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
-        await require_for_author(self._dependencies, graph, made.plan.author, made.plan.plan_id)
-        flow_ids = await flows_of_caller(self._store)
+        await require_for_author(self._dependencies, graph, author, plan_id)
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
         raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
         asked, limits = options or RunOptions(), self._dependencies.limits
@@ -378,7 +397,7 @@ class ExecutionService:
             approval=self._approval_of(graph, required=require_approval),
             policies=policies,
             supersedes=supersedes,
-            written_by=made.plan.author,
+            written_by=author,
             flows=flow_ids,
         )
         return await self._persist(

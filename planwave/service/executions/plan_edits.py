@@ -26,7 +26,7 @@ from planwave.graph.plan import graph_hash
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import InvalidAnswer, validate_answer
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.executions.execution_service import ExecutionService, ReplacedExecution
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.queue_entry import RunSpec
 from planwave.service.plans.documents import CheckedPlan, raise_for_run
@@ -101,6 +101,7 @@ class PlanEdits:
             trigger=before.trigger,
             require_approval=True,
             supersedes=supersedes,
+            replaces=ReplacedExecution(before, state.plan_id),
             queued=True,
         )
         try:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from planwave.events import TERMINAL
 from planwave.graph.model import Graph, Node
 from planwave.graph.operations import ReplaceGraph
 from planwave.graph.plan import graph_hash
+from planwave.principals import Principal, acting_as
 from planwave.service.executions.answers import InvalidAnswer
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.service import Service
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.sqlite.writer import GroupCommitWriter
-from tests.support.graph.builders import make_graph, text_node
-from tests.support.service.dependencies import dependencies, execute_goal
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal
 
 GRAPH = make_graph(text_node("a", "one"), text_node("b", "{{ input }} two"), edges=[("a", "b")])
 ANOTHER = {"nodes": [{"id": "d", "type": "text", "data": {"text": "d"}}], "edges": []}
@@ -159,6 +161,40 @@ async def test_an_edit_is_a_revision_of_the_plan_or_names_one() -> None:
         await service.edit_plan(first, [ReplaceGraph(ANOTHER)], expected=None)
         apart = await service.answer(*asking, {"decision": "edit", "value": OTHER})
         assert apart.plan_id != first
+
+
+async def _created(service: Service, execution_id: str) -> tuple[Any, Any]:
+    """Return who wrote the plan of an execution, and the only flows that it may run."""
+    (event,) = await service.events(execution_id, limit=1)
+    return event.data.get("written_by"), event.data.get("flows")
+
+
+def _of_token(token_id: str) -> Any:
+    return acting_as(Principal("token", token_id, "partner"))
+
+
+@pytest.mark.parametrize("changed_meanwhile", [False, True])
+async def test_an_edited_plan_keeps_its_author_and_the_flows_of_who_began(
+    changed_meanwhile: bool,
+) -> None:
+    model = FixedPlanner(replace(make_plan(GRAPH), provider="openai"))
+    async with opened(planner=model) as service:
+        flow = await service.create_flow("own", graph=OTHER)
+        token = await service.create_access_token("partner", ["run"], [flow.flow_id])
+        plan = await service.create_plan("do it")
+        with _of_token(token.record.token_id):
+            first = await service.execute(plan.plan_id, require_approval=True)
+        asking = first.execution_id, await request_of(service, first.execution_id)
+        assert await _created(service, first.execution_id) == ("model", [flow.flow_id])
+        if changed_meanwhile:
+            await service.edit_plan(plan.plan_id, [ReplaceGraph(ANOTHER)], expected=None)
+        second = await service.answer(*asking, {"decision": "edit", "value": OTHER})
+        assert await _created(service, second.execution_id) == ("model", [flow.flow_id])
+        asking = second.execution_id, await request_of(service, second.execution_id)
+        ended = await answered(service, asking, decision="approve")
+        assert ended.status == "completed"
+        fork = await service.fork(second.execution_id, rerun=["c"])
+        assert await _created(service, fork.execution_id) == ("model", [flow.flow_id])
 
 
 @pytest.mark.parametrize(

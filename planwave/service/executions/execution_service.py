@@ -25,7 +25,7 @@ from planwave.service.executions.fork import ForkRequest, build_fork
 from planwave.service.executions.loading import run_spec_from_events
 from planwave.service.executions.parent_results import parent_data
 from planwave.service.executions.plan_approval import approval_of_fork
-from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec
 from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import (
     Flow,
@@ -53,7 +53,7 @@ from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.events import ExecutionState
-    from planwave.events.types import ApprovalDocument, SupersededDocument
+    from planwave.events.types import ApprovalDocument
     from planwave.service.executions.fork import NodeChanges
     from planwave.settings import Limits
 
@@ -88,18 +88,6 @@ class CreatedExecution(NamedTuple):
     record: ExecutionRecord
     created: Event
     spec: RunSpec
-
-
-class ReplacedExecution(NamedTuple):
-    """An execution whose plan a person edited, so that another execution takes its place.
-
-    Attributes:
-        spec: What it was to run; who wrote its plan, and the flows that it may run, hold on.
-        plan_id: The plan that it was to run.
-    """
-
-    spec: RunSpec
-    plan_id: str | None
 
 
 class ResolvedPlan(NamedTuple):
@@ -148,7 +136,6 @@ class ExecutionService:
         trigger: Json = None,
         execution_id: str | None = None,
         require_approval: bool = False,
-        supersedes: SupersededDocument | None = None,
         replaces: ReplacedExecution | None = None,
         queued: bool = False,
     ) -> ExecutionRecord:
@@ -165,8 +152,7 @@ class ExecutionService:
             trigger: What expressions see as ``trigger``.
             execution_id: An id chosen by a caller that may repeat the request; one that exists is returned.
             require_approval: Ask before the first node starts; also done where the operator requires it.
-            supersedes: The request for approval that this plan answers, as an edit of the plan before.
-            replaces: The execution of the plan before.
+            replaces: The execution of the plan before, whose request for approval this plan answers.
             queued: Whether to queue it in the same commit; after a crash, the next process starts it.
 
         Raises:
@@ -187,7 +173,6 @@ class ExecutionService:
             execution_id,
             queued=queued,
             require_approval=require_approval,
-            supersedes=supersedes,
             replaces=replaces,
         )
         return made.record
@@ -368,7 +353,6 @@ class ExecutionService:
         *,
         queued: bool = False,
         require_approval: bool = False,
-        supersedes: SupersededDocument | None = None,
         replaces: ReplacedExecution | None = None,
     ) -> CreatedExecution:
         made = await self._resolve(plan)
@@ -383,8 +367,7 @@ class ExecutionService:
         raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
         asked, limits = options or RunOptions(), self._dependencies.limits
         _require_within(asked, limits)
-        chosen = _lowered(asked, limits)
-        program = Program(graph, self._dependencies.catalogue)
+        chosen, program = _lowered(asked, limits), Program(graph, self._dependencies.catalogue)
         given = validate_inputs(program, inputs)
         waves = wave_count(program, plan_inputs(program, given, chosen))
         order = RunSpec(
@@ -396,7 +379,7 @@ class ExecutionService:
             program=program,
             approval=self._approval_of(graph, required=require_approval),
             policies=policies,
-            supersedes=supersedes,
+            supersedes=replaces.request if replaces else None,
             written_by=author,
             flows=flow_ids,
         )

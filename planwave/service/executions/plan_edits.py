@@ -26,9 +26,9 @@ from planwave.graph.plan import graph_hash
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import InvalidAnswer, validate_answer
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.execution_service import ExecutionService, ReplacedExecution
+from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.loading import run_spec_from_events
-from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec
 from planwave.service.plans.documents import CheckedPlan, raise_for_run
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
@@ -100,8 +100,7 @@ class PlanEdits:
             policies=_policies_for(graph, before),
             trigger=before.trigger,
             require_approval=True,
-            supersedes=supersedes,
-            replaces=ReplacedExecution(before, state.plan_id),
+            replaces=ReplacedExecution(before, state.plan_id, supersedes),
             queued=True,
         )
         try:

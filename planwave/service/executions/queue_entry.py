@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from planwave.graph.model import Graph, Json
 
@@ -68,3 +68,17 @@ class RunSpec(QueuedExecution):
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     program: Program | None = None
     is_checked: bool = True
+
+
+class ReplacedExecution(NamedTuple):
+    """An execution whose plan a person edited, so that another execution takes its place.
+
+    Attributes:
+        spec: What it was to run; who wrote its plan, and the flows that it may run, hold on.
+        plan_id: The plan that it was to run.
+        request: The request for approval that the edit answers.
+    """
+
+    spec: RunSpec
+    plan_id: str | None
+    request: SupersededDocument

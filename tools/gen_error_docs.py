@@ -37,7 +37,7 @@ type is a `TypeError`.
 | `planwave.InvalidOperation` | `Client`: an operation does not fit its plan or flow; a subclass of `GraphInvalid`. |
 | `planwave.PreconditionFailed`, `planwave.PreconditionRequired` | `Client`: the plan or flow was changed since it was read; the version is missing. |
 | `planwave.Unauthorized`, `planwave.Forbidden` | `Client`: the token is missing or wrong; the service does not allow the request. |
-| `planwave.TooManyRequests`, `planwave.QueueFull` | `Client`: the service takes no more work now; `error.retry_after_s` says when to try again. |
+| `planwave.TooManyRequests`, `planwave.QueueFull`, `planwave.QuotaExceeded` | `Client`: the service takes no more work now; `error.retry_after_s` says when to try again. |
 | `planwave.LimitExceeded` | A configured limit was exceeded. |
 | `planwave.ExecutionFailed` | An awaited run failed; `error.failures` holds a `planwave.Failure` for each node that failed. |
 | `planwave.NodeError`, `planwave.PermanentError` | Raised by your own node types; a permanent error is not retried. |

@@ -35,7 +35,7 @@ from planwave.storage.records import StoreStats
 VERSION: Final = version("planwave")
 OTHER: Final = "other"
 """The label value of every name beyond the bound of its :class:`BoundedLabel`."""
-_IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0)
+_IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0, places=0)
 _MAX_TYPES: Final = 100
 _MAX_MODELS: Final = 100
 _ENDED_STATUSES: Final = ("completed", "failed", "skipped", "blocked", "cancelled")

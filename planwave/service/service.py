@@ -63,12 +63,18 @@ _Result = TypeVar("_Result")
 
 
 class ServiceLoad(NamedTuple):
-    """The present load of a service."""
+    """The present load of a service.
+
+    Attributes:
+        running: Executions in memory, those included that only wait.
+        places: The running places that executions hold; ``concurrent_executions`` limits them.
+    """
 
     running: int
     queued: int
     is_draining: bool
     watchers: int
+    places: int
 
 
 class Service:
@@ -347,6 +353,7 @@ class Service:
             runner.queued,
             runner.is_draining,
             self._streaming.live_executions.watchers,
+            runner.places,
         )
 
     @property

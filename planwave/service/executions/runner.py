@@ -112,6 +112,11 @@ class ExecutionRunner:
         return len(self._running)
 
     @property
+    def places(self) -> int:
+        """The number of running places that are held."""
+        return self._places.running
+
+    @property
     def queued(self) -> int:
         """The number of queued executions."""
         return len(self._queue)

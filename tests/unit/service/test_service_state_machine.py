@@ -535,8 +535,7 @@ class Executions(RuleBasedStateMachine):
                 assert state.requests
             elif state.status == "starting":
                 assert self.service.position(own) is not None
-        # Work beside nested runs cannot be held up: it takes its place back even where none is free.
-        assert self.service.load.running <= 2 * AT_ONCE
+        assert self.service.load.places <= AT_ONCE
         assert not self.broken, self.broken
 
 

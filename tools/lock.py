@@ -39,7 +39,7 @@ def write(name: str, extras: tuple[str, ...]) -> None:
     chosen = [part for extra in extras for part in ("--extra", extra)]
     command = [
         "uv", "pip", "compile", "pyproject.toml", *chosen, "--constraints", CONSTRAINTS.name,
-        "--generate-hashes", "--python-version", "3.11", "--no-header", "--no-annotate",
+        "--generate-hashes", "--no-strip-extras", "--python-version", "3.11", "--no-header", "--no-annotate",
         # The pip of the environment installs them.
         "--no-emit-package", "pip",
         "--no-emit-index-url", "--no-emit-find-links", "--quiet", "--output-file", name,

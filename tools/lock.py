@@ -20,7 +20,7 @@ LOCKS: dict[str, tuple[str, ...]] = {
 }
 """The extras in each file."""
 CONSTRAINTS = ROOT / "constraints.txt"
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 
 
 def pins(path: Path) -> dict[str, str]:

@@ -24,45 +24,52 @@ class DeadlockDetected(AssertionError):
 
 
 class _VirtualSelector(selectors.SelectSelector):
-    """Waits by moving the clock; what is really ready comes first."""
+    """Waits by moving the clock; what is really ready comes first.
+
+    A machine may take its time to finish what a thread does, or to bring a byte from one end of a
+    connection to the other, and a clock that moves meanwhile jumps to the deadline of who waits for it.
+
+    Attributes:
+        now: The time, in seconds.
+        pending_threads: How many calls are at work in threads.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.pending_threads = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
+            return ready
+        if ready := self._await_pending_io(timeout):
             return ready
         if timeout is None:
             raise DeadlockDetected("all tasks wait, and no timer is set")
         self.now += timeout
         return []
 
+    def _await_pending_io(self, timeout: float | None) -> list[Any]:
+        for _ in range(round(_PENDING_IO_TIMEOUT_S / _POLL_S)):
+            if not self.pending_threads:
+                break
+            if ready := selectors.SelectSelector.select(self, _POLL_S):
+                return ready
+        return []
+
 
 class _NetworkSelector(_VirtualSelector):
-    """Lets what is under way in sockets and threads arrive before it moves the clock.
+    """Also lets what is under way in sockets arrive before it moves the clock."""
 
-    A machine may take its time to bring a byte from one end of a connection to the other, and a
-    clock that moves meanwhile jumps to the deadline of who waits for it.
-
-    Attributes:
-        pending_threads: How many calls are at work in threads.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pending_threads = 0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None or timeout > 0:
-            for _ in range(round(_PENDING_IO_TIMEOUT_S / _POLL_S)):
-                is_under_way = self._has_pending_io()
-                if ready := selectors.SelectSelector.select(self, _POLL_S):
-                    return ready
-                if not is_under_way and timeout is not None:
-                    break
-        return super().select(timeout)
+    def _await_pending_io(self, timeout: float | None) -> list[Any]:
+        for _ in range(round(_PENDING_IO_TIMEOUT_S / _POLL_S)):
+            is_under_way = self._has_pending_io()
+            if ready := selectors.SelectSelector.select(self, _POLL_S):
+                return ready
+            if not is_under_way and timeout is not None:
+                break
+        return []
 
     def _has_pending_io(self) -> bool:
         keys = self.get_map().values()
@@ -93,24 +100,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let time pass as if what is being done now took so long."""
         self._selector.now += seconds
 
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        def is_back(_: object) -> None:
+            self._selector.pending_threads -= 1
+
+        self._selector.pending_threads += 1
+        working = super().run_in_executor(executor, func, *args)
+        working.add_done_callback(is_back)
+        return working
+
+    async def shutdown_default_executor(self, *args: Any) -> None:
+        self._selector.pending_threads += 1  # a thread waits for those of the executor
+        try:
+            await super().shutdown_default_executor(*args)
+        finally:
+            self._selector.pending_threads -= 1
+
 
 class VirtualNetworkLoop(VirtualLoop):
     """A virtual loop for code that talks to a server in the same loop, over real sockets."""
 
     def __init__(self) -> None:
         super().__init__(_NetworkSelector)
-
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        leap = self._selector
-        assert isinstance(leap, _NetworkSelector)
-
-        def is_back(_: object) -> None:
-            leap.pending_threads -= 1
-
-        leap.pending_threads += 1
-        working = super().run_in_executor(executor, func, *args)
-        working.add_done_callback(is_back)
-        return working
 
 
 def virtual_time(

@@ -17,6 +17,9 @@ CACHE_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens")
 """The counts of the tokens of prompts that were read from a provider's cache, and written to it. Both are among
 ``input_tokens``; one that is absent is 0."""
 
+_COST_DIGITS: Final = 12
+"""Decimals of a sum of costs: prices of a token have no more, so the sum is exact in any order."""
+
 
 def _amount(value: Any) -> Any:
     """Return a number that is not negative, or None."""
@@ -45,7 +48,7 @@ class UsageTotal:
             self.calls + 1,
             self.input_tokens + (_amount(data.get("input_tokens")) or 0),
             self.output_tokens + (_amount(data.get("output_tokens")) or 0),
-            self.cost_usd if cost is None else (self.cost_usd or 0.0) + cost,
+            self.cost_usd if cost is None else round((self.cost_usd or 0.0) + cost, _COST_DIGITS),
             self.estimated or bool(data.get("estimated")),
             self.cache_read_tokens + (_amount(data.get("cache_read_tokens")) or 0),
             self.cache_write_tokens + (_amount(data.get("cache_write_tokens")) or 0),

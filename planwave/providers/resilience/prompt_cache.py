@@ -22,6 +22,8 @@ from planwave.providers.protocols import CallScope, ModelRequest, text_tokens
 WARMED_CALLS: Final = 3
 """From so many calls on, the others wait until the first one has written the cache."""
 WARMING_S: Final = 5.0
+_GATHERING_S: Final = 0.1
+"""So long the second call of a step looks whether there is a third; the first one never waits."""
 _KEPT_S: Final = 300.0
 _LEAST_SHARED_TOKENS: Final = 256
 """The shortest beginning of a prompt that is worth a mark."""
@@ -87,6 +89,7 @@ class _Step:
     used_at: float = 0.0
     warm: set[CacheMarks] = field(default_factory=set[CacheMarks])
     open: list[CachedCall] = field(default_factory=list["CachedCall"])
+    are_several: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class PromptCache:
@@ -131,18 +134,30 @@ class PromptCache:
             if len(kept) > _MAX_STEPS:
                 kept.popitem(last=False)
         repeats = bool(request.tools) or "[" in path or is_known
-        call = CachedCall(request, step, repeats, self._timeout)
+        call = CachedCall(request, step, repeats, scope is not None, self._timeout)
         step.open.append(call)
+        if len(step.open) >= WARMED_CALLS:
+            step.are_several.set()
         return call
 
 
 @dataclass(eq=False, slots=True)
 class CachedCall:
-    """One call until its reply begins."""
+    """One call until its reply begins.
+
+    Attributes:
+        request: The request.
+        step: The calls that it is one of.
+        repeats: Whether its system prompt and tools are sent again.
+        is_of_step: Whether it belongs to a step of an execution; only such calls wait.
+        timeout: Limits the time of one wait.
+        marks: What of it is marked; known after :meth:`wait`.
+    """
 
     request: ModelRequest
     step: _Step
     repeats: bool
+    is_of_step: bool
     timeout: Callable[[float], AbstractAsyncContextManager[Any]]
     marks: CacheMarks = NO_MARKS
     _released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -151,14 +166,21 @@ class CachedCall:
         """Wait for the first call of the step if there are several; then ``marks`` are known."""
         await asyncio.sleep(0)  # calls that are made together meet here
         self.marks = self._marks()
-        if not (self.marks.fixed or self.marks.prompt_chars):
+        if not self.is_of_step or not (self.marks.fixed or self.marks.prompt_chars):
             return
-        alike = [each for each in self.step.open if each is self or each.marks == self.marks]
-        is_warm = self.marks in self.step.warm
-        if must_wait(alike.index(self), len(self.step.open), is_warm=is_warm):
-            with suppress(TimeoutError):
-                async with self.timeout(WARMING_S):
-                    await alike[0]._released.wait()
+        step = self.step
+        first = next(each for each in step.open if each is self or each.marks == self.marks)
+        if first is not self and self.marks not in step.warm:
+            await self._limited(step.are_several, _GATHERING_S)
+        position = 0 if first is self else 1
+        is_warm = self.marks in step.warm
+        if must_wait(position, len(step.open), is_warm=is_warm):
+            await self._limited(first._released, WARMING_S)
+
+    async def _limited(self, event: asyncio.Event, limit_s: float) -> None:
+        with suppress(TimeoutError):
+            async with self.timeout(limit_s):
+                await event.wait()
 
     def begin(self) -> None:
         """Record the first token of the reply: the cache is written."""
@@ -171,6 +193,8 @@ class CachedCall:
         self._released.set()
         if self in self.step.open:
             self.step.open.remove(self)
+        if len(self.step.open) < WARMED_CALLS:
+            self.step.are_several.clear()
 
     def _marks(self) -> CacheMarks:
         request, step = self.request, self.step

@@ -7,6 +7,7 @@ import urllib.request
 from contextlib import closing
 from http.client import HTTPConnection
 
+import httpx2
 import pytest
 
 from planwave.errors import ProviderError
@@ -27,6 +28,7 @@ from tests.support.llm.fake_llm_server import (
     tool_results_of,
     tools_of,
 )
+from tests.support.llm.prompt_cache import FakePromptCache
 
 
 async def test_openai_sdk_reads_chat_and_responses() -> None:
@@ -236,3 +238,73 @@ async def test_another_fake_server_gives_the_same_results(provider: str) -> None
             assert [item async for item in client.stream(request)]
         assert caught.value.code == "provider-auth"
         await client.close()
+
+
+class CachedServer:
+    """A cache of prompts whose time a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.cache = FakePromptCache(lambda: self.now)
+
+    def ask(self, *texts: str, marked: tuple[int, ...] = (0,), begin: bool = True) -> list[int]:
+        """Send blocks, some of them marked; return the tokens in all, read, and written."""
+        mark = {"cache_control": {"type": "ephemeral"}}
+        blocks = [
+            {"type": "text", "text": text, **(mark if number in marked else {})}
+            for number, text in enumerate(texts)
+        ]
+        turns = [{"role": "user", "content": blocks}]
+        *counts, beginnings = self.cache.count({"model": "claude-sonnet-5", "messages": turns})
+        if begin:
+            self.cache.begin(beginnings)
+        return counts
+
+
+LONG, SHORT = "x" * 4 * 1_024, "x" * (4 * 1_024 - 4)
+
+
+@pytest.mark.parametrize(("passed_s", "read"), [(0, 1_024), (299, 1_024), (300, 1_024), (301, 0)])
+def test_a_beginning_is_kept_for_five_minutes_after_its_last_use(passed_s: int, read: int) -> None:
+    server = CachedServer()
+    assert server.ask(LONG, "a") == [1_024, 0, 1_024]
+    server.now = 200
+    assert server.ask(LONG, "b") == [1_024, 1_024, 0]
+    server.now += passed_s
+    assert server.ask(LONG, "c") == [1_024, read, 1_024 - read]
+
+
+def test_a_beginning_below_the_least_or_without_a_mark_is_not_kept() -> None:
+    server = CachedServer()
+    for _ in range(2):
+        assert server.ask(SHORT, "abc") == [1_023, 0, 0]
+        assert server.ask(LONG, "abc", marked=()) == [1_024, 0, 0]
+
+
+def test_only_a_reply_that_has_begun_makes_a_beginning_readable() -> None:
+    server = CachedServer()
+    assert server.ask(LONG, begin=False) == [1_024, 0, 1_024]
+    assert server.ask(LONG) == [1_024, 0, 1_024]
+    assert server.ask(LONG) == [1_024, 1_024, 0]
+
+
+def test_the_longest_kept_beginning_is_read_and_the_rest_written() -> None:
+    server = CachedServer()
+    server.ask(LONG, LONG, marked=(0, 1))
+    assert server.ask(LONG, LONG, LONG, marked=(0, 1, 2)) == [3_072, 2_048, 1_024]
+    assert server.ask("y" + LONG, LONG, marked=(0, 1)) == [2_048, 0, 2_048]
+
+
+@pytest.mark.parametrize("marks", [4, 5])
+async def test_more_than_four_marks_are_refused(marks: int) -> None:
+    block = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}
+    body = {
+        "model": "m",
+        "max_tokens": 1,
+        "messages": [{"role": "user", "content": [block] * marks}],
+    }
+    async with FakeLLMServer() as llm, httpx2.AsyncClient() as client:
+        answer = await client.post(f"{llm.anthropic_url}/v1/messages", json=body)
+    assert (answer.status_code, "Found 5" in answer.text) == (
+        (400, True) if marks > 4 else (200, False)
+    )

@@ -163,7 +163,8 @@ async def model_client_harness(
     async with FakeLLMServer(*steps, reply_to=reply_to, lacks=lacks) as llm:
         openai_url = f"{urls}/v1" if urls else llm.openai_url
         table = box or ProviderSettings()
-        table = table.model_copy(update={"base_url": table.base_url or openai_url})
+        own_url = llm.anthropic_url if table.kind == "anthropic" else openai_url
+        table = table.model_copy(update={"base_url": table.base_url or own_url})
         settings = Settings(
             openai_api_key="sk-canary-openai-0123456789",
             openai_base_url=openai_url,

@@ -6,6 +6,7 @@ gets the names of the features that it lacks: ``FakeLLMServer(lacks={"stream_opt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ _FIELDS = {
         thinking output_config output_format stop_sequences metadata cache_control""",
 }
 """The fields of a request that each API knows; others are refused, as Anthropic and Mistral do."""
+
+_MAX_CACHE_MARKS = 4
 
 
 class Refused(NamedTuple):
@@ -41,6 +44,10 @@ def refusal_of(shape: str, body: dict[str, Any]) -> Refused | None:
     for where, text in _texts(shape, body):
         if not text.strip():
             return Refused(400, f"{where}: text content blocks must contain non-whitespace text")
+    marks = json.dumps(body).count('"cache_control"') if shape == "anthropic" else 0
+    if marks > _MAX_CACHE_MARKS:
+        message = "A maximum of 4 blocks with cache_control may be provided. Found {}."
+        return Refused(400, message.format(marks))
     turns = body.get("messages") or []
     if shape == "anthropic" and turns and turns[-1]["role"] == "assistant":
         *_, (_, last) = [("", ""), *_content_texts("", turns[-1].get("content"))]

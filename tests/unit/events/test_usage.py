@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -165,3 +166,17 @@ def test_paid_calls_are_counted_once_at_any_point_of_interruption(seed: int) -> 
         story.use(tokens, recorded=number < recorded_calls)
     assert story.read == sum(calls)
     assert story.total.calls == Counter(calls).total()
+
+
+@given(st.lists(st.integers(0, 10**12), max_size=30), st.randoms(use_true_random=False))
+def test_the_sum_of_costs_is_exact_in_any_order(picodollars: list[int], rng: Random) -> None:
+    rng.shuffle(picodollars)
+    total = UsageTotal()
+    for each in picodollars:
+        usage: Any = {
+            "input_tokens": 1,
+            "output_tokens": 1,
+            "cost_usd": float(Decimal(each) / 10**12),
+        }
+        total = total.plus(usage)
+    assert (total.cost_usd or 0.0) == float(Decimal(sum(picodollars)) / 10**12)

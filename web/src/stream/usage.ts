@@ -100,11 +100,16 @@ export function addUsage(total: UsageResponse, data: UsageData): UsageResponse {
     calls: total.calls + 1,
     input_tokens: total.input_tokens + (amount(data.input_tokens) ?? 0),
     output_tokens: total.output_tokens + (amount(data.output_tokens) ?? 0),
-    cost_usd: cost === null ? total.cost_usd : Number(total.cost_usd ?? 0) + cost,
+    cost_usd: cost === null ? total.cost_usd : exactSum(Number(total.cost_usd ?? 0), cost),
     estimated: total.estimated || Boolean(data.estimated),
     ...added("cache_read_tokens", total, data),
     ...added("cache_write_tokens", total, data),
   };
+}
+
+/** As the service rounds it: prices of a token have no more decimals, so the sum is exact in any order. */
+function exactSum(a: number, b: number): number {
+  return Number((a + b).toFixed(12));
 }
 
 /** Tokens of a cache are absent for 0. */

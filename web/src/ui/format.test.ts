@@ -40,10 +40,11 @@ test("estimates have two digits", () => {
 });
 
 test("money keeps the digits that matter", () => {
-  expect([0, 0.00001, 0.0004, 0.12, 14.2].map(format.formatUsd)).toEqual([
+  expect([0, 0.00001, 0.0004, 0.0156265, 0.12, 14.2].map(format.formatUsd)).toEqual([
     "free",
     "under $0.0001",
     "$0.0004",
+    "$0.0156",
     "$0.12",
     "$14.20",
   ]);

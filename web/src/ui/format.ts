@@ -68,7 +68,7 @@ export function formatUsd(amount: JsonNumber): string {
   const usd = Number(amount);
   if (usd <= 0) return "free";
   if (usd < 0.0001) return "under $0.0001";
-  if (usd < 0.01) return `$${usd.toFixed(4)}`;
+  if (usd < 0.1) return `$${usd.toFixed(4)}`;
   return `$${usd.toFixed(2)}`;
 }
 

@@ -8,14 +8,16 @@ import pytest
 
 from planwave.providers.protocols import CallScope, ModelReply, ModelRequest, ToolSpec
 from planwave.providers.resilience.prompt_cache import (
+    CachedCall,
     PromptCache,
     common_beginning,
+    minimum_tokens,
     must_wait,
 )
 from planwave.settings import ProviderSettings
 from tests.support.llm.client_harness import LoopClock, ModelClientHarness, model_client_harness
-from tests.support.llm.fake_llm_server import TextReply
-from tests.support.llm.prompt_cache import FakePromptCache
+from tests.support.llm.prompt_cache import FakePromptCache, caching_replies
+from tests.support.virtual_loop import virtual_time
 
 SHARED = "All that is known of the matter.\n" * 1_000
 MODEL = "claude-haiku-5-5"
@@ -46,33 +48,24 @@ def test_a_beginning_ends_with_a_line_or_a_word(one: str, other: str, common: st
 
 
 async def map_over(
-    harness: ModelClientHarness, items: int, *, in_system: bool, **more: Any
+    harness: ModelClientHarness,
+    items: int,
+    *,
+    in_system: bool = True,
+    shared: str = SHARED,
+    provider: str = "anthropic",
+    **more: Any,
 ) -> list[ModelReply]:
+    asked = {"model": MODEL, **({"system": shared} if in_system else {}), **more}
+
     async def ask(number: int) -> ModelReply:
         scope = CallScope("e", f"map[{number}]/step", 1)
-        if in_system:
-            return await harness.ask(
-                "anthropic", f"Item {number}", scope, system=SHARED, model=MODEL, **more
-            )
-        return await harness.ask(
-            "anthropic", f"{SHARED}\nItem {number}", scope, model=MODEL, **more
-        )
+        beginning = "" if in_system else f"{shared}\n"
+        return await harness.ask(provider, f"{beginning}Item {number}", scope, **asked)
 
     async with asyncio.TaskGroup() as tasks:
         made = [tasks.create_task(ask(number)) for number in range(items)]
     return [task.result() for task in made]
-
-
-def caching(delay_s: float = 0.02) -> Any:
-    cache = FakePromptCache(time.monotonic)
-
-    async def reply(body: dict[str, Any]) -> TextReply:
-        given, read, written, beginnings = cache.count(body)
-        await asyncio.sleep(delay_s)
-        cache.begin(beginnings)
-        return TextReply(usage=(given, 10), cached=(read, written))
-
-    return reply
 
 
 def input_price(replies: list[ModelReply]) -> float:
@@ -87,25 +80,137 @@ def input_price(replies: list[ModelReply]) -> float:
 async def test_a_map_over_a_shared_beginning_costs_at_least_70_percent_less(
     in_system: bool,
 ) -> None:
-    async with model_client_harness(reply_to=caching(), time=LoopClock()) as harness:
-        replies = await map_over(harness, 20, in_system=in_system)
-    fresh = sum(reply.usage.input_tokens for reply in replies)
+    replies = caching_replies(FakePromptCache(time.monotonic))
+    async with model_client_harness(reply_to=replies, time=LoopClock()) as harness:
+        made = await map_over(harness, 20, in_system=in_system)
+    fresh = sum(reply.usage.input_tokens for reply in made)
     assert fresh >= 20 * 8_000
-    assert input_price(replies) <= 0.3 * fresh
-    assert sum(reply.usage.cache_write_tokens > 0 for reply in replies) == 1
+    assert input_price(made) <= 0.3 * fresh
+    assert sum(reply.usage.cache_write_tokens > 0 for reply in made) == 1
 
 
-async def test_nothing_is_marked_where_the_setting_says_so_or_nothing_repeats() -> None:
+BOXES = {
+    "kind anthropic": ProviderSettings(kind="anthropic", api_key_env="KEY", prompt_cache=False),
+    "kind openai": ProviderSettings(kind="openai", api_key_env="KEY", prompt_cache=False),
+    "another server": ProviderSettings(),
+}
+
+
+async def all_at_once(harness: ModelClientHarness, provider: str, **more: Any) -> bool:
+    """Return whether ten calls of one step are made at the same time; none of them has a mark."""
+    before, harness.llm.max_open_requests = len(harness.llm.requests), 0
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(10):
+            scope = CallScope("e", f"map[{number}]/step", 1)
+            tasks.create_task(harness.ask(provider, f"Item {number}", scope, **more))
+    sent = harness.llm.requests[before:]
+    assert not any("cache_control" in str(each.body) for each in sent)
+    return harness.llm.max_open_requests == 10
+
+
+def held_back() -> Any:
+    async def reply(_: object) -> str:
+        await asyncio.sleep(0.2)
+        return "ok"
+
+    return reply
+
+
+@pytest.mark.parametrize("box", BOXES)
+async def test_without_a_cache_nothing_is_marked_and_no_call_waits(box: str) -> None:
     async with model_client_harness(
-        time=LoopClock(),
-        box=ProviderSettings(kind="anthropic", prompt_cache=False, base_url="http://x"),
+        reply_to=held_back(), time=LoopClock(), box=BOXES[box], environ={"KEY": "sk-canary-box"}
     ) as harness:
+        assert await all_at_once(harness, "box", system=SHARED)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_with_a_cache_the_others_wait(provider: str) -> None:
+    async with model_client_harness(reply_to=held_back(), time=LoopClock()) as harness:
+        await map_over(harness, 10, in_system=True, provider=provider, model="claude-sonnet-5")
+        assert harness.llm.max_open_requests == 9
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-sonnet-4-6", "claude-opus-4-6"])
+async def test_a_beginning_below_the_least_of_the_model_is_not_marked(model: str) -> None:
+    least = minimum_tokens(model)
+    async with model_client_harness(reply_to=held_back(), time=LoopClock()) as harness:
+        short = "x" * (4 * least - 4)
+        assert await all_at_once(harness, "anthropic", system=short, model=model)
+        await map_over(harness, 3, system=short + "xxxx", model=model)
+        assert all("cache_control" in str(each.body) for each in harness.llm.requests[-3:])
+        await map_over(harness, 3, in_system=False, shared=short[:-40], model=model)
+        assert not any("cache_control" in str(each.body) for each in harness.llm.requests[-3:])
+
+
+async def test_nothing_is_marked_where_nothing_repeats() -> None:
+    async with model_client_harness(time=LoopClock()) as harness:
         await harness.ask("anthropic", "Hi", CallScope("e", "n", 1), system=SHARED)
         await harness.ask("anthropic", "Hi", CallScope("e", "a[1]/n", 1), system="Short.")
         assert not any("cache_control" in str(each.body) for each in harness.llm.requests)
         tool = ToolSpec("look", "Look it up.", {"type": "object", "properties": {}})
         await harness.ask("anthropic", "Hi", CallScope("e", "n", 1), system=SHARED, tools=(tool,))
         assert 1 <= str(harness.llm.requests[-1].body).count("'cache_control'") <= 4
+
+
+def opened(*paths: str, scoped: bool = True) -> list[CachedCall]:
+    """Return calls of a cache in the time of the running loop."""
+    cache = PromptCache(clock=asyncio.get_running_loop().time)
+    request = ModelRequest("anthropic", MODEL, "Hi", system=SHARED)
+    return [cache.open(request, CallScope("e", path, 1) if scoped else None) for path in paths]
+
+
+async def waits_of(calls: list[CachedCall]) -> list[float]:
+    """Return the seconds that each call waits while none of them gets a reply."""
+    loop = asyncio.get_running_loop()
+
+    async def wait(call: CachedCall) -> float:
+        began = loop.time()
+        await call.wait()
+        return round(loop.time() - began, 6)
+
+    async with asyncio.TaskGroup() as tasks:
+        waits = [tasks.create_task(wait(call)) for call in calls]
+    return [each.result() for each in waits]
+
+
+@virtual_time
+async def test_no_call_waits_longer_than_five_seconds() -> None:
+    calls = opened(*[f"map[{number}]/step" for number in range(4)])
+    assert await waits_of(calls) == [0, 5, 5, 5]
+
+
+@virtual_time
+async def test_calls_outside_of_executions_never_wait() -> None:
+    assert await waits_of(opened(*"abcd", scoped=False)) == [0, 0, 0, 0]
+
+
+@virtual_time
+async def test_the_second_call_looks_for_a_third_and_no_longer_than_that() -> None:
+    assert await waits_of(opened("map[0]/step", "map[1]/step")) == [0, 0.1]
+
+
+@virtual_time
+async def test_calls_that_come_one_by_one_wait_as_those_that_come_together() -> None:
+    cache = PromptCache(clock=asyncio.get_running_loop().time)
+    request = ModelRequest("anthropic", MODEL, "Hi", system=SHARED)
+    went: list[int] = []
+
+    async def call(number: int) -> None:
+        await asyncio.sleep(number * 0.03)
+        made = cache.open(request, CallScope("e", f"map[{number}]/step", 1))
+        await made.wait()
+        went.append(number)
+        if number == 0:
+            await asyncio.sleep(2)
+            assert went == [0]
+            made.begin()
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(6):
+            tasks.create_task(call(number))
+    assert went[0] == 0
+    assert len(went) == 6
 
 
 async def test_a_failure_of_the_first_releases_the_others_at_once() -> None:
@@ -122,11 +227,9 @@ async def test_a_failure_of_the_first_releases_the_others_at_once() -> None:
     assert all(wait.done() for wait in waits)
 
 
-async def test_two_calls_and_those_of_other_executions_never_wait() -> None:
-    cache = PromptCache(clock=time.monotonic)
+@virtual_time
+async def test_calls_of_two_executions_do_not_wait_for_each_other() -> None:
+    cache = PromptCache(clock=asyncio.get_running_loop().time)
     request = ModelRequest("anthropic", MODEL, "Hi", system=SHARED)
     scopes = [CallScope(each, f"map[{n}]/step", 1) for each in ("e", "f") for n in range(2)]
-    calls = [cache.open(request, scope) for scope in scopes]
-    async with asyncio.timeout(1):
-        for call in calls:
-            await call.wait()
+    assert await waits_of([cache.open(request, scope) for scope in scopes]) == [0, 0.1, 0, 0.1]

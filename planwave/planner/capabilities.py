@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
@@ -309,12 +310,18 @@ def _fields(
     )
     if facts is None or model is None:
         return
-    schema, offered = model.model_json_schema(by_alias=True), offered_fields(facts, rules)
+    schema, offered = _schema_of(model), offered_fields(facts, rules)
     definitions = schema.get("$defs", {})
     for field, found in schema.get("properties", {}).items():
         if field in offered:
             plain = _simplified(_inline_references(found, definitions, ()))
             yield field, _only_keys(plain, offered[field]), found
+
+
+@lru_cache(256)
+def _schema_of(model: Any) -> dict[str, Json]:
+    """Return the JSON Schema of a data model; made once, as it takes milliseconds for each type."""
+    return model.model_json_schema(by_alias=True)
 
 
 def _only_keys(schema: dict[str, Json], keys: Collection[str]) -> dict[str, Json]:

@@ -1,19 +1,29 @@
 """No plan of a model holds a field that is not offered: generated from the node types themselves.
 
 Each field of each type is tried under each of its names as a literal, a template, a flow edge and a link
-edge, in the plan and in the graphs inside its nodes. A new type or field is closed until it is offered.
+edge, in the plan, in the graphs inside its nodes, and in the plan that a ``planner`` node has written while
+the execution runs. A new type or field is closed until it is offered.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 from pydantic import AliasChoices, Field
 
+from planwave.errors import PermanentError, PlanInvalid
+from planwave.events import Event
+from planwave.executor.driver.execution import Execution
+from planwave.executor.program import Program
 from planwave.graph.checking.checker import read_and_check
-from planwave.graph.model import FLOW, LINK, Port
+from planwave.graph.model import FLOW, LINK, Graph, Node, Port
+from planwave.graph.plan import Plan
+from planwave.graph.protocols import WrittenBy
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY, graph_field
 from planwave.nodes.authoring.node_type import INPUT, LinkType, NodeData, NodeType, template
@@ -21,13 +31,23 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.agent import Agent, AgentData
 from planwave.nodes.registry import Registry
 from planwave.nodes.subgraphs import FlowName
-from planwave.planner.capabilities import PlanRules, offered_fields, plan_schema, type_cards
+from planwave.planner.capabilities import (
+    PlanRules,
+    offered_fields,
+    plan_schema,
+    plannable_types,
+    type_cards,
+)
 from planwave.planner.graph_builder import ModelDefaults
-from planwave.planner.plan_check import PlanCheck
+from planwave.planner.plan_check import PlanCheck, admission
+from planwave.planner.planner import Planner
 from planwave.planner.reply_parser import ParseContext, ParseResult, read_reply
+from planwave.providers.protocols import ModelRequest
 from planwave.settings import Limits
 from tests.support.llm.fake_providers import FakeProviders
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
+from tests.support.llm.scripted_models import FunctionModels
+from tests.support.nodes.node_context import OneStepPlanner, services_with
 
 CLOSED = {"field-not-for-plans", "policy-field"}
 
@@ -99,12 +119,24 @@ def as_template(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
 
 def flow_wire(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
     nodes = [reply_node("t", type="text", data={"text": "x"}), reply_node("n", type=node_type)]
-    return nodes, [reply_edge("t", "n", target_handle=field)]
+    return nodes, [reply_edge("t", "n", targetHandle=field)]
 
 
-def link_wire(node_type: str, field: str) -> tuple[list[Any], list[Any]]:
-    nodes = [reply_node("s", type="source"), reply_node("n", type=node_type)]
+def link_wire(node_type: str, field: str, source: str = "source") -> tuple[list[Any], list[Any]]:
+    nodes = [reply_node("s", type=source), reply_node("n", type=node_type)]
     return nodes, [{**reply_edge("s", "n", targetHandle=field), "channel": "link"}]
+
+
+def as_document(nodes: list[Any], edges: list[Any]) -> dict[str, Any]:
+    """Return the graph document of a reply."""
+    names = ("source", "target", "targetHandle")
+    return {
+        "nodes": [{key: each[key] for key in ("id", "type", "data") if key in each} for each in nodes],
+        "edges": [
+            {**{name: each[name] for name in names}, "data": {"channel": each["channel"]}}
+            for each in edges
+        ],
+    }  # fmt: skip
 
 
 WAYS = {"literal": literal, "template": as_template, "flow": flow_wire, "link": link_wire}
@@ -169,6 +201,115 @@ def test_every_field_is_refused_unless_it_is_offered(way: str, depth: str) -> No
         if not may(node_type, field, way) and not refused:
             wrong.append(f"{node_type}.{field} is taken: {sorted(codes)}")
         if may(node_type, field, way) and codes & CLOSED:
+            wrong.append(f"{node_type}.{field} is refused: {sorted(codes)}")
+    assert wrong == []
+
+
+RUNTIME_WAYS = {**WAYS, "link": partial(link_wire, source="text")}
+"""The ways in a plan that is made while the execution runs, which may have steps only."""
+NAMES = PlanRules(node_types=tuple(REGISTRY.names()))
+PLANNABLE = plannable_types(REGISTRY, NAMES)
+
+
+class NotingPlanner(Planner):
+    """A planner whose model replies by the goal; ``found`` has the errors of its last reply to each goal."""
+
+    def __init__(self, way: str) -> None:
+        self.found: dict[str, set[str]] = {}
+        self.way = RUNTIME_WAYS[way]
+        models = FunctionModels(self.reply_to)
+        super().__init__(models, FakeProviders(), REGISTRY, Limits(), NAMES)
+
+    def reply_to(self, request: ModelRequest) -> list[str]:
+        _, goal, _ = re.split(r"GOAL (\S+) GOAL", request.prompt, maxsplit=1)
+        nodes, edges = self.way(*goal.split("."))
+        return [planner_reply(*nodes, edges=edges)]
+
+    async def create_plan(self, prompt: str, *more: Any, **options: Any) -> Plan:
+        try:
+            return await super().create_plan(prompt, *more, **options)
+        except PlanInvalid as error:
+            self.found[prompt.split()[1]] = {each.code for each in error.diagnostics}
+            raise
+
+
+class BelievingPlanner(OneStepPlanner):
+    """A planner that takes what the model writes as it is."""
+
+    rules = NAMES
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.found: dict[str, set[str]] = {}
+        self.way = RUNTIME_WAYS[way]
+
+    async def create_plan(self, prompt: str, *more: Any, **options: Any) -> Plan:
+        plan = await super().create_plan(prompt, *more, **options)
+        document = as_document(*self.way(*prompt.split()[1].split(".")))
+        return replace(plan, graph=read_graph(document)[0])
+
+
+async def codes_while_it_runs(planner: Any) -> dict[str, set[str]]:
+    """Have each field planned by a node of a running graph; return what each node met, by field.
+
+    ``started`` is met where the plan may start; it is stopped there.
+    """
+
+    def admit(graph: Graph, written_by: WrittenBy) -> None:
+        admission(REGISTRY, planner)(graph, written_by)
+        raise PermanentError("it would run", code="started")
+
+    ids = {f"n{number}": ".".join(each) for number, each in enumerate(fields())}
+    nodes = [
+        Node(
+            each,
+            "planner",
+            each,
+            data={"goal": f"GOAL {name} GOAL", "allowedNodeTypes": [name.split(".")[0], "text"]},
+        )
+        for each, name in ids.items()
+    ]
+    services, _ = services_with(lambda _: [], FakeProviders(), planner=planner)
+    events: list[Event] = []
+    execution = Execution(
+        Program(Graph(tuple(nodes), ()), REGISTRY),
+        execution_id="x",
+        services=services,
+        admit=admit,
+        on_events=events.extend,
+    )
+    await execution.run()
+    failed = {
+        ids[str(event.path)]: event.data["error"]["code"]
+        for event in events
+        if event.type == "node.failed"
+    }
+    return {name: {code} | planner.found.get(name, set()) for name, code in failed.items()}
+
+
+def is_inert(node_type: str, field: str, way: str) -> bool:
+    """Return whether nothing reads a field: an edge to no socket, or a type that nodes run by themselves."""
+    facts = REGISTRY.type_info(node_type)
+    assert facts is not None
+    sockets = {port.name for port in facts.inputs if port.channel == way}
+    return facts.run_by_nodes or (way in ("flow", "link") and field not in sockets)
+
+
+@pytest.mark.parametrize("planner", [NotingPlanner, BelievingPlanner])
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_field_is_refused_in_a_plan_that_is_made_while_it_runs(
+    way: str, planner: Any
+) -> None:
+    met = await codes_while_it_runs(planner(way))
+    wrong: list[str] = []
+    for node_type, field in fields():
+        codes = met[f"{node_type}.{field}"]
+        if planner is BelievingPlanner and is_inert(node_type, field, way):
+            continue  # the check of the reply, which this planner leaves out, refuses it too
+        is_closed = not may(node_type, field, way) or node_type not in PLANNABLE
+        if is_closed and "started" in codes:
+            wrong.append(f"{node_type}.{field} is run: {sorted(codes)}")
+        if not is_closed and codes & CLOSED:
             wrong.append(f"{node_type}.{field} is refused: {sorted(codes)}")
     assert wrong == []
 
@@ -301,13 +442,5 @@ def test_no_template_makes_a_graph_or_the_name_of_a_flow(data: dict[str, Any]) -
 def test_people_may_not_wire_what_decides_either(node_type: str, field: str) -> None:
     for way in (flow_wire, as_template):
         nodes, edges = way(node_type, field)
-        document = {
-            "nodes": [{key: each[key] for key in ("id", "type", "data") if key in each} for each in nodes],
-            "edges": [
-                {"source": e["source"], "target": e["target"], "targetHandle": e["target_handle"],
-                 "data": {"channel": "flow"}}
-                for e in edges
-            ],
-        }  # fmt: skip
-        codes = {each.code for each in read_and_check(document, REGISTRY)[1]}
+        codes = {each.code for each in read_and_check(as_document(nodes, edges), REGISTRY)[1]}
         assert codes & {"policy-field", "channel-mismatch"}, (way.__name__, codes)

@@ -56,9 +56,11 @@ class Narrows:
 
     Attributes:
         stricter: From the value that holds without the file, and the one in it, the stricter of both.
+        counts: What counts, in the words of the tables in docs/operations.md.
     """
 
     stricter: Callable[[Any, Any], Any]
+    counts: str
 
 
 def _in_both(held: list[str] | None, written: list[str]) -> list[str]:
@@ -82,12 +84,14 @@ def _allows_host(allowed: Iterable[str], host: str) -> bool:
     )
 
 
-_FEWER: Final = Narrows(_in_both)
-_FEWER_HOSTS: Final = Narrows(_hosts_in_both)
-_SWITCHED_ON: Final = Narrows(lambda held, written: held or written)
-_SWITCHED_OFF: Final = Narrows(lambda held, written: held and written)
-_LOWER: Final = Narrows(lambda held, written: written if held is None else min(held, written))
-_HIGHER: Final = Narrows(max)
+_FEWER: Final = Narrows(_in_both, "fewer")
+_FEWER_HOSTS: Final = Narrows(_hosts_in_both, "fewer")
+_SWITCHED_ON: Final = Narrows(lambda held, written: held or written, "`true`")
+_SWITCHED_OFF: Final = Narrows(lambda held, written: held and written, "`false`")
+_LOWER: Final = Narrows(
+    lambda held, written: written if held is None else min(held, written), "lower"
+)
+_HIGHER: Final = Narrows(max, "higher")
 
 
 def narrows(field: FieldInfo, *, is_limit: bool = False) -> Narrows | None:

@@ -18,23 +18,26 @@ from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "operations.md"
-_TABLE_SETTINGS = ("limits", "mcp", "notifications", "providers", "secrets")
+_OWN_TABLE = ("limits",)
+_UNTRUSTED = "in an untrusted file"
 
 
 def settings_table() -> str:
-    """Return the table of settings, with its environment variable, default, range and meaning."""
+    """Return the table of settings: environment variable, default, range, trust and meaning."""
     from planwave.settings import Settings
 
-    rows = _rows(Settings, "PLANWAVE_", without=_TABLE_SETTINGS)
-    return _table(("setting", "environment", "default", "from … to", "meaning"), rows)
+    rows = _with_trust(Settings, _rows(Settings, "PLANWAVE_", without=_OWN_TABLE))
+    head = ("setting", "environment", "default", "from … to", _UNTRUSTED, "meaning")
+    return _table(head, rows)
 
 
 def limits_table() -> str:
-    """Return the table of limits, with environment variable, default, hard cap and meaning."""
+    """Return the table of limits: environment variable, default, hard cap, trust and meaning."""
     from planwave.settings import Limits
 
-    rows = _rows(Limits, "PLANWAVE_LIMIT_")
-    return _table(("limit", "environment", "default", "from … to", "what it limits"), rows)
+    rows = _with_trust(Limits, _rows(Limits, "PLANWAVE_LIMIT_"))
+    head = ("limit", "environment", "default", "from … to", _UNTRUSTED, "what it limits")
+    return _table(head, rows)
 
 
 def providers_table() -> str:
@@ -118,6 +121,17 @@ def _rows(
         variable = alias if isinstance(alias, str) else f"{prefix}{name.upper()}"
         meaning = (field.description or "").replace("``", "`").replace("\n", " ")
         yield f"`{name}`", f"`{variable}`", _default(field), _range(field), meaning
+
+
+def _with_trust(
+    model: type[BaseModel], rows: Iterable[Sequence[str]]
+) -> Iterator[tuple[str, ...]]:
+    """Add to each row of a setting what of it counts in a ``planwave.toml`` that nobody has trusted."""
+    from planwave.settings import Limits, narrows
+
+    for name, *rest, meaning in rows:
+        mark = narrows(model.model_fields[name.strip("`")], is_limit=model is Limits)
+        yield name, *rest, "ignored" if mark is None else mark.counts, meaning
 
 
 def _default(field: FieldInfo) -> str:

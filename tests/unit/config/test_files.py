@@ -17,6 +17,7 @@ from planwave.config.files import MAX_BYTES, load_settings, own_file, read_setti
 from planwave.errors import InputError
 from planwave.nodes.registry import Registry
 from planwave.settings import Limits, Settings, narrows
+from tests.support.paths import ROOT
 
 FILE = Path("planwave.toml")
 TABLES = {
@@ -41,6 +42,14 @@ STRICTER = {
     "outbound_hosts": '["x.example"]',
 }
 """All settings that an untrusted file may set, and what makes each stricter."""
+HIGHER = {"schedule_gap_s", "idempotency_hours", "dead_letter_days"}
+"""All limits whose higher value is the stricter one."""
+SAID = {
+    row[1].strip(" `"): row[5].strip()
+    for line in (ROOT / "docs" / "operations.md").read_text("utf-8").splitlines()
+    if len(row := line.split("|")) == 8
+}
+"""What docs/operations.md says that counts in an untrusted file, by the name of a setting or limit."""
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +126,8 @@ def test_setting_of_an_untrusted_file_does_not_count_unless_it_is_stricter(
         assert "--config planwave.toml" in (refused.value.hint or "")
     else:
         assert name in STRICTER
+    said = {"true": "`true`", "false": "`false`"}.get(STRICTER.get(name, ""), "fewer")
+    assert SAID[name] == ("ignored" if mark is None else said)
 
 
 @pytest.mark.parametrize(("name", "spelling"), FIELDS, ids=[spelling for _, spelling in FIELDS])
@@ -142,11 +153,10 @@ def test_setting_of_the_users_files_counts(
 def test_only_the_settings_that_are_known_to_narrow_are_marked() -> None:
     marked = {name for name, field in Settings.model_fields.items() if narrows(field)}
     assert marked == set(STRICTER)
-    higher = {"schedule_gap_s", "idempotency_hours", "dead_letter_days"}
     for name, field in Limits.model_fields.items():
         mark = narrows(field, is_limit=True)
         assert mark is not None
-        assert mark.stricter(5, 3) == (5 if name in higher else 3)
+        assert mark.stricter(5, 3) == (5 if name in HIGHER else 3)
 
 
 @pytest.mark.parametrize("name", STRICTER)
@@ -178,8 +188,8 @@ def test_limit_of_an_untrusted_file_counts_in_one_direction(name: str) -> None:
         else:
             assert getattr(found.settings.limits, name) == field.default
             assert found.ignored == (f"limits.{name}",)
-    is_up = name in ("schedule_gap_s", "idempotency_hours", "dead_letter_days")
-    stricter = {below, cap} if field.default is None else {cap if is_up else below}
+    assert SAID[name] == ("higher" if name in HIGHER else "lower")
+    stricter = {below, cap} if field.default is None else {cap if name in HIGHER else below}
     assert set(counted) == stricter - {field.default}
 
 

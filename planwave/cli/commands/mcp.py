@@ -56,17 +56,20 @@ def mcp(
             code="mcp-not-installed",
             hint="pip install 'planwave[mcp]'",
         )
-    number = asyncio.run(_serve(ctx, ctx.settings()))
+    # Lazy: test_help_loads_no_heavy_library
+    # Before the loop runs: it would stand still while the SDK is imported.
+    from planwave.interop.mcp_server.stdio import StdioServer
+
+    number = asyncio.run(_serve(ctx, ctx.settings(), StdioServer))
     if number is not None:
         raise typer.Exit(128 + number)
 
 
-async def _serve(ctx: CommandContext, settings: Settings) -> int | None:
+async def _serve(
+    ctx: CommandContext, settings: Settings, server: type[StdioServer]
+) -> int | None:
     """Serve until the client closes the input; return the number of the signal that came before."""
-    # Lazy: test_help_loads_no_heavy_library
-    from planwave.interop.mcp_server.stdio import StdioServer
-
-    client = StdioServer()
+    client = server()
     with Interrupt(ctx.console()) as interrupt:
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(client.run())

@@ -140,7 +140,7 @@ class McpServerSettings(BaseModel):
     pass_env: list[str] = Field(default_factory=list[str])
     """Variables of planwave's own environment that it gets too, by name."""
     cwd: Path | None = None
-    """Its working directory, an absolute path; None for that of planwave."""
+    """Its working directory, an absolute path; None for the directory of the file that has this table."""
     url: str | None = None
     """In place of ``command``: the address of a server that speaks streamable HTTP."""
     header_env: dict[str, str] = Field(default_factory=dict[str, str])

@@ -85,6 +85,11 @@ class SettingsFile(NamedTuple):
             found, limit_table = _given(settings(**table)), cast("dict[str, Any]", written)
             if limit_table:
                 found["limits"] = _given(limits(**limit_table))
+            for name, server in found.get("mcp", {}).items():
+                if server.kind == "stdio" and server.cwd is None:
+                    # The working directory may be of a stranger, and `python -m` or `npx` look there first.
+                    beside = {"cwd": self.path.absolute().parent}
+                    found["mcp"][name] = server.model_copy(update=beside)
         except ValidationError as error:
             raise _invalid_setting(error, self.path) from error
         return found

@@ -400,6 +400,27 @@ def test_module_of_the_users_own_file_is_not_looked_for_in_a_folder(
     sys.modules.pop("pw_shadowed", None)
 
 
+@pytest.mark.parametrize("way", ["own", "named", "variable", "trusted"])
+def test_program_of_a_server_runs_in_the_folder_of_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    table = "[mcp.x]\ncommand = 'python'\nargs = ['-m', 'server']\n[mcp.y]\nurl = 'http://y/'\n"
+    table += "[mcp.z]\ncommand = 'z'\ncwd = '/'\n"
+    path = own(folder, table) if way == "own" else write(table, folder / "planwave.toml")
+    match way:
+        case "variable":
+            monkeypatch.setenv("PLANWAVE_CONFIG", str(path))
+        case "trusted":
+            monkeypatch.chdir(folder)
+            trust.record(path, trust.sha256(path.read_bytes()))
+    found = read_settings(Path("..", path.name) if way == "named" else None).settings.mcp
+    cwd = found["x"].cwd
+    assert cwd is not None
+    assert cwd.is_absolute()
+    assert cwd.samefile(path.parent)
+    assert (found["y"].cwd, found["z"].cwd) == (None, Path("/"))
+
+
 def test_own_file_counts_as_own_in_its_own_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,8 @@ def test_it_shows_all_settings_but_no_secret_and_no_escape() -> None:
         "planwave.toml sets:\n"
         '  token = "(a secret)"\n'
         '  openai_base_url = "http://evil/v1"\n'
-        '  mcp.x = {"args": ["-c", "\\u001b[2J"], "command": "sh", "env": {"KEY": "(a secret)"}}\n'
+        '  mcp.x = {"args": ["-c", "\\u001b[2J"], "command": "sh", '
+        f'"cwd": "{Path.cwd()}", "env": {{"KEY": "(a secret)"}}}}\n'
         "  limits.nodes = 300\n"
         "✓ Trusted planwave.toml\n"
     )

@@ -123,9 +123,7 @@ def _rows(
         yield f"`{name}`", f"`{variable}`", _default(field), _range(field), meaning
 
 
-def _with_trust(
-    model: type[BaseModel], rows: Iterable[Sequence[str]]
-) -> Iterator[tuple[str, ...]]:
+def _with_trust(model: type[BaseModel], rows: Iterable[Sequence[str]]) -> Iterator[tuple[str, ...]]:
     """Add to each row of a setting what of it counts in a ``planwave.toml`` that nobody has trusted."""
     from planwave.settings import Limits, narrows
 

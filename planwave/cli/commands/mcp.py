@@ -65,9 +65,7 @@ def mcp(
         raise typer.Exit(128 + number)
 
 
-async def _serve(
-    ctx: CommandContext, settings: Settings, server: type[StdioServer]
-) -> int | None:
+async def _serve(ctx: CommandContext, settings: Settings, server: type[StdioServer]) -> int | None:
     """Serve until the client closes the input; return the number of the signal that came before."""
     client = server()
     with Interrupt(ctx.console()) as interrupt:

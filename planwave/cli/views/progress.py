@@ -42,6 +42,8 @@ from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
 from planwave.graph.topology import topology_of
 
+_WARNINGS = 5
+"""Warnings of a node that are shown beside it; the log has all."""
 NODE_END_STATUSES = frozenset(
     {
         "completed", *DID_NOT_RUN, "failed", "skipped", "blocked", "cancelled", "linked",
@@ -63,7 +65,7 @@ class NodeLine:
         seconds: Duration of a settled node; None before that, and if the node never started.
         tail: The end of the text streamed by the current attempt.
         note: The reason, error or warning shown beside the node; one line.
-        warning: The last warning the node logged in this attempt.
+        warnings: The first warnings that the node logged in this attempt.
     """
 
     id: str
@@ -75,7 +77,7 @@ class NodeLine:
     attempt: int | None = None
     tail: str = ""
     note: str = ""
-    warning: str = ""
+    warnings: list[str] = field(default_factory=list[str])
 
 
 @dataclass(slots=True)
@@ -303,7 +305,7 @@ class RunProgress:
     def _node(self, node: NodeLine, event: Event) -> None:
         kind = event.type.removeprefix("node.")
         if kind == "started":
-            node.status, node.note, node.tail, node.warning = "running", "", "", ""
+            node.status, node.note, node.tail, node.warnings = "running", "", "", []
             node.started, node.attempt = self._clock(), event.attempt
         elif kind == "answered":
             is_time = event.data.get("request_id") in self.timers
@@ -315,7 +317,7 @@ class RunProgress:
             node.status, node.tail = shown_status(kind, event.data), ""
             node.seconds = self._seconds(node, event)
             reason = status_reason(node.status, event.data)
-            node.note = reason or node.warning or _route_of(event.data)
+            node.note = reason or "; ".join(node.warnings) or _route_of(event.data)
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, status_reason(kind, event.data)
         elif kind in ("parked", "unparked"):  # the nested node has the request
@@ -325,7 +327,7 @@ class RunProgress:
         elif kind == "event" and event.data.get("event_type") == TEXT_DISCARDED:
             node.tail = ""
         elif kind == "log" and event.data.get("level") == "warning":
-            node.warning = str(event.data.get("message", ""))
+            node.warnings = [*node.warnings, str(event.data.get("message", ""))][:_WARNINGS]
 
     def _seconds(self, node: NodeLine, event: Event) -> float | None:
         if node.status in DID_NOT_RUN:

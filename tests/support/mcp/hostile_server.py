@@ -9,7 +9,7 @@ when a tool is called. ``chatty``: floods with notifications when a tool is call
 that does not, one of which can be mended. ``unlisted``: its list of tools is no list.
 ``greets``: answers to the start with something else. ``ancient``: speaks a version that nobody knows.
 ``halves``: gives half of a character in its result. ``dies``: ends when a tool is called.
-``many``: lists 201 tools. ``odd``: lists a tool that cannot be used, and three with odd schemas. ``names``: lists tools whose names
+``many``: lists 201 tools. ``choices``: lists a tool whose arguments are one of two objects, and one whose are no object. ``odd``: lists a tool that cannot be used, and three with odd schemas. ``names``: lists tools whose names
 are the same or too long for models. ``renamed``: lists other tools each time that it starts again.
 ``circles``: says of each page of its list that the same page is the next one. ``refuses``: answers each call with
 the error -32000, and goes on. ``large``: gives a text of 5 MiB.
@@ -90,6 +90,10 @@ def tools() -> Any:
         case "described":
             hints = {"readOnlyHint": True, "idempotentHint": True}
             return [TOOL | {"description": os.environ["ABOUT"], "annotations": hints}]
+        case "choices":
+            either = [{"properties": {"a": {}}}, {"properties": {"b": {}}}]
+            schemas = {"either": {"oneOf": either}, "text": {"allOf": [{"type": "string"}]}}
+            return [TOOL, *odd_tools(schemas)]
         case "odd":
             return [TOOL, TOOL | {"name": "n" * 200}, *odd_schemas()]
     return [TOOL]
@@ -101,6 +105,10 @@ def odd_schemas() -> list[dict[str, Any]]:
         "bad_schema": {"properties": {"a": {"type": "nothing"}}},
         "leads_out": {"properties": {"a": {"$ref": "http://127.0.0.1:1/s"}}},
     }
+    return odd_tools(schemas)
+
+
+def odd_tools(schemas: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"name": name, "inputSchema": {"type": "object", **schema}}
         for name, schema in schemas.items()

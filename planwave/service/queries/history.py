@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 """Executions read at once."""
+_MAX_READABLE: Final = 10_000
+"""Executions whose events are known to be readable, and are not read for each copy of a document."""
 
 
 class QueryService:
@@ -58,6 +60,7 @@ class QueryService:
     ) -> None:
         self._store = store
         self.directory = directory
+        self._readable: dict[str, int] = {}
         self.digests = DigestCache(store, live_state).of
         self.answered_requests = AnsweredRequests(store).page
         flows = FlowQueries(store)
@@ -242,10 +245,20 @@ class QueryService:
         return await asyncio.to_thread(build_document, events, record, calls)
 
     async def document_file(self, execution_id: str) -> BinaryIO | None:
-        """Open the stored JSON document of an execution; None if it is older than the events."""
+        """Open the stored JSON document of an execution; None if it is older than the events.
+
+        Raises:
+            NotFound: There is no execution of that id.
+            Conflict: ``unreadable``: the events beside it were changed from outside.
+        """
         record = await self.execution(execution_id)
         if self.directory is None or record.document_seq != record.last_seq:
             return None
+        if self._readable.get(execution_id) != record.last_seq:
+            await self.state(execution_id)
+            if len(self._readable) >= _MAX_READABLE:
+                self._readable.clear()
+            self._readable[execution_id] = record.last_seq
         return await asyncio.to_thread(open_document, self.directory, execution_id)
 
     async def document_pieces(

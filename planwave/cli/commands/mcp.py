@@ -56,8 +56,8 @@ def mcp(
             code="mcp-not-installed",
             hint="pip install 'planwave[mcp]'",
         )
-    # Lazy: test_help_loads_no_heavy_library
     # Before the loop runs: it would stand still while the SDK is imported.
+    # Lazy: test_help_loads_no_heavy_library
     from planwave.interop.mcp_server.stdio import StdioServer
 
     number = asyncio.run(_serve(ctx, ctx.settings(), StdioServer))

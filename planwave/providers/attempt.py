@@ -125,7 +125,8 @@ async def stream_attempt(
     tools = adapted_tools(request.tools, dialect_of(capabilities.tool_schema, request.model))
     request = tools.applied_to(request)
     form = _json_form(model, request, capabilities)
-    marks = marks if exchange.api == "messages" else NO_MARKS  # OpenAI keeps beginnings by itself
+    has_marks = exchange.api == "messages" and capabilities.prompt_cache
+    marks = marks if has_marks else NO_MARKS  # OpenAI keeps beginnings by itself
     messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
     mark_beginning(messages, marks.prompt_chars)
     parameters = _parameters(model, request, form, capabilities)

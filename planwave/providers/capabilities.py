@@ -30,6 +30,7 @@ class Capabilities:
     """What a server takes of a model, and what it says.
 
     The fields are those of ``[providers.NAME]``, see ``ProviderSettings``; but ``keeps_system_place``.
+    Where ``prompt_cache`` is not set, it is that of the kind.
 
     Attributes:
         keeps_system_place: Whether a system message may stand between the turns of a conversation. Where
@@ -51,6 +52,7 @@ class Capabilities:
     begins_in_reasoning: bool = False
     finish_reasons: Mapping[str, ReasonForEnd] = field(default_factory=dict[str, ReasonForEnd])
     usage: UsageCounting = "so_far"
+    prompt_cache: bool = True
     context_window: int | None = None
 
 
@@ -60,8 +62,8 @@ CAPABILITIES: Final[Mapping[tuple[ProviderKind, Api], Capabilities]] = MappingPr
         ("openai", "chat"): _OPENAI,
         ("openai", "responses"): _OPENAI,
         ("anthropic", "messages"): Capabilities(keeps_system_place=False, tool_schema="anthropic"),
-        ("openai-compatible", "chat"): Capabilities(),
-        ("local", "chat"): Capabilities(),
+        ("openai-compatible", "chat"): Capabilities(prompt_cache=False),
+        ("local", "chat"): Capabilities(prompt_cache=False),
     }
 )
 """What the servers of each kind take, by their documentation."""

@@ -380,7 +380,13 @@ class ModelClient:
         client = self._sdk_clients.get(cache_key)
         if client is None:
             client = self._sdk_clients[cache_key] = SdkClient(
-                connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
+                connection,
+                url,
+                secret,
+                deadlines,
+                self._call_gate(connection).capabilities,
+                clock=self._clock,
+                timeout=self._timeout,
             )
         return client
 

@@ -6,6 +6,7 @@ request really had. Each refusal is learned for the model (``capabilities.py``).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -90,6 +91,10 @@ def _calls_several(body: _Body) -> bool:
     return any(len(turn.get("tool_calls") or ()) > 1 for turn in _turns(body))
 
 
+def _has_cache_marks(body: _Body) -> bool:
+    return '"cache_control"' in json.dumps(body)
+
+
 def _next_form(capabilities: Capabilities, api: Api) -> str | None:
     forms = _FORMS[api]
     at = forms.index(capabilities.structured_output)
@@ -106,6 +111,13 @@ def _no(_: Capabilities, __: Api) -> bool:
 
 
 REFUSALS: Final[tuple[Refusal, ...]] = (
+    Refusal(
+        "prompt_cache",
+        _has_cache_marks,
+        r"cache.?(control|point)|(prompt|context).?cach|cach\w* (is|are) not|not support.{0,20}cach|"
+        r"\bephemeral\b|(system|content)\b.{0,40}\b(valid |be a |type: ?)str(ing)?\b",
+        _no,
+    ),
     Refusal(
         "tools_beside_schema",
         lambda body: _asks_for_json(body) and bool(body.get("tools")),
@@ -174,6 +186,11 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     ),
 )
 """In the order in which they are looked for; the first that fits is learned."""
+_GUESSES: Final[tuple[tuple[str, Callable[[_Body], bool]], ...]] = (
+    ("stream_usage", lambda body: "stream_options" in body),
+    ("prompt_cache", _has_cache_marks),
+)
+"""What most servers refuse that refuse without a word, of each API."""
 
 
 def learned_from(
@@ -198,8 +215,7 @@ def learned_from(
         instead = refusal.instead(capabilities, api)
         if instead is not None:
             return Learned({refusal.entry: instead})
-    if not message and status in (400, 422) and "stream_options" in sent:
-        return Learned(
-            {"stream_usage": False}, is_guess=True
-        )  # the option that most servers of this kind refuse
+    if not message and status in (400, 422):
+        guess = next((entry for entry, is_sent in _GUESSES if is_sent(sent)), None)
+        return None if guess is None else Learned({guess: False}, is_guess=True)
     return None

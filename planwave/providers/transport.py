@@ -314,6 +314,7 @@ class SdkClient:
         base_url: str | None,
         api_key: str,
         deadlines: CallDeadlines,
+        capabilities: CapabilityTable | None = None,
         *,
         clock: Callable[[], float],
         timeout: TimeoutFactory,
@@ -344,7 +345,7 @@ class SdkClient:
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
         )
         self._provider = self._make_provider(base_url, api_key)
-        self.capabilities = CapabilityTable(kind, connection.settings)
+        self.capabilities = capabilities or CapabilityTable(kind, connection.settings)
 
     def api(self, *, web_search: bool = False) -> Api:
         """Return the API that a model is called by: OpenAI searches the web only in one of its two."""

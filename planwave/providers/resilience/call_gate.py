@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.errors import ProviderError
+from planwave.providers.capabilities import CapabilityTable
 from planwave.providers.catalog import ProviderConfig
 from planwave.providers.errors import provider_error
-from planwave.providers.protocols import CallScope, ModelRequest, ProviderKind
+from planwave.providers.protocols import Api, CallScope, ModelRequest
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
 from planwave.providers.resilience.prompt_cache import (
@@ -32,7 +33,6 @@ _PROBE_S, _MAX_PROBE_S = 1.0, 60.0
 _QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S = 60.0, 900.0
 _LONG_WAIT_S = 1.0
 """Waits from here on are worth giving the running place of the execution to another one."""
-_CACHING_KINDS: tuple[ProviderKind, ...] = ("anthropic", "openai")
 _OUTAGE_CODES = frozenset(
     {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
 )
@@ -78,7 +78,11 @@ class CallContext:
 
 
 class CallGate:
-    """The calls of one provider; belongs to one event loop."""
+    """The calls of one provider; belongs to one event loop.
+
+    Attributes:
+        capabilities: What the server takes of each model.
+    """
 
     def __init__(
         self,
@@ -100,10 +104,9 @@ class CallGate:
             limits.provider_failures, _PROBE_S, _MAX_PROBE_S, clock=clock, timeout=timeout
         )
         self._accounts: dict[str, CircuitBreaker] = {}
-        has_cache = connection.settings.prompt_cache
-        if has_cache is None:
-            has_cache = connection.kind in _CACHING_KINDS
-        self._prompts = PromptCache(clock=clock, timeout=timeout) if has_cache else None
+        self.capabilities = CapabilityTable(connection.kind, connection.settings)
+        self._api: Api = "messages" if connection.kind == "anthropic" else "chat"
+        self._prompts = PromptCache(clock=clock, timeout=timeout)
 
     @asynccontextmanager
     async def acquire(self, call: CallContext, *, is_retry: bool) -> AsyncGenerator[None, None]:
@@ -116,9 +119,8 @@ class CallGate:
             ProviderError: The quota of the account is used up (``quota-exhausted``), or the provider
                 fails for longer than the call can wait (``provider-overloaded``, ``rate-limited``).
         """
-        if self._prompts is not None and not is_retry:
-            call.cached = self._prompts.open(call.request, call.scope)
-            await call.cached.wait()
+        if not is_retry:
+            await self._wait_for_cache(call)
         started = False
         while not started:
             self._check_quota(call)
@@ -178,6 +180,13 @@ class CallGate:
         sentence = "{who} is not called: the account's quota is used up"
         wait = account.estimated_retry_in()
         raise _not_called(call, "quota-exhausted", sentence, wait, retryable=False)
+
+    async def _wait_for_cache(self, call: CallContext) -> None:
+        """Wait until the first call of a step has written the cache, where the provider has one."""
+        call.cached = None
+        if self.capabilities.of(self._api, call.request.model).prompt_cache:
+            call.cached = self._prompts.open(call.request, call.scope)
+            await call.cached.wait()
 
     async def _wait_for_circuit(self, call: CallContext) -> None:
         if not self._circuit.is_open:

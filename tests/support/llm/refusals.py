@@ -170,6 +170,10 @@ FEATURES: dict[str, Feature] = {
         lambda body: any(role == after == "user" for role, after in pairwise(_roles(body))),
         Refused(400, "Conversation roles must alternate user/assistant/user/assistant/..."),
     ),
+    "cache_control": Feature(
+        lambda body: '"cache_control"' in json.dumps(body),
+        Refused(400, "system.0.cache_control: Extra inputs are not permitted"),
+    ),
     "parallel_tool_calls": Feature(
         lambda body: any(len(turn.get("tool_calls") or ()) > 1 for turn in body["messages"]),
         Refused(400, "This model only supports single tool-calls at once!"),

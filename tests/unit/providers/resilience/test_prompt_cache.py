@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -15,7 +16,13 @@ from planwave.providers.resilience.prompt_cache import (
     must_wait,
 )
 from planwave.settings import ProviderSettings
-from tests.support.llm.client_harness import LoopClock, ModelClientHarness, model_client_harness
+from tests.support.llm.client_harness import (
+    LoopClock,
+    ModelClientHarness,
+    expect_provider_error,
+    model_client_harness,
+)
+from tests.support.llm.fake_llm_server import RawReply
 from tests.support.llm.prompt_cache import FakePromptCache, caching_replies
 from tests.support.virtual_loop import virtual_time
 
@@ -141,6 +148,51 @@ async def test_a_beginning_below_the_least_of_the_model_is_not_marked(model: str
         assert all("cache_control" in str(each.body) for each in harness.llm.requests[-3:])
         await map_over(harness, 3, in_system=False, shared=short[:-40], model=model)
         assert not any("cache_control" in str(each.body) for each in harness.llm.requests[-3:])
+
+
+REFUSED = {
+    "anthropic": (400, {"type": "error", "error": {"type": "invalid_request_error",
+                  "message": "system.0.cache_control: Extra inputs are not permitted"}}),
+    "fastapi": (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "messages", 0, "content", 0, "cache_control"],
+                "msg": "Extra inputs are not permitted"}]}),
+    "bedrock": (400, {"message": "You invoked an unsupported model or your request did not allow prompt caching."}),
+    "words": (400, {"error": {"message": "This model does not support cache_control"}}),
+    "its type": (400, {"error": {"message": "unknown variant `ephemeral`, expected nothing"}}),
+    "text blocks": (400, {"error": {"message": "system: Input should be a valid string"}}),
+    "server error": (500, {"error": {"message": "Unexpected field cache_control"}}),
+    "no words": (400, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", REFUSED)
+async def test_refused_marks_are_learned_for_the_model(form: str) -> None:
+    status, said = REFUSED[form]
+    raw = b"" if said is None else json.dumps(said).encode()
+
+    async def reply(body: dict[str, Any]) -> str | RawReply:
+        await asyncio.sleep(0.1)
+        has_marks = "cache_control" in json.dumps(body)
+        return RawReply(raw, "application/json", status) if has_marks else "ok"
+
+    async with model_client_harness(reply_to=reply, time=LoopClock()) as harness:
+        replies = await map_over(harness, 4)
+        assert {each.text for each in replies} == {"ok"}
+        assert max(each.attempts for each in replies) == 2
+        sent = len(harness.llm.requests)
+        assert sent == 5, "one refusal teaches all calls that wait"
+        assert await all_at_once(harness, "anthropic", system=SHARED, model=MODEL)
+        assert len(harness.llm.requests) == sent + 10
+        await map_over(harness, 3, model="claude-sonnet-5")
+        assert len(harness.llm.requests) == sent + 10 + 4
+
+
+async def test_marks_that_the_operator_asks_for_are_sent_whatever_was_refused() -> None:
+    box = ProviderSettings(kind="anthropic", api_key_env="KEY", prompt_cache=True)
+    lacks, environ = {"cache_control"}, {"KEY": "sk-canary-box"}
+    async with model_client_harness(box=box, lacks=lacks, environ=environ) as harness:
+        tool = ToolSpec("look", "Look it up.", {"type": "object", "properties": {}})
+        error = await expect_provider_error(harness, "box", system=SHARED, tools=(tool,))
+    assert (error.code, "cache_control" in error.message) == ("bad-request", True)
 
 
 async def test_nothing_is_marked_where_nothing_repeats() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from planwave.graph.protocols import Budget, FlowContext, Reservation
@@ -49,7 +50,11 @@ class CallBudget:
         return f"the price of {name} is not known: its calls count as $0 in the budget"
 
     def _price(self, request: ModelRequest, tokens: Usage) -> float | None:
+        """Return the most that a call may cost: all of its prompt may be written to the provider's cache."""
         providers = services_of(self._context).providers
+        least = providers.profile(request.provider, request.model).cached_tokens
+        if least is not None and tokens.input_tokens >= least:
+            tokens = replace(tokens, cache_write_tokens=tokens.input_tokens)
         return providers.price(request.provider, request.model, tokens)
 
     def take(self) -> list[Reservation]:

@@ -2,11 +2,14 @@
 
 Tokens are a range from terse to talkative answers: four characters are a token, each result is read
 once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
-once, though it may run as often as there are items, or not at all; this is unknown before.
+once, though it may run as often as there are items, or not at all; this is unknown before. Of what other
+calls may begin with too, the range of the cost reaches from its price as read from the provider's cache
+to that as written to it: whether it is there is unknown before as well.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, NamedTuple
@@ -27,6 +30,8 @@ _LONG_ANSWER_TOKENS: Final = 1_200
 model's profile."""
 _TOOLS_HANDLE: Final = "tools"
 """The port by which nodes take tools."""
+_VALUE: Final = re.compile(r"\{[{%#]")
+"""Where a template has its first value."""
 _WRITE_EFFECTS: Final = ("write", "once")
 """Effects that the world can tell."""
 
@@ -37,11 +42,12 @@ class _Range(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A step that asks a model, and the tokens it reads and tells."""
+    """A step that asks a model, the tokens it reads and tells, and those that the cache may have."""
 
     model: tuple[str, str]
     input_tokens: _Range
     output_tokens: _Range
+    cached_tokens: int
 
 
 def forecast(
@@ -89,7 +95,13 @@ def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
 
 
 def _calls(
-    graph: Graph, form: GraphShape, catalogue: Catalogue, models: _Models, goal: str
+    graph: Graph,
+    form: GraphShape,
+    catalogue: Catalogue,
+    models: _Models,
+    goal: str,
+    *,
+    is_nested: bool = False,
 ) -> list[_Call]:
     """Return the steps that call a model, nested steps included, in one pass over the waves."""
     types = {node.type for node in graph.nodes}
@@ -109,7 +121,9 @@ def _calls(
         made = [
             call
             for inner in (subgraphs_of(node, catalogue) if node.type in holding else ())
-            for call in _calls(inner, _measure_graph(inner, catalogue), catalogue, models, goal)
+            for call in _calls(
+                inner, _measure_graph(inner, catalogue), catalogue, models, goal, is_nested=True
+            )
         ]
         if node.type in asking:
             own = _PROMPT_OVERHEAD_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
@@ -118,6 +132,7 @@ def _calls(
                     models.of(node),
                     _Range(read.low + own, read.high + own),
                     _Range(*_answer_tokens(node, models)),
+                    _cached_tokens(node, models, goal, is_nested=is_nested),
                 )
             )
         results[name] = _sum([call.output_tokens for call in made]) if made else read
@@ -129,6 +144,20 @@ def _sum(ranges: Sequence[_Range]) -> _Range:
     if len(ranges) == 1:
         return ranges[0]
     return _Range(sum(each.low for each in ranges), sum(each.high for each in ranges))
+
+
+def _cached_tokens(node: Node, models: _Models, goal: str, *, is_nested: bool) -> int:
+    """Return the tokens that calls of a step begin with; 0 where the provider does not keep so few.
+
+    That is the system prompt, and for a step inside of another what precedes the first value in its prompt.
+    """
+    system, prompt = (node.data.get(name) for name in ("systemPrompt", "userPrompt"))
+    texts = [system] if isinstance(system, str) else []
+    if is_nested:
+        texts += [prompt] if isinstance(prompt, str) else [goal, node.description]
+    tokens = text_tokens(*(_VALUE.split(text, 1)[0] for text in texts))
+    least = models.cached_tokens(node)
+    return 0 if least is None or tokens < least else tokens
 
 
 def _answer_tokens(node: Node, models: _Models) -> tuple[int, int]:
@@ -150,6 +179,10 @@ class _Models:
         named = [node.data.get(field) for field in ("provider", "model")]
         return self._resolve(*(value if isinstance(value, str) else None for value in named))
 
+    def cached_tokens(self, node: Node) -> int | None:
+        """Return the least tokens that the provider keeps in a cache, None if it keeps none."""
+        return self._profile(*self.of(node)).cached_tokens
+
     def max_output_tokens(self, node: Node) -> int | None:
         """Return the longest answer of the model that a node calls, None if it is unknown."""
         return self._profile(*self.of(node)).max_output_tokens
@@ -168,9 +201,9 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
 
 def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
     low = high = 0.0
-    for who, read, written in calls:
-        least = providers.price(*who, Usage(read.low, written.low))
-        most = providers.price(*who, Usage(read.high, written.high))
+    for who, read, written, cached in calls:
+        least = providers.price(*who, Usage(read.low, written.low, cache_read_tokens=cached))
+        most = providers.price(*who, Usage(read.high, written.high, cache_write_tokens=cached))
         if least is None or most is None:
             return None
         low, high = low + least, high + most

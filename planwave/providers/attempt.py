@@ -125,13 +125,12 @@ async def stream_attempt(
     tools = adapted_tools(request.tools, dialect_of(capabilities.tool_schema, request.model))
     request = tools.applied_to(request)
     form = _json_form(model, request, capabilities)
-    has_marks = exchange.api == "messages" and capabilities.prompt_cache
-    marks = marks if has_marks else NO_MARKS  # OpenAI keeps beginnings by itself
+    marks = marks if _takes_marks(exchange) else NO_MARKS
     messages = sdk_messages(_with_schema_in_words(request, form), origin, capabilities)
     mark_beginning(messages, marks.prompt_chars)
     parameters = _parameters(model, request, form, capabilities)
-    text_reader = ReplyReader(begins_inside=capabilities.begins_in_reasoning)
-    reply = _Reply(request, _output_tool(request), exchange.readers, text_reader)
+    text = ReplyReader(begins_inside=capabilities.begins_in_reasoning)
+    reply = _Reply(request, _output_tool(request), exchange.readers, text)
     with _garbage_as_provider_error(request):
         for number in range(_MAX_SEGMENTS):
             sent = {**_segment_headers(headers, number), **exchange.headers}
@@ -157,6 +156,11 @@ async def stream_attempt(
             yield Delta(result.text)
         calls = tools.restored(result.tool_calls)
         yield replace(result, tool_calls=calls, warnings=tools.warnings)
+
+
+def _takes_marks(exchange: Exchange) -> bool:
+    """Return whether beginnings are marked for the cache; OpenAI keeps them by itself."""
+    return exchange.api == "messages" and exchange.capabilities.prompt_cache
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ that was called, while the process runs (``refusals.py``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -23,6 +24,10 @@ from planwave.setting_tables import (
 )
 
 _MAX_LEARNED: Final = 1_000
+_MINIMUM_TOKENS: Final = (
+    (re.compile(r"opus-4-[5-9]|haiku-4-[5-9]"), 4_096),
+    (re.compile(r"sonnet-4-[6-9]|haiku"), 2_048),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,16 @@ CAPABILITIES: Final[Mapping[tuple[ProviderKind, Api], Capabilities]] = MappingPr
     }
 )
 """What the servers of each kind take, by their documentation."""
+
+
+def minimum_tokens(model: str) -> int:
+    """Return the tokens from which on a beginning is kept. Source: Anthropic's and OpenAI's guides."""
+    return next((least for names, least in _MINIMUM_TOKENS if names.search(model)), 1_024)
+
+
+def default_api(kind: ProviderKind) -> Api:
+    """Return the API by which the models of a provider are called, but where one searches the web."""
+    return "messages" if kind == "anthropic" else "chat"
 
 
 class CapabilityTable:

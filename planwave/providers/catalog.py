@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.providers.capabilities import CapabilityTable, default_api, minimum_tokens
 from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.protocols import (
     LocalProvider,
@@ -121,8 +122,15 @@ class ProviderCatalog:
         """Return the capabilities of a model; accepts any name."""
         if provider == "local" and self.local is not None:
             return self.local.profile(model)
-        can_search = provider in self._names() and self._kind(provider) in _SEARCHING_KINDS
-        return ModelProfile(web_search=can_search)
+        if provider not in self._names():
+            return ModelProfile()
+        kind = self._kind(provider)
+        table = self._settings.providers.get(provider) or ProviderSettings()
+        has_cache = CapabilityTable(kind, table).of(default_api(kind), model).prompt_cache
+        return ModelProfile(
+            web_search=kind in _SEARCHING_KINDS,
+            cached_tokens=minimum_tokens(model) if has_cache else None,
+        )
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the price in US dollars from the public price list, or None if unknown."""

@@ -426,6 +426,8 @@ class ModelProfile:
     """Whether the reply to a conversation that ends with the model's own text is the rest of that text."""
     grammars: bool = False
     """Whether the model can be held to a grammar."""
+    cached_tokens: int | None = None
+    """The least tokens of a beginning of prompts that the provider keeps in a cache; None where it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)

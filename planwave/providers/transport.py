@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx2
 from pydantic_ai.models import Model
 
-from planwave.providers.capabilities import Capabilities, CapabilityTable
+from planwave.providers.capabilities import Capabilities, CapabilityTable, default_api
 from planwave.providers.errors import TransportFault
 from planwave.providers.protocols import Api
 from planwave.providers.request_body import fitted_body
@@ -349,13 +349,9 @@ class SdkClient:
 
     def api(self, *, web_search: bool = False) -> Api:
         """Return the API that a model is called by: OpenAI searches the web only in one of its two."""
-        match self._connection.kind:
-            case "anthropic":
-                return "messages"
-            case "openai" if web_search:
-                return "responses"
-            case _:
-                return "chat"
+        if web_search and self._connection.kind == "openai":
+            return "responses"
+        return default_api(self._connection.kind)
 
     @contextmanager
     def exchange(self, model: str, *, web_search: bool = False) -> Generator[Exchange]:

@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from planwave.providers.capabilities import minimum_tokens
 from planwave.providers.protocols import CallScope, ModelRequest, text_tokens
 
 WARMED_CALLS: Final = 3
@@ -29,10 +30,6 @@ _LEAST_SHARED_TOKENS: Final = 256
 """The shortest beginning of a prompt that is worth a mark."""
 _MAX_STEPS: Final = 1_000
 _INDEX: Final = re.compile(r"\[[^\[\]]*\]")
-_MINIMUM_TOKENS: Final = (
-    (re.compile(r"opus-4-[5-9]|haiku-4-[5-9]"), 4_096),
-    (re.compile(r"sonnet-4-[6-9]|haiku"), 2_048),
-)
 
 
 class CacheMarks(NamedTuple):
@@ -50,11 +47,6 @@ class CacheMarks(NamedTuple):
 
 
 NO_MARKS: Final = CacheMarks()
-
-
-def minimum_tokens(model: str) -> int:
-    """Return the tokens from which on a beginning is kept. Source: Anthropic's and OpenAI's guides."""
-    return next((least for names, least in _MINIMUM_TOKENS if names.search(model)), 1_024)
 
 
 def common_beginning(one: str, other: str) -> str:

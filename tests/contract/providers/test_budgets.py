@@ -180,3 +180,19 @@ async def test_an_exhausted_run_goes_on_in_another_process_where_it_was(
         result = await opened.answer(request_id, answer)
     assert (result.status, len(llm.requests)) == ("completed", 3)
     assert result.document["budget"]["used"] == {"calls": 3}
+
+
+async def test_the_budget_reserves_a_write_to_the_cache_and_counts_what_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = TextReply("fine", usage=(10_000, 10), cached=(9_000, 0))
+    luna = {"model": "gpt-5.6-luna", "prompt": "word " * 8_000, "maxTokens": 10}
+    fresh, written, reported = 0.002_012, 0.002_512, 0.000_392  # $0.2, $0.25 and $0.02 a million
+    async with FakeLLMServer(step, step) as llm:
+        result = await start(wide(1, **luna), {"usd": (fresh + written) / 2}, llm, monkeypatch)
+        request_id, asked = request_of(result)
+        assert (len(llm.requests), asked["used"]) == (0, {"usd": 0})
+        answer = {"decision": "raise", "value": {"usd": written}}
+        result = await result.run.answer(request_id, answer)
+    assert (result.status, len(llm.requests)) == ("completed", 1)
+    assert result.document["budget"]["used"] == {"usd": reported}

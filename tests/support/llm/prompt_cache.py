@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from planwave.providers.resilience.prompt_cache import minimum_tokens
+from planwave.providers.capabilities import minimum_tokens
 from tests.support.llm.fake_llm_server import TextReply
 
 KEPT_S = 300.0

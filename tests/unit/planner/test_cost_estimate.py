@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
+
 from planwave.graph.model import LINK, Graph, Node, Policy
+from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.reply_parser import ParseContext, read_reply
+from planwave.providers.protocols import ModelProfile, Usage
 from tests.support.graph.builders import make_edge, make_graph
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
@@ -187,3 +192,54 @@ def test_agents_that_may_call_others_make_the_forecast_a_minimum() -> None:
     )
     found = forecast(make_graph(lead, member, edges=[link]), library_registry(), FakeProviders())
     assert (found["nodes"], found["calls"], found["at_least"]) == (1, 1, True)
+
+
+class Caching(FakeProviders):
+    """A read from the cache is a tenth of the price, a write a quarter more."""
+
+    def profile(self, provider: str, model: str) -> ModelProfile:
+        return ModelProfile(cached_tokens=1_000 if provider == "openai" else None)
+
+    def price(self, provider: str, model: str, usage: Usage) -> float | None:
+        fresh = super().price(provider, model, usage)
+        more = 0.25 * usage.cache_write_tokens - 0.9 * usage.cache_read_tokens
+        return None if fresh is None else fresh + 0.001 * more
+
+
+def agent(**data: Any) -> dict[str, Any]:
+    return {"id": "ask", "type": "agent", "data": {"provider": "openai", "maxTokens": 20, **data}}
+
+
+def cost_of(providers: FakeProviders, node: dict[str, Any], *, in_loop: bool) -> dict[str, Any]:
+    document = {"nodes": [node], "edges": []}
+    if in_loop:
+        each = {"id": "each", "type": "loop", "data": {"items": ["x"], "body": document}}
+        document = {"nodes": [each], "edges": []}
+    graph, _ = read_graph(json.dumps(document))
+    found = forecast(graph, library_registry(), providers)
+    cost: Any = found["cost_usd"]
+    return cost
+
+
+LONG = "word " * 1_000
+STEPS = [
+    ({"systemPrompt": LONG, "userPrompt": "Go."}, False, 1_250),
+    ({"systemPrompt": LONG, "userPrompt": "{{ item }}"}, True, 1_250),
+    ({"systemPrompt": LONG[:3_200], "userPrompt": LONG[:800] + "{{ item }} once more"}, True, 1_000),
+    ({"userPrompt": LONG + "{{ item }}"}, True, 1_250),
+    ({"userPrompt": LONG}, False, 0),
+    ({"userPrompt": "{{ item }}" + LONG}, True, 0),
+    ({"systemPrompt": LONG[:3_600], "userPrompt": "Go."}, False, 0),
+    ({"systemPrompt": LONG, "userPrompt": "Go.", "provider": "tiny"}, False, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "in_loop", "cached"), STEPS)
+def test_the_cost_reaches_from_a_cached_beginning_to_one_that_is_written(
+    data: dict[str, Any], in_loop: bool, cached: int
+) -> None:
+    fresh = cost_of(FakeProviders(), agent(**data), in_loop=in_loop)
+    found = cost_of(Caching(), agent(**data), in_loop=in_loop)
+    assert fresh["low"] == fresh["high"] > 0.9
+    assert found["low"] == pytest.approx(fresh["low"] - 0.0009 * cached, abs=1e-6)
+    assert found["high"] == pytest.approx(fresh["high"] + 0.00025 * cached, abs=1e-6)

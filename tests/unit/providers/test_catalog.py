@@ -287,6 +287,21 @@ def test_hosted_providers_search_the_web() -> None:
     assert known.profile("box", "m").tools
 
 
+def test_hosted_providers_keep_prompts_in_a_cache_unless_the_operator_says_otherwise() -> None:
+    url = "http://127.0.0.1:1/v1"
+    tables = {
+        "box": ProviderSettings(base_url=url),
+        "cached": ProviderSettings(base_url=url, prompt_cache=True),
+        "proxy": ProviderSettings(base_url=url, kind="anthropic", api_key_env="P"),
+        "plain": ProviderSettings(base_url=url, kind="anthropic", api_key_env="P", prompt_cache=False),
+    }  # fmt: skip
+    known = catalogue(Embedded(), providers=tables, **BOTH)
+    names = ("openai", "anthropic", "proxy", "cached", "box", "plain", "local", "nowhere")
+    least = [known.profile(name, "m").cached_tokens for name in names]
+    assert least == [1_024] * 4 + [None] * 4
+    assert known.profile("anthropic", "claude-opus-4-6").cached_tokens == 4_096
+
+
 def test_prices_of_hosted_local_and_unknown_models() -> None:
     known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")}, **BOTH)
     tokens = Usage(input_tokens=1_000_000, output_tokens=0)

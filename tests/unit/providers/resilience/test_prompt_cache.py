@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from planwave.providers.capabilities import minimum_tokens
 from planwave.providers.protocols import CallScope, ModelReply, ModelRequest, ToolSpec
 from planwave.providers.resilience.prompt_cache import (
     CachedCall,
     PromptCache,
     common_beginning,
-    minimum_tokens,
     must_wait,
 )
 from planwave.settings import ProviderSettings

@@ -74,7 +74,8 @@ class SettingsFile(NamedTuple):
             InputError: A value is invalid; the message names the file and the setting.
         """
         try:
-            table = tomllib.loads(self.content.decode("utf-8"))
+            # Editors of Windows write a mark at the beginning.
+            table = tomllib.loads(self.content.decode("utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{self.path} cannot be read: {reason_of(error)}") from error
         settings, limits = _models_of_files()
@@ -224,7 +225,8 @@ def _named_file(config: Path | None) -> SettingsFile | None:
     found = read_file(path)
     if found is None:
         option = "--config" if config else CONFIG_VARIABLE
-        raise InputError(f"settings file {str(path)!r} does not exist", hint=f"correct {option}")
+        problem = "is no file" if os.path.lexists(path) else "does not exist"
+        raise InputError(f"settings file {str(path)!r} {problem}", hint=f"correct {option}")
     return found
 
 

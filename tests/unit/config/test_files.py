@@ -267,13 +267,64 @@ def test_changed_file_is_untrusted_again_and_trusted_again_where_it_is_as_it_was
     assert read_settings().settings.model == "a"
 
 
-def test_trust_does_not_move_with_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda path, to: to.symlink_to(path),
+        lambda path, to: os.link(path, to),
+        lambda path, to: to.write_bytes(path.read_bytes()),
+        lambda path, to: path.rename(to),
+    ],
+    ids=["symbolic link", "hard link", "copy", "moved"],
+)
+@pytest.mark.parametrize("is_inside", [True, False], ids=["folder inside", "other folder"])
+def test_trust_does_not_move_with_a_file(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    take: Callable[[Path, Path], object],
+    is_inside: bool,
+) -> None:
+    path = write('node_modules = ["mine"]').absolute()
+    trust.record(path, trust.sha256(path.read_bytes()))
+    assert read_settings().ignored == ()
+    other = path.parent / "evil" if is_inside else folder / "evil"
+    other.mkdir()
+    take(path, other / "planwave.toml")
+    monkeypatch.chdir(other)
+    assert read_settings().ignored == ("node_modules",)
+
+
+def test_trust_does_not_move_with_a_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write('node_modules = ["mine"]')
     trust.record(path, trust.sha256(path.read_bytes()))
-    (folder / "evil").mkdir()
-    (folder / "evil" / "planwave.toml").symlink_to(path.absolute())
-    monkeypatch.chdir(folder / "evil")
+    Path.cwd().rename(folder / "moved")
+    monkeypatch.chdir(folder / "moved")
     assert read_settings().ignored == ("node_modules",)
+    (folder / "clone").symlink_to(folder / "moved")
+    monkeypatch.chdir(folder / "clone")
+    assert read_settings().ignored == ("node_modules",)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_file_of_any_editor_is_read_and_trusted_as_it_is(ends: str, mark: str) -> None:
+    FILE.write_bytes(f'{mark}model = "a"{ends}require_approval = true{ends}'.encode())
+    FILE.chmod(0o600)
+    assert read_settings().ignored == ("model",)
+    trust.record(FILE, trust.sha256(FILE.read_bytes()))
+    found = read_settings().settings
+    assert (found.model, found.require_approval) == ("a", True)
+    FILE.write_bytes(f'{mark}model = "a"{ends}require_approval = true '.encode())
+    assert read_settings().ignored == ("model",)
+
+
+def test_settings_of_a_folder_above_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    write('model = "above"\nrequire_approval = true')
+    Path("inside").mkdir()
+    monkeypatch.chdir("inside")
+    found = read_settings()
+    assert (found.settings.model, found.settings.require_approval) == (None, False)
+    assert found.ignored == ()
 
 
 @pytest.mark.parametrize(
@@ -291,7 +342,7 @@ def test_what_is_no_file_is_not_read(make: Callable[[Path], object]) -> None:
     make(FILE)
     assert read_settings() == read_settings()
     assert read_settings().ignored == ()
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="is no file"):
         read_settings(FILE)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from html.entities import codepoint2name
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 from planwave.jsonio import dumps_exact
@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 
 _LEAST_CHARS: Final = 6
 """Shorter secrets are looked for in their usual escapes only: other spellings occur by chance."""
-_GAP: Final = r"[\s\x00-\x1f\x7f\u00ad\u200b-\u200d\u2060\ufeff]"
-"""Characters that a service may put between those of a secret: line breaks, and what nobody sees."""
-_GAPS: Final = re.compile(f"{_GAP}+")
+_COLOUR: Final = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+_UNSEEN: Final = r"[\s\x00-\x1f\x7f\u00ad\u200b-\u200d\u2060\ufeff]"
+_GAP: Final = f"(?:{_COLOUR}|{_UNSEEN})"
+"""What may stand between the characters of a secret: line breaks, colours, and what nobody sees."""
+_COLOURS: Final = re.compile(_COLOUR)
+_GAPS: Final = re.compile(f"{_UNSEEN}+")
 _ESCAPE: Final = re.compile(
     r"\\+(?:u\{(?P<braced>[0-9a-fA-F]{1,6})\}|u(?P<four>[0-9a-fA-F]{4})|U(?P<eight>[0-9a-fA-F]{8})"
-    r"|x(?P<two>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})|(?P<char>.))",
+    r"|x(?P<two>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})|(?P<char>.))|%u(?P<unit>[0-9a-fA-F]{4})",
     re.DOTALL,
 )
+_BETWEEN_BYTES: Final = r"(?:0x|[\s:;,-])*"
+_QUOTES: Final = re.compile(r"(?:\\*['\"])+")
 _QUOTED_PRINTABLE: Final = re.compile(r"(?:=[0-9A-Fa-f]{2})+")
 _CONTROLS: Final = frozenset("nrtbfav0")
 """Letters that stand for a control character after a backslash; such characters count as gaps."""
@@ -76,7 +81,12 @@ class Redactor:
             whole = dumps_exact(value)
         except (TypeError, ValueError, RecursionError):
             return value  # no JSON: who stores it refuses it
-        return value if self.text(whole) == whole else self._walk(value)
+        if self.text(whole) == whole:
+            return value
+        walked = self._walk(value)
+        whole = dumps_exact(walked)
+        redacted = self.text(whole)  # a list of bytes is found in the whole only
+        return walked if redacted == whole else redacted
 
     def clean(self, error: PlanwaveError) -> None:
         """Take secrets out of an error."""
@@ -106,33 +116,47 @@ class _Secret:
         self._is_long = len(_squeezed(value)) >= _LEAST_CHARS
         self._cores = _base64_cores(encoded) if self._is_long else ()
         self._hex = encoded.hex() if self._is_long else ""
+        self._bytes = ",".join(map(str, encoded)) if self._is_long else ""
         in_json = json.dumps(value)[1:-1]
         plain = {value, in_json, in_json.replace("/", "\\/"), quote(value, safe="")}
         self._plain = sorted(plain, key=len, reverse=True)
+        inner = [each.encode("utf-8", "surrogatepass") for each in plain - {value}]
+        inner += [
+            value.encode("utf-16-le", "surrogatepass"),
+            *(each.encode() for each in self._cores),
+        ]
+        more = [core for each in inner for core in _base64_cores(each)] if self._is_long else []
+        self._all_cores = tuple(dict.fromkeys((*self._cores, *more)))
         self._forms = [each for each in _undone(value) if len(_squeezed(each)) >= _LEAST_CHARS]
         self._readings = {_squeezed(each) for each in self._forms}
+        self._in_quotes = [
+            _QUOTES.sub("'", each) for each in self._readings if _QUOTES.search(each)
+        ]
         self._in_form = [each.replace("+", "") for each in self._readings if " " in value]
 
     def cut_out(self, text: str) -> str:
         """Replace the secret as it is, in its usual escapes, in Base64 and in hexadecimal digits."""
         for form in self._plain:
             text = text.replace(form, self.shown)
-        if self._is_long and any(core in text for core in self._cores):
+        if self._is_long and any(core in text for core in self._all_cores):
             text = self._base64_pattern.sub(lambda _: self.shown, text)
         if self._is_long and self._hex in (lower := text.lower()) and len(lower) == len(text):
             text = re.sub(self._hex, lambda _: self.shown, text, flags=re.IGNORECASE)
         return text
 
-    def is_in(self, readings: Iterable[str]) -> bool:
+    def is_in(self, readings: Iterable[_Reading]) -> bool:
         """Return whether one of the readings of a text holds the secret."""
         return self._is_long and any(self._is_in(each) for each in readings)
 
-    def _is_in(self, reading: str) -> bool:
-        if any(each in reading for each in (*self._readings, *self._cores)):
+    def _is_in(self, reading: _Reading) -> bool:
+        text, digits = reading
+        if any(each in text for each in (*self._readings, *self._all_cores)):
             return True
-        if self._in_form and any(each in reading.replace("+", "") for each in self._in_form):
+        if self._in_quotes and any(each in _QUOTES.sub("'", text) for each in self._in_quotes):
+            return True  # a shell and SQL repeat a quote
+        if self._in_form and any(each in text.replace("+", "") for each in self._in_form):
             return True  # a form has + for a blank
-        return self._hex in reading.lower()
+        return self._hex in digits or self._bytes in text
 
     def cut_out_spelled(self, text: str) -> str:
         """Replace the secret where single characters of it are escaped, or are apart."""
@@ -140,12 +164,16 @@ class _Secret:
 
     @cached_property
     def _base64_pattern(self) -> re.Pattern[str]:
-        cores = "|".join(map(re.escape, self._cores))
+        cores = "|".join(map(re.escape, self._all_cores))
         return re.compile(f"(?:{cores})={{0,2}}")
 
     @cached_property
     def _spelled_pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_spelled, (*self._forms, *self._cores, self._hex))))
+        forms = [*map(_spelled, (*self._forms, *self._cores, self._hex))]
+        digits = [self._hex[at : at + 2] for at in range(0, len(self._hex), 2)]
+        forms.append(f"(?i:(?:0x)?{_BETWEEN_BYTES.join(digits)})")
+        forms.append(r",\s*".join(self._bytes.split(",")))
+        return re.compile("|".join(forms))
 
 
 def _base64_cores(value: bytes) -> tuple[str, ...]:
@@ -162,13 +190,26 @@ def _base64_cores(value: bytes) -> tuple[str, ...]:
     return tuple(cores)
 
 
-def _readings(text: str) -> set[str]:
+class _Reading(NamedTuple):
+    """A text without gaps, and its digits without what stands between the bytes of a dump."""
+
+    text: str
+    digits: str
+
+
+def _readings(text: str) -> list[_Reading]:
     """Return a text without gaps: as it is, and after each round of undoing escapes."""
-    return {_squeezed(each) for each in _undone(text)}
+    found: list[_Reading] = []
+    for each in dict.fromkeys(map(_squeezed, _undone(text))):
+        digits = each.lower().replace("0x", "")
+        for between in ":;,-":
+            digits = digits.replace(between, "")
+        found.append(_Reading(each, digits))
+    return found
 
 
 def _squeezed(text: str) -> str:
-    return _GAPS.sub("", text)
+    return _GAPS.sub("", _COLOURS.sub("", text) if "\x1b" in text else text)
 
 
 def _undone(text: str) -> list[str]:
@@ -192,7 +233,7 @@ def _printable(found: re.Match[str]) -> str:
 
 def _unescaped(text: str) -> str:
     """Undo one level of the escapes of JSON, URLs and HTML."""
-    if "\\" in text:
+    if "\\" in text or "%u" in text:
         text = _ESCAPE.sub(_character, text)
         if any("\ud800" <= char <= "\udfff" for char in text):
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -206,7 +247,9 @@ def _character(found: re.Match[str]) -> str:
         return " " if char in _CONTROLS else char
     if octal := found["octal"]:
         return chr(int(octal, 8))
-    code = int(found["braced"] or found["four"] or found["eight"] or found["two"], 16)
+    code = int(
+        found["braced"] or found["four"] or found["eight"] or found["two"] or found["unit"], 16
+    )
     return chr(code) if code <= 0x10FFFF else ""
 
 
@@ -222,7 +265,7 @@ def _spellings(char: str) -> str:
     pairs = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
     utf8 = char.encode("utf-8", "surrogatepass")
     choices = [
-        "".join(rf"\\+u(?i:{pair})" for pair in pairs),
+        "".join(rf"(?:\\+|%(?:25)*)u(?i:{pair})" for pair in pairs),
         rf"\\+(?:u\{{0*(?i:{code:x})\}}|U0*(?i:{code:x}))",
         "".join(f"%(?:25)*(?i:{byte:02x})" for byte in utf8),
         "".join(f"=(?i:{byte:02x})" for byte in utf8),
@@ -232,6 +275,8 @@ def _spellings(char: str) -> str:
         choices.append(rf"\\+(?:x(?i:{code:02x})|{code:03o})")
     if name := codepoint2name.get(code) or {"'": "apos"}.get(char):
         choices.append(f"&(?:amp;)*{name};?")
+    if char in "'\"":
+        choices.append(_QUOTES.pattern)
     choices.append(r"\\*" + re.escape(char))  # last: a backslash is also the begin of an escape
     if char == " ":
         choices += [r"\+", _GAP]

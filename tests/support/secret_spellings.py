@@ -56,6 +56,19 @@ SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "a line break in it": lambda text: f"{text[:9]}\r\n  {text[9:]}",
     "characters that nobody sees": "\u200b".join,
     "UTF-16 read as UTF-8": lambda text: text.encode("utf-16-le").decode(),
+    "JavaScript's escape": each_char(lambda c: f"%u{c:04X}"),
+    "quotes of SQL": lambda text: text.replace("'", "''"),
+    "quotes of a shell": lambda text: text.replace("'", "'\\''"),
+    "Python": lambda text: repr(f'{text}"')[1:-2],
+    "colours in it": "\x1b[1;31m".join,
+    "hexadecimal with colons": lambda text: text.encode().hex(":"),
+    "hexadecimal with blanks": lambda text: text.encode().hex(" "),
+    "hexadecimal of C": lambda text: ", ".join(f"0x{byte:02X}" for byte in text.encode()),
+    "list of bytes": lambda text: ", ".join(map(str, text.encode())),
+    "Base64 twice": lambda text: in_base64()(in_base64(b"a")(text)),
+    "Base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "Base64 of percent": lambda text: in_base64()(quote(text, safe="")),
+    "Base64 of JSON": lambda text: in_base64(b'{"a": "', b'"}')(json.dumps(text)[1:-1]),
 }
 
 

@@ -106,3 +106,10 @@ def test_a_long_text_is_read_in_time_that_grows_with_its_length() -> None:
     """Patterns with many choices must not be tried where nothing is found."""
     text = "\\/ &amp; %20 canary/AbC+def=ghi\n" * 20_000
     assert CRM.text(text) == text
+
+
+@pytest.mark.parametrize("place", [lambda found: found, lambda found: {"data": [1, found, "x"]}])
+def test_a_secret_as_a_list_of_its_bytes_is_withheld(place: Callable[[Any], Any]) -> None:
+    found = CRM.value(place(list(CANARY.encode())))
+    assert "[secret crm]" in str(found)
+    assert str(list(CANARY.encode()))[1:-1] not in str(found)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -103,6 +103,8 @@ def narrows(field: FieldInfo, *, is_limit: bool = False) -> Narrows | None:
 class EnvFirstSettings(BaseSettings):
     """Settings whose environment variables override the arguments (the values of the TOML file)."""
 
+    reads_environment: ClassVar[bool] = True
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -112,7 +114,7 @@ class EnvFirstSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
+        return (env_settings, init_settings) if cls.reads_environment else (init_settings,)
 
 
 class Limits(EnvFirstSettings):

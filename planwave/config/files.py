@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from planwave.config import trust
 from planwave.errors import InputError, reason_of
@@ -300,35 +299,20 @@ def _with_environment(held: Mapping[str, Any]) -> Settings:
         raise _invalid_setting(error, None) from error
 
 
-def _given(parsed: BaseSettings) -> dict[str, Any]:
+def _given(parsed: EnvFirstSettings) -> dict[str, Any]:
     fields = type(parsed).model_fields
     return {name: getattr(parsed, name) for name in fields if name in parsed.model_fields_set}
-
-
-class _FileOnly(BaseSettings):
-    """Settings without the environment."""
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
 
 
 @cache
 def _models_of_files() -> tuple[type[Settings], type[Limits]]:
     """Return the models of a file on its own, without the environment; made at their first use."""
 
-    class FileSettings(_FileOnly, Settings):
-        pass
+    class FileSettings(Settings):
+        reads_environment = False
 
-    class FileLimits(_FileOnly, Limits):
-        pass
+    class FileLimits(Limits):
+        reads_environment = False
 
     return FileSettings, FileLimits
 

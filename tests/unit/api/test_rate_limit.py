@@ -28,8 +28,10 @@ def test_burst_is_allowed_and_next_request_gets_retry_after() -> None:
 
 def test_principals_have_separate_buckets() -> None:
     pace = TokenBucket("requests", 1, 1, Clock())
-    pace.acquire("me")
-    pace.acquire("you")
+    for principal in ("me", "you"):
+        pace.acquire(principal)
+        with pytest.raises(TooManyRequests):
+            pace.acquire(principal)
 
 
 def test_bucket_never_exceeds_its_burst() -> None:

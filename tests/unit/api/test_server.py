@@ -39,6 +39,15 @@ def speaks_ipv6() -> bool:
     return False
 
 
+def refusal_of(settings: Settings) -> str | None:
+    """Give the code of the error with which a server does not start."""
+    try:
+        check_token(settings)
+    except InputError as error:
+        return error.code
+    return None
+
+
 async def test_server_answers_at_its_url(server: RunningServer) -> None:
     async with server.client() as client:
         answer = await client.get("/healthz")
@@ -49,7 +58,7 @@ async def test_server_answers_at_its_url(server: RunningServer) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
 def test_loopback_needs_no_token(host: str) -> None:
-    check_token(Settings(host=host))
+    assert refusal_of(Settings(host=host)) is None
 
 
 @pytest.mark.parametrize(
@@ -64,12 +73,12 @@ def test_other_address_needs_token(host: str) -> None:
         with pytest.raises(InputError, match="at least 16 characters") as refused:
             check_token(Settings(host=host, token=SecretStr(short)))
         assert short not in f"{refused.value.message} {refused.value.hint}" or short == "a"
-    check_token(Settings(host=host, token=SecretStr("x" * 16)))
+    assert refusal_of(Settings(host=host, token=SecretStr("x" * 16))) is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
 def test_token_of_loopback_may_be_short(host: str) -> None:
-    check_token(Settings(host=host, token=SecretStr("secret")))
+    assert refusal_of(Settings(host=host, token=SecretStr("secret"))) is None
 
 
 @pytest.mark.parametrize("token", ["", " "])

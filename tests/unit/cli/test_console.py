@@ -72,9 +72,12 @@ def test_json_is_ascii_for_ascii_output(monkeypatch: pytest.MonkeyPatch) -> None
     assert json.loads(stdout.buffer.getvalue()) == {"a": "ü"}
 
 
-def test_json_to_closed_stdout_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_to_closed_stdout_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     CommandConsole(json=True).result({"a": 1})
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_terminal_wraps_text_but_not_copyable_lines() -> None:
@@ -134,8 +137,12 @@ def test_log_handler_is_removed_afterwards() -> None:
 
 
 def test_unwritable_note_is_ignored() -> None:
+    tried: list[bool] = []
+
     def gone() -> None:
+        tried.append(True)
         raise BrokenPipeError
 
     with logs_as_notes(gone):
         logging.getLogger("somewhere").warning("unheard")
+    assert tried == [True]

@@ -143,6 +143,8 @@ def test_brackets_nest_to_a_limit_that_the_stack_of_a_service_has_room_for(
 
 def test_blocks_nest_to_a_limit() -> None:
     parse_template("{% if 1 %}" * 64 + "{% endif %}" * 64)
+    with pytest.raises(TemplateError, match="nested deeper"):
+        parse_template("{% if 1 %}" * 65 + "{% endif %}" * 65)
 
 
 @pytest.mark.parametrize(

@@ -141,8 +141,10 @@ def test_brackets_quotes_and_titles_inside_strings_are_text() -> None:
 
 @given(st.text(max_size=60), st.integers(1, 9))
 def test_any_text_is_scanned_without_an_error(text: str, size: int) -> None:
-    reported(text, size)
-    reported('{"nodes": [{"id":' + text, size)
+    for begin in ("", '{"nodes": [{"id":'):
+        whole = reported(begin + text, size)
+        assert {each.kind for each in whole} <= {"title", "node", "edge"}
+        assert [each.data for each in whole] == [each.data for each in reported(begin + text, 99)]
 
 
 @given(st.text(), st.text(), st.integers(1, 9))

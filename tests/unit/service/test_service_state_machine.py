@@ -578,4 +578,6 @@ def test_many_more_histories_keep_the_same_promises() -> None:
         max_examples=400, stateful_step_count=50, deadline=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
+    Executions.happened.clear()
     run_state_machine_as_test(Executions, settings=more)
+    assert Executions.happened >= EVERYTHING

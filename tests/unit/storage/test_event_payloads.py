@@ -68,3 +68,5 @@ def test_a_payload_of_another_form_is_named(kind: str, data: Any, field: str) ->
 )
 def test_what_nodes_and_other_versions_store_is_accepted(kind: str, data: Any) -> None:
     validate_payloads([event(kind, data)])
+    with pytest.raises(Conflict, match=r"\(node.waiting\)"):
+        validate_payloads([event(kind, data), event("node.waiting", {})])

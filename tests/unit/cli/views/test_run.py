@@ -97,8 +97,8 @@ async def test_pipe_shows_the_start_of_a_forked_node_that_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("planwave.cli.views.run._HOLD_S", 0.001)
-    console, is_shown = plain_console(), asyncio.Event()
-    monkeypatch.setattr(console, "line", lambda line: is_shown.set())
+    console, is_shown, shown = plain_console(), asyncio.Event(), list[str]()
+    monkeypatch.setattr(console, "line", lambda line: (shown.append(line), is_shown.set()))
 
     async def events() -> AsyncIterator[Event]:
         yield event("node.started", "a")
@@ -106,6 +106,7 @@ async def test_pipe_shows_the_start_of_a_forked_node_that_works(
 
     progress = RunProgress(GRAPH, WAVES, lambda: 5.0, is_fork=True)
     await show_events(console, progress, events())
+    assert shown[0] == "[    0.0s] started    a  First"
 
 
 async def test_terminal_ends_with_every_wave_once() -> None:

@@ -145,8 +145,10 @@ async def test_call_cancelled_during_pause_releases_its_place() -> None:
         await asyncio.sleep(0)
         task.cancel()
     time.now += 20
-    async with gate.acquire("b"):
-        pass
+    entered = []
+    async with asyncio.timeout(30), gate.acquire("b"):
+        entered.append("b")
+    assert (entered, task.cancelled()) == (["b"], True)
 
 
 async def test_failing_call_releases_its_place() -> None:

@@ -142,7 +142,11 @@ def test_graph_errors_take_precedence_over_provider_errors() -> None:
 
 
 def test_warnings_stop_nothing() -> None:
-    raise_for_run([diagnostic("odd", "warning"), diagnostic("fixed", "info")])
+    said = [diagnostic("odd", "warning"), diagnostic("fixed", "info")]
+    raise_for_run(said)
+    with pytest.raises(GraphInvalid) as caught:
+        raise_for_run([*said, diagnostic("flow-cycle")])
+    assert [each.severity for each in caught.value.diagnostics] == ["warning", "info", "error"]
 
 
 def test_text_and_parsed_documents_have_the_same_limits() -> None:

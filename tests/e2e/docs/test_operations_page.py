@@ -220,7 +220,7 @@ def test_image_does_not_start_without_token(
 
 def test_compose_settings_exist_and_token_is_required() -> None:
     environment: dict[str, str] = COMPOSE["environment"]
-    assert set(environment) <= variables()
+    assert set(environment) <= {*variables(), CONFIG_VARIABLE}
     requested = {
         name: re.fullmatch(r"\$\{(\w+):([?-])(.*)\}", v) for name, v in environment.items()
     }
@@ -237,8 +237,15 @@ def test_compose_volume_matches_image_and_root_is_read_only() -> None:
     assert COMPOSE["volumes"] == [f"planwave:{volume}"]
     assert COMPOSE["read_only"] is True
     assert COMPOSE["cap_drop"] == ["ALL"]
+    assert COMPOSE["security_opt"] == ["no-new-privileges:true"]
     (port,) = following("EXPOSE")
     assert COMPOSE["ports"] == [f"127.0.0.1:8000:{port}"], "published on loopback alone"
+
+
+def test_unit_and_compose_have_the_same_limits_of_memory_and_processes() -> None:
+    unit = dict(re.findall(r"^(MemoryMax|TasksMax)=(\w+)$", block("ini"), re.MULTILINE))
+    (memory,) = re.findall(r":-(\w+)\}$", COMPOSE["mem_limit"])
+    assert unit == {"MemoryMax": memory.upper(), "TasksMax": str(COMPOSE["pids_limit"])}
 
 
 # -- a service, operated -----------------------------------------------------------------------

@@ -70,9 +70,8 @@ class TriggerAdapter:
         """Receive things for a trigger until cancelled, and start an execution for each.
 
         It is cancelled, and called again, when the trigger or its flow changes. After an error it
-        is called again a little later.
+        is called again a little later. An adapter without ``listens`` has none.
         """
-        raise NotImplementedError
 
 
 class Deliveries:

@@ -53,6 +53,8 @@ def _checked(
     for each in found:
         if not (isinstance(each, type) and issubclass(each, TriggerAdapter)):
             raise TypeError(f"{each!r} is no subclass of planwave.triggers.adapter.TriggerAdapter")
+        if each.listens and each.listen is TriggerAdapter.listen:
+            raise TypeError(f"{each!r} has listens = True and no method listen")
         if each.node_type in known or each.node_type in new:
             raise ValueError(f"there is an adapter of {each.node_type!r} already")
         new[each.node_type] = each

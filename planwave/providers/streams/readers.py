@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Final, cast
 
@@ -34,7 +35,7 @@ _SAID: Final = frozenset({"message", "detail", "errors", "error_message"})
 _EVENT_TYPES: Final = ("message_", "content_block_", "response.", "ping")
 
 
-class StreamReader:
+class StreamReader(ABC):
     """Reads one reply.
 
     Args:
@@ -102,8 +103,8 @@ class StreamReader:
     def _done(self) -> Iterator[bytes]:
         yield from ()
 
-    def _read(self, data: dict[str, Any]) -> Iterator[bytes]:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self, data: dict[str, Any]) -> Iterator[bytes]: ...
 
     def _reason(self, word: object) -> FinishReason | None:
         """Return the reason that a word names, and keep it; None for no word."""

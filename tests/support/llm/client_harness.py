@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -138,6 +139,14 @@ class ModelClientHarness:
         return "".join(delta.text for delta in self.deltas if delta.kind == "text")
 
 
+@cache
+def _with_keys() -> Settings:
+    """Return settings with keys: to read them from everywhere takes longer than a call."""
+    return Settings(
+        openai_api_key="sk-canary-openai-0123456789", anthropic_api_key="sk-ant-canary-0123456789"
+    )
+
+
 @asynccontextmanager
 async def model_client_harness(
     *steps: ReplyStep,
@@ -165,13 +174,13 @@ async def model_client_harness(
         table = box or ProviderSettings()
         own_url = llm.anthropic_url if table.kind == "anthropic" else openai_url
         table = table.model_copy(update={"base_url": table.base_url or own_url})
-        settings = Settings(
-            openai_api_key="sk-canary-openai-0123456789",
-            openai_base_url=openai_url,
-            anthropic_api_key="sk-ant-canary-0123456789",
-            anthropic_base_url=urls or llm.anthropic_url,
-            providers={"box": table},
-            limits=limits or Limits(),
+        settings = _with_keys().model_copy(
+            update={
+                "openai_base_url": openai_url,
+                "anthropic_base_url": urls or llm.anthropic_url,
+                "providers": {"box": table},
+                "limits": limits or Limits(),
+            }
         )
         time = time or ManualClock()
         client = ModelClient(

@@ -16,6 +16,11 @@ class SecondOther(TriggerAdapter):
     node_type = "other"
 
 
+class Deaf(TriggerAdapter):
+    node_type = "deaf"
+    listens = True
+
+
 BOTH = [Other, SecondOther]
 A_TEXT = "no adapter"
 
@@ -29,9 +34,10 @@ def test_adapter_of_a_package_is_added() -> None:
 
 
 def test_broken_package_is_left_out(caplog) -> None:  # type: ignore[no-untyped-def]
-    broken = [point("A_TEXT"), point("BOTH"), point("gone")]
+    broken = [point("A_TEXT"), point("BOTH"), point("gone"), point("Deaf")]
     assert with_entry_points(LIBRARY, broken) == LIBRARY
-    assert len(caplog.records) == 3
+    assert len(caplog.records) == 4
+    assert "has listens = True and no method listen" in caplog.text
 
 
 def test_first_adapter_of_a_type_stays() -> None:

@@ -255,7 +255,7 @@ _DOCUMENTS: Final[_Rows] = (
      "Correct the name; `planwave tools` lists the tools. Load your own with `--import`."),
     ("unreachable-node", "No path leads to the node.", "Connect it, or remove it."),
     ("execution-document", "Note: the document of an execution was given, and its graph is read.",
-     "Nothing to do; results and inputs of the execution are not taken over."),
+     "Nothing to do; results and inputs of the execution are not used."),
     ("nothing-to-pass-on", "Warning: a node only passes on what it gets, and no edge leads into it.",
      "Connect an edge to it, or remove it."),
     (
@@ -322,7 +322,7 @@ _PLANNING: Final[_Rows] = (
 _MODELS: Final[_Rows] = (
     ("bad-record", "A recorded call cannot be read.", "Run the node again."),
     ("bad-request", "The provider refused the request.", "Change what its message names."),
-    ("call-timeout", "A model call took too long.", "Raise the limit `call_s`, or ask for less."),
+    ("call-timeout", "A model call took too long.", "Raise the limit `call_s`, or request less."),
     ("chunk-timeout", "The provider fell silent in the middle of a reply.",
      "Raise the limit `chunk_gap_s`, or choose a faster model."),
     ("content-filtered", "The provider's content filter held the reply back.",
@@ -411,7 +411,7 @@ _RUNS: Final[_Rows] = (
     ("mcp-connection-lost", "The connection to an MCP server ended during a call, which is not repeated.",
      "Check what the tool did before it is called again; the next call connects again."),
     ("mcp-invalid-answer", "The answer of an MCP server does not follow the protocol, or cannot be stored.",
-     "Report it to those who make the server."),
+     "Report it to the maintainers of the server."),
     ("mcp-not-installed", "The SDK of MCP is not installed.", "`pip install 'planwave[mcp]'`."),
     ("mcp-start-failed", "An MCP server did not start or could not be reached; the message says why.",
      "Correct its table in `planwave.toml`; `planwave doctor --start` tries it."),

@@ -79,7 +79,7 @@ class ProviderSettings(BaseModel):
     requests_per_minute: int | None = Field(default=None, ge=1)
     """Calls per minute; None sets no limit here."""
     structured_output: StructuredOutput | None = None
-    """How it is asked for JSON: by a ``schema``, by JSON mode (``json``) or words (``none``) with the schema in
+    """How JSON is requested: by a ``schema``, by JSON mode (``json``) or words (``none``) with the schema in
     the prompt, or by a ``tool``."""
     tools_beside_schema: bool | None = None
     """Whether a request may have tools and a JSON schema, or JSON mode; else JSON is given in a tool."""
@@ -233,7 +233,7 @@ class SecretSettings(BaseModel):
     """The environment variable that holds the value."""
     hosts: list[Annotated[str, AfterValidator(parse_service)]] = Field(default_factory=list[str])
     """The services that it may be sent to: ``host`` (over https) or ``host:port``; an empty list for a
-    secret that only proves who sends a webhook. What a flow notifies is signed with it at these services only."""
+    secret that only proves who sends a webhook. Notifications of flows are signed with it at these services only."""
 
 
 NotifiedEvent = Literal["completed", "failed", "cancelled", "waiting"]

@@ -133,8 +133,8 @@ class Limits(EnvFirstSettings):
     concurrent_executions: int = Field(default=50, ge=1, le=1_000)
     """Executions running at the same time; the others wait in a queue."""
     burst_executions: int = Field(default=10, ge=0, le=1_000)
-    """Executions running beyond ``concurrent_executions``, each the only one of its principal: who has
-    none running does not wait until one of the others ends."""
+    """Executions running beyond ``concurrent_executions``, each the only one of its principal: a principal
+    without a running execution does not wait for those of others."""
     queued_executions: int = Field(default=1_000, ge=0, le=100_000)
     """Executions waiting to start, or to go on."""
     waiting_executions: int = Field(default=100, ge=1, le=10_000)
@@ -169,13 +169,13 @@ class Limits(EnvFirstSettings):
     notification_targets: int = Field(default=100, ge=0, le=10_000)
     """URLs that flows notify of their executions."""
     notification_hours: float = Field(default=24, gt=0, le=168)
-    """How long a notification that nobody accepts is sent again."""
+    """How long an undelivered notification is sent again."""
     notification_s: float = Field(default=15, gt=0, le=120)
     """One attempt to send a notification."""
     notification_bytes: int = Field(default=256 * 1024, ge=0, le=4 * 1024 * 1024)
     """The results in a notification, as JSON; larger ones are left out."""
     dead_letter_days: Annotated[float, _HIGHER] = Field(default=30, gt=0, le=3_650)
-    """How long notifications that nobody accepted are listed."""
+    """How long undelivered notifications are listed."""
     heavy_responses: int = Field(default=4, ge=1, le=64)
     """Documents, results, lists and other large responses to one access token at once; more wait for
     some seconds, and are refused then."""
@@ -321,7 +321,7 @@ class Limits(EnvFirstSettings):
     agent_tools: int = Field(default=200, ge=0, le=1_000)
     """Tools that are linked to one node."""
     tool_result_bytes: int = Field(default=1024 * 1024, ge=1, le=16 * 1024 * 1024)
-    """The result of a call of a tool, as JSON: what goes back to the model."""
+    """The result of a call of a tool, as JSON, as the model gets it."""
     tool_rounds: int = Field(default=20, ge=1, le=100)
     """Replies of its model in one attempt of an agent, the last one included."""
     subagent_depth: int = Field(default=2, ge=0, le=4)

@@ -58,6 +58,11 @@ class SettingsFile(NamedTuple):
         return None
 
     @property
+    def is_here(self) -> bool:
+        """Whether the file lies in the working directory."""
+        return os.path.realpath(self.path.parent) == os.path.realpath(os.curdir)
+
+    @property
     def is_trusted(self) -> bool:
         """Whether the user has trusted this content at this path."""
         return trust.is_trusted(self.path, trust.sha256(self.content))
@@ -162,17 +167,21 @@ def read_settings(config: Path | None = None) -> LoadedSettings:
     ):
         here = None
     held: dict[str, Any] = {} if own is None else _own_values(own)
-    own_modules = held.get("node_modules")
+    elsewhere = [held.get("node_modules")]
     ignored: tuple[str, ...] = ()
     if here is not None:
         held, ignored = _with_folder(held, here)
     if named is not None:
-        held = _merged(held, named.values())
+        values = named.values()
+        held = _merged(held, values)
+        if not named.is_here:
+            elsewhere.append(values.get("node_modules"))
     warned = () if named is None or named.problem is None else (f"{named.path} {named.problem}",)
     settings = _with_environment(held)
-    if held.get("node_modules") is own_modules and not os.environ.get("PLANWAVE_NODE_MODULES"):
+    modules = held.get("node_modules")
+    if any(modules is each for each in elsewhere) and not os.environ.get("PLANWAVE_NODE_MODULES"):
         # They mean the same in every folder, so none is taken from the folder of a stranger.
-        settings = settings.with_installed(own_modules or ())
+        settings = settings.with_installed(modules or ())
     return LoadedSettings(settings, here if ignored else None, ignored, warned)
 
 

@@ -46,7 +46,7 @@ def load_node_module(name: str, registry: Registry, *, is_installed: bool = Fals
             module = import_module(name)
     # Foreign code may fail in any way on import; some of it calls sys.exit.
     except (Exception, SystemExit) as error:
-        raise _import_error(name, error) from error
+        raise _import_error(name, error, is_installed=is_installed) from error
     public = [value for key, value in vars(module).items() if not key.startswith("_")]
     for implementation in filter(_is_node_class, public):
         try:
@@ -88,8 +88,15 @@ def _working_directory_on_path() -> Generator[None]:
         sys.path.remove(directory)
 
 
-def _import_error(name: str, error: BaseException) -> InputError:
+def _import_error(name: str, error: BaseException, *, is_installed: bool) -> InputError:
     is_missing = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+    if is_installed and is_missing:
+        return InputError(
+            f"there is no module {name!r} in the installed packages",
+            code=_CODE,
+            hint="a settings file of another directory names installed modules; one of the working "
+            f"directory is named with --import {name}",
+        )
     if is_missing or not _is_module_name(name):
         here = [path.stem for path in Path.cwd().glob("*.py")]
         close = closest_match(Path(name).name.removesuffix(".py"), here)

@@ -429,8 +429,8 @@ def test_absolute_path_in_the_users_own_file_counts(folder: Path, value: str) ->
     assert "storage_dir" in settings.model_fields_set
 
 
-@pytest.mark.parametrize("way", ["own", "trusted", "named", "environment"])
-def test_module_of_the_users_own_file_is_not_looked_for_in_a_folder(
+@pytest.mark.parametrize("way", ["own", "elsewhere", "trusted", "named", "environment"])
+def test_module_of_a_file_elsewhere_is_not_looked_for_in_a_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     own(folder, 'node_modules = ["pw_shadowed"]')
@@ -442,12 +442,14 @@ def test_module_of_the_users_own_file_is_not_looked_for_in_a_folder(
             trust.record(path, trust.sha256(path.read_bytes()))
         case "named":
             config = path
+        case "elsewhere":
+            config = path.rename(folder / "other.toml")
         case "environment":
             monkeypatch.setenv("PLANWAVE_NODE_MODULES", "pw_shadowed")
     settings = read_settings(config).settings
     with pytest.raises(InputError, match="pw_shadowed"):  # it has no node type
         Registry().with_modules(settings.node_modules, installed=settings.installed_modules)
-    assert Path("ran").exists() is (way != "own")
+    assert Path("ran").exists() is (way not in ("own", "elsewhere"))
     sys.modules.pop("pw_shadowed", None)
 
 

@@ -58,9 +58,9 @@ def write(name: str, text: str) -> None:
     Path(name).write_text(text, "utf-8")
 
 
-def error_of(name: str) -> InputError:
+def error_of(name: str, *, is_installed: bool = False) -> InputError:
     with pytest.raises(InputError) as caught:
-        Registry(LIBRARY).with_modules([name])
+        Registry(LIBRARY).with_modules([name], installed=[name] if is_installed else ())
     assert caught.value.code == "broken-node-module"
     return caught.value
 
@@ -145,6 +145,13 @@ def test_a_module_that_does_not_exist_is_named_with_the_nearest_one(name: str) -
         f"there is no module {name!r} in the working directory or the installed packages"
     )
     assert error.hint == "did you mean 'pw_types'?"
+
+
+def test_a_module_of_a_settings_file_elsewhere_is_looked_for_in_the_installed_packages() -> None:
+    write("pw_types.py", TYPES)
+    error = error_of("pw_types", is_installed=True)
+    assert error.message == "there is no module 'pw_types' in the installed packages"
+    assert "--import pw_types" in (error.hint or "")
 
 
 @pytest.mark.parametrize("name", ["", ".types", "pw_gone_entirely"])

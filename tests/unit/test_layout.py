@@ -1,7 +1,8 @@
-"""The unit tests mirror the package, and no modules of the package import each other in a circle."""
+"""Rules of the tests and of the package as a whole: names, assertions, imports without circles."""
 
 from __future__ import annotations
 
+import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -23,6 +24,36 @@ def test_a_test_file_is_named_after_a_module_of_the_folder_it_mirrors(path: Path
     names = {each.stem.strip("_") for each in folder.iterdir() if each.name != "__pycache__"}
     named = path.stem.removeprefix("test_").strip("_")
     assert any(named == name or named.startswith(f"{name}_") for name in names), sorted(names)
+
+
+@pytest.mark.slow
+def test_every_test_asserts_something() -> None:
+    """By itself, or by a function of the tests that does and that it calls."""
+    functions = [
+        (path, each, *_asserted(each))
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    asserting = {each.name for _, each, is_asserted, _ in functions if is_asserted}
+    idle = [
+        f"{path.relative_to(ROOT)}:{each.lineno} {each.name}"
+        for path, each, is_asserted, called in functions
+        if each.name.startswith("test_") and not is_asserted and not called & asserting
+    ]
+    assert idle == []
+
+
+def _asserted(function: ast.AST) -> tuple[bool, set[str]]:
+    """Return whether a function asserts something itself, and the names that it calls."""
+    inside = list(ast.walk(function))
+    called = {
+        each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
+        for each in inside
+        if isinstance(each, ast.Call)
+    }
+    is_asserted = any(isinstance(each, ast.Assert) for each in inside)
+    return is_asserted or bool(called & {"raises", "warns", "fail", "expect"}), called
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -12,6 +12,7 @@ from planwave.client.types import (
     ChatResponse,
     ChatsResponse,
     ExecutionCreated,
+    FlowEditResponse,
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
@@ -106,7 +107,7 @@ class AsyncFlowMethods(ABC):
 
     async def edit_flow(
         self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
-    ) -> FlowResponse:
+    ) -> FlowEditResponse:
         """Apply operations to the name and the graph of a flow, all or none.
 
         Args:

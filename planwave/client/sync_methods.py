@@ -13,6 +13,7 @@ from planwave.client.types import (
     ChatResponse,
     ChatsResponse,
     ExecutionCreated,
+    FlowEditResponse,
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
@@ -107,7 +108,7 @@ class FlowMethods(ABC):
 
     def edit_flow(
         self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
-    ) -> FlowResponse:
+    ) -> FlowEditResponse:
         """Apply operations to the name and the graph of a flow, all or none.
 
         Args:

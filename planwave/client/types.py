@@ -691,6 +691,27 @@ class ExplainResponse(TypedDict):
     """Its open requests."""
 
 
+class FlowEditResponse(TypedDict):
+    """A flow after a change by operations."""
+
+    flow_id: str
+    name: str
+    description: str
+    """Its purpose; its executions have it as their goal."""
+    version: str
+    """The hash of the graph: the `ETag`, which `If-Match` compares."""
+    revision: int
+    """Counts its changes; of an older version, that which brought it."""
+    created_at: str
+    updated_at: str
+    """When the revision was saved, UTC."""
+    graph: GraphDocument
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+    diagnostics: list[DiagnosticResponse]
+    """Warnings about its graph, and about names that the operations could not follow."""
+
+
 class FlowResponse(TypedDict):
     """A flow: a graph saved under a name."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
-from planwave.errors import PermanentError
+from planwave.errors import GraphInvalid, PermanentError
 from planwave.expressions import has_template
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_part
@@ -53,9 +53,10 @@ class PlanCheck(NamedTuple):
         numbers = {id(edge): number for number, edge in enumerate(graph.edges)}
         for number, node in enumerate(graph.nodes):
             facts = self.catalogue.type_info(node.type)
-            if facts is None or (facts.run_by_nodes and self.types is not None):
-                continue  # unknown; or it is in no reply, and a node runs it by itself
             here = f"/nodes/{number}"
+            if facts is None or (facts.run_by_nodes and self.types is not None):
+                yield from self._of_other_type(node, facts, here)
+                continue
             for message in filter(None, self._of_node(node, facts, graph)):
                 yield Diagnostic(TYPE_CODE, "error", message, here, node.id)
             for found in self._of_data(node, facts):
@@ -70,9 +71,16 @@ class PlanCheck(NamedTuple):
                         found, message=message, pointer=f"{here}/data", node=node.id, edge=None
                     )
 
+    def _of_other_type(
+        self, node: Node, facts: NodeTypeInfo | None, here: str
+    ) -> Iterator[Diagnostic]:
+        """Judge what no reply may hold: a type that a node runs by itself, or one that is not known."""
+        if facts is None and self.types is not None:  # else the check says so
+            yield Diagnostic(TYPE_CODE, "error", _type_message(node), here, node.id)
+
     def _of_node(self, node: Node, facts: NodeTypeInfo, graph: Graph) -> Iterator[str | None]:
         if self.types is not None and node.type not in self.types:
-            yield f"node {node.id!r} has the type {node.type!r}, which plans of models may not use"
+            yield _type_message(node)
         yield self._effect_not_allowed(node, facts, graph)
         yield self._server_not_offered(node)
 
@@ -140,22 +148,30 @@ def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, Written
     return admit
 
 
-def findings_of_author(
+def require_for_author(
     catalogue: Catalogue, planner: object, graph: Graph, first: Graph | None
-) -> list[Diagnostic]:
-    """Return what a plan that a model wrote may not contain by the rules that there are now.
+) -> None:
+    """Judge a plan that a model wrote by the rules that there are now; what people changed is theirs.
 
     Args:
         catalogue: The node types.
         planner: See :func:`admission`.
         graph: The plan, perhaps changed by people since.
         first: What the model wrote; None where that is ``graph``, or not known.
+
+    Raises:
+        GraphInvalid: The model wrote what its plans may no longer contain.
     """
     found = _present_findings(catalogue, planner, graph, None)
-    if first is None:
-        return found
-    changed = {node.id for node in graph.nodes if not _is_same(node, first.by_id.get(node.id))}
-    return [each for each in found if each.node not in changed]
+    if first is not None:
+        changed = {node.id for node in graph.nodes if not _is_same(node, first.by_id.get(node.id))}
+        found = [each for each in found if each.node not in changed]
+    if found:
+        refused = GraphInvalid(
+            found, f"what plans of models may contain has changed since: {found[0].message}"
+        )
+        refused.hint = "plan the goal again, or save the graph as a flow of your own"
+        raise refused
 
 
 def _is_same(node: Node, before: Node | None) -> bool:
@@ -165,9 +181,15 @@ def _is_same(node: Node, before: Node | None) -> bool:
 def _present_findings(
     catalogue: Catalogue, planner: object, graph: Graph, node_types: Collection[str] | None
 ) -> list[Diagnostic]:
+    """Return what a graph may not contain, of the types and by the rules of the planner, if it has its own."""
     rules: PlanRules = getattr(planner, "rules", NO_RULES)
+    catalogue = getattr(planner, "catalogue", catalogue)
     own = rules.restricted_to(node_types)
     return PlanCheck(catalogue, own, plannable_types(catalogue, own)).findings(graph)
+
+
+def _type_message(node: Node) -> str:
+    return f"node {node.id!r} has the type {node.type!r}, which plans of models may not use"
 
 
 def _not_offered(node: Node, name: str, pointer: str, offered: Collection[str]) -> Diagnostic:

@@ -24,8 +24,16 @@ from planwave.api.preconditions import IfMatch, expected_versions, required_vers
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
 from planwave.api.schemas.edits import FlowEditRequest
-from planwave.api.schemas.examples import FLOW, FLOW_VERSIONS, FLOWS, HASH, example_response
+from planwave.api.schemas.examples import (
+    EDITED_FLOW,
+    FLOW,
+    FLOW_VERSIONS,
+    FLOWS,
+    HASH,
+    example_response,
+)
 from planwave.api.schemas.flows import (
+    FlowEditResponse,
     FlowResponse,
     FlowsResponse,
     FlowVersionsResponse,
@@ -141,8 +149,11 @@ async def update_flow(
     "/api/flows/{flow_id}",
     operation_id="editFlow",
     summary="Change a flow by operations",
-    response_model=FlowResponse,
-    responses={**example_response("The flow as it is now.", FLOW), **problems(404, 412, 428)},
+    response_model=FlowEditResponse,
+    responses={
+        **example_response("The flow as it is now.", EDITED_FLOW),
+        **problems(404, 412, 428),
+    },
 )
 async def edit_flow(
     service: ServiceDep,
@@ -154,10 +165,11 @@ async def edit_flow(
 
     `If-Match` is required, as for plans. A flow has no drafts: a graph with errors is refused.
     """
-    flow = await service.edit_flow(
+    flow, found = await service.edit_flow(
         flow_id, body.to_operations(), expected=required_versions(if_match)
     )
-    return _flow_response(flow)
+    content = {**flow.as_json(), "diagnostics": [each.as_json() for each in found]}
+    return json_response(content, etag=flow.version)
 
 
 @router.delete(

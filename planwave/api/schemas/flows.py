@@ -12,6 +12,7 @@ from planwave.api.schemas.common import (
     RequestModel,
     ResponseModel,
 )
+from planwave.api.schemas.plans import DiagnosticResponse
 
 
 class FlowSummary(ResponseModel):
@@ -59,6 +60,13 @@ class FlowResponse(ResponseModel):
     graph: GraphDocument
     published: list[Literal["model", "tool"]]
     """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+
+
+class FlowEditResponse(FlowResponse):
+    """A flow after a change by operations."""
+
+    diagnostics: list[DiagnosticResponse]
+    """Warnings about its graph, and about names that the operations could not follow."""
 
 
 class FlowVersionResponse(ResponseModel):

@@ -43,7 +43,7 @@ from planwave.service.plans.documents import (
     raise_for_run,
     record_of,
 )
-from planwave.service.plans.planner_service import PlannerService, require_for_author
+from planwave.service.plans.planner_service import PlannerService, require_stored_plan
 from planwave.service.plans.policies import Policies, apply_policies
 from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
@@ -300,7 +300,7 @@ class ExecutionService:
         options, limits = request.options, self._dependencies.limits
         fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(fork.graph))
-        await require_for_author(self._dependencies, fork.graph, before.written_by, state.plan_id)
+        await require_stored_plan(self._dependencies, fork.graph, before.written_by, state.plan_id)
         program = Program(fork.graph, self._dependencies.catalogue)
         inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
         if options is not None:
@@ -362,7 +362,7 @@ class ExecutionService:
             author, plan_id = replaces.spec.written_by or author, replaces.plan_id or plan_id
         graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
-        await require_for_author(self._dependencies, graph, author, plan_id)
+        await require_stored_plan(self._dependencies, graph, author, plan_id)
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
         raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
         asked, limits = options or RunOptions(), self._dependencies.limits

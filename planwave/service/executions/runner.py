@@ -32,7 +32,7 @@ from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.fair_queue import FairQueue
 from planwave.service.plans.documents import raise_for_run
-from planwave.service.plans.planner_service import require_for_author
+from planwave.service.plans.planner_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ class ExecutionRunner:
         raise_for_run(check(spec.graph, dependencies.catalogue, dependencies.limits))
         if live.state.started_at is None:
             plan_id = live.state.plan_id
-            await require_for_author(dependencies, spec.graph, spec.written_by, plan_id)
+            await require_stored_plan(dependencies, spec.graph, spec.written_by, plan_id)
 
     def _build_execution(
         self,

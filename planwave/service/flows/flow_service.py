@@ -32,6 +32,7 @@ from planwave.service.plans.planner_service import PlannerService
 from planwave.storage.records import FlowRecord
 
 if TYPE_CHECKING:
+    from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Graph, Json
     from planwave.graph.operations import Operation
     from planwave.graph.protocols import Catalogue
@@ -49,6 +50,14 @@ class _Content(NamedTuple):
 
     graph: Graph
     goal: str
+    diagnostics: Sequence[Diagnostic] = ()
+
+
+class EditedFlow(NamedTuple):
+    """A flow after an edit, with what was found of it and what the edit could not follow."""
+
+    flow: Flow
+    diagnostics: Sequence[Diagnostic]
 
 
 class FlowService:
@@ -162,7 +171,7 @@ class FlowService:
         operations: Sequence[Operation],
         *,
         expected: Collection[str] | None,
-    ) -> Flow:
+    ) -> EditedFlow:
         """Apply operations of plans to the name and the graph of a flow, all or none.
 
         The result is durable when this returns. A flow has no drafts: a graph with errors is refused.
@@ -185,14 +194,17 @@ class FlowService:
             raise LimitExceeded("plan_operations", most, len(operations))
         await asyncio.to_thread(check_operations, operations)
 
+        found: Sequence[Diagnostic] = ()
+
         def change(present: Flow) -> Flow:
+            nonlocal found
             content = PlanContent(present.name, present.graph)
             made = apply_operations(content, operations, self._dependencies.catalogue)
-            return _with_graph(
-                replace(present, name=made.title), self._read_sound(made.graph).graph
-            )
+            read = self._read_sound(made.graph)
+            found = (*read.diagnostics, *made.findings)
+            return _with_graph(replace(present, name=made.title), read.graph)
 
-        return await self._save(flow_id, change, expected)
+        return EditedFlow(await self._save(flow_id, change, expected), found)
 
     async def publish_flow(self, flow_id: str, changes: Mapping[Publication, bool]) -> Flow:
         """Publish a flow, or unpublish it; durable when this returns.
@@ -290,7 +302,7 @@ class FlowService:
         if report.graph is None:
             raise GraphInvalid(report.diagnostics)
         goal = report.envelope.get("user_prompt")
-        return _Content(report.graph, goal if isinstance(goal, str) else "")
+        return _Content(report.graph, goal if isinstance(goal, str) else "", report.diagnostics)
 
     def _validate_description(self, description: str) -> str:
         most = self._dependencies.limits.goal_chars

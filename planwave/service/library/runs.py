@@ -28,8 +28,8 @@ from planwave.executor.recovery.history import History
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Catalogue, Suspension, WrittenBy
-from planwave.nodes.services import with_recorder
-from planwave.planner.plan_check import admission
+from planwave.nodes.services import with_flows, with_recorder
+from planwave.planner.plan_check import admission, require_for_author
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import (
@@ -49,7 +49,7 @@ from planwave.service.library.arguments import check_text, known_arguments
 from planwave.service.library.event_loops import require_no_loop, running_loop
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
-from planwave.service.library.sources import LoadedRun, RunJournal, create_fork
+from planwave.service.library.sources import LoadedRun, RunJournal, create_fork, first_graph
 from planwave.service.library.stores import RunStore, StoreSource, open_store
 from planwave.source_locations import hides_inner_frames, shortened
 
@@ -434,7 +434,7 @@ class Run:
             services = with_recorder(environment.services, recorder)
             with self._rejected_once():  # before the run is claimed
                 program = loaded.program
-            if services is None and uses_services(program):
+            if services is None and (uses_services(program) or loaded.written_by):
                 services = await resources.enter_async_context(
                     environment.services_factory(loaded.goal, recorder)
                 )
@@ -475,6 +475,11 @@ class Run:
     ) -> Execution:
         """Return the execution, ready to be driven from where its events end."""
         environment, is_started = self.environment, len(loaded.events) > 1
+        planner = getattr(services, "planner", None)
+        if loaded.written_by and not is_started:
+            first = await first_graph(store, loaded.parent)
+            with self._rejected_once():
+                require_for_author(environment.catalogue, planner, loaded.graph, first)
         if is_started and not self._is_owner:
             await self._claim(store, loaded)
         self._is_owner = True
@@ -491,7 +496,7 @@ class Run:
             epoch=loaded.epoch,
             last_seq=len(loaded.events),
             variables={"goal": loaded.goal, "trigger": loaded.trigger},
-            services=services,
+            services=with_flows(services, loaded.flows),
             renderer=environment.renderer,
             history=History(loaded.events) if is_started else None,
             is_recovery=loaded.state().status == "executing" if is_started else False,
@@ -500,7 +505,7 @@ class Run:
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=None if is_started else loaded.approval_request(),
             written_by=None if loaded.written_by is None else WrittenBy(loaded.written_by),
-            admit=admission(environment.catalogue, getattr(services, "planner", None)),
+            admit=admission(environment.catalogue, planner),
         )
         stored_bytes = await recorded_bytes(store, execution_id, loaded.options)
         return recorder.count_for(execution, stored_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from planwave.errors import NotFound
+from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
@@ -46,6 +46,7 @@ class LoadedRun:
         parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
         approval: The approval that the graph needs; see ``executions/plan_approval.py``.
         written_by: ``model`` if a model wrote the graph.
+        flows: The ids of the only stored flows that may run in it; None for any.
         is_stored: Whether ``record`` and the first event are in the store.
         epoch: The owner's epoch.
         calls: What was recorded of its calls when it was last driven.
@@ -62,6 +63,7 @@ class LoadedRun:
     parent: Json = None
     approval: Mapping[str, Json] | None = None
     written_by: Literal["model"] | None = None
+    flows: Sequence[str] | None = None
     is_stored: bool = False
     epoch: int = 1
     calls: Sequence[StoredCall] = ()
@@ -128,6 +130,7 @@ def _create(
     parent: Mapping[str, Json] | None = None,
     approval: Mapping[str, Json] | None = None,
     written_by: Literal["model"] | None = None,
+    flows: Sequence[str] | None = None,
 ) -> LoadedRun:
     waves = wave_count(program, plan_inputs(program, inputs, options))
     execution_id, at = new_id(), utc_now()
@@ -143,6 +146,8 @@ def _create(
         )
         if value
     }
+    if flows is not None:
+        facts["flows"] = list(flows)
     facts |= {"graph": program.graph.document, "waves": waves}
     facts["created_by"] = LIBRARY.as_json()
     record = ExecutionRecord(execution_id, None, goal, title, "starting", at, created_by=LIBRARY)
@@ -160,6 +165,7 @@ def _create(
         parent=parent,
         approval=approval,
         written_by=written_by,
+        flows=flows,
     )
 
 
@@ -189,6 +195,7 @@ async def load_stored(store: RunStore, catalogue: Catalogue, execution_id: str) 
         parent=spec.parent,
         approval=spec.approval,
         written_by=spec.written_by,
+        flows=spec.flows,
         is_stored=True,
         epoch=record.epoch,
     )
@@ -228,7 +235,28 @@ async def create_fork(
         parent=parent_data(parent_id, fork.rerun, preset, is_retry=wanted.is_retry),
         approval=approval_of_fork(state, graph_hash(fork.graph), required=False),
         written_by=before.written_by,
+        flows=before.flows,
     )
+
+
+async def first_graph(store: RunStore, parent: Mapping[str, Any] | None) -> Graph | None:
+    """Return the graph that the forks of an execution began with; None if it is none or cannot be read.
+
+    Args:
+        store: Where the executions are stored.
+        parent: The relation of the execution to its parent.
+    """
+    graph: Graph | None = None
+    seen: set[str] = set()
+    while parent is not None and parent["execution_id"] not in seen:
+        seen.add(parent["execution_id"])
+        try:
+            events = await load_events(store, parent["execution_id"], limit=1)
+            spec = run_spec_from_events(parent["execution_id"], events, None)
+        except PlanwaveError:  # it was deleted
+            return None
+        graph, parent = spec.graph, spec.parent
+    return graph
 
 
 class RunJournal:

@@ -15,7 +15,7 @@ from planwave.graph.plan import Plan, canonical_json
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.planner.cost_estimate import forecast
-from planwave.planner.plan_check import findings_of_author
+from planwave.planner.plan_check import require_for_author
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import (
     CheckedPlan,
@@ -182,24 +182,14 @@ class PlannerService:
         return check(graph, self._dependencies.catalogue, self._dependencies.limits)
 
 
-async def require_for_author(
+async def require_stored_plan(
     dependencies: ServiceDependencies, graph: Graph, author: str | None, plan_id: str | None
 ) -> None:
-    """Judge a plan that a model wrote by the rules that there are now; what people changed is theirs.
-
-    Raises:
-        GraphInvalid: The model wrote what its plans may no longer contain.
-    """
+    """Judge a stored plan that a model wrote; see :func:`planwave.planner.plan_check.require_for_author`."""
     if author is None:
         return
     first = await _first_graph(dependencies.store, plan_id) if plan_id else None
-    found = findings_of_author(dependencies.catalogue, dependencies.planner, graph, first)
-    if found:
-        refused = GraphInvalid(
-            found, f"what plans of models may contain has changed since: {found[0].message}"
-        )
-        refused.hint = "plan the goal again, or save the graph as a flow of your own"
-        raise refused
+    require_for_author(dependencies.catalogue, dependencies.planner, graph, first)
 
 
 async def _first_graph(store: Store, plan_id: str) -> Graph | None:

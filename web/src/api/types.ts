@@ -695,6 +695,26 @@ export type ExplainResponse = {
   requests?: OpenRequestResponse[] | null;
 };
 
+/** A flow after a change by operations. */
+export type FlowEditResponse = {
+  flow_id: string;
+  name: string;
+  /** Its purpose; its executions have it as their goal. */
+  description: string;
+  /** The hash of the graph: the `ETag`, which `If-Match` compares. */
+  version: string;
+  /** Counts its changes; of an older version, that which brought it. */
+  revision: number;
+  created_at: string;
+  /** When the revision was saved, UTC. */
+  updated_at: string;
+  graph: GraphDocument;
+  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  published: ("model" | "tool")[];
+  /** Warnings about its graph, and about names that the operations could not follow. */
+  diagnostics: DiagnosticResponse[];
+};
+
 /** A flow: a graph saved under a name. */
 export type FlowResponse = {
   flow_id: string;
@@ -2981,7 +3001,7 @@ export type Operations = {
     };
     query: Record<string, never>;
     body: FlowEditRequest;
-    answer: FlowResponse;
+    answer: FlowEditResponse;
   };
   /** Delete a flow: `DELETE /api/flows/{flow_id}`. */
   deleteFlow: {

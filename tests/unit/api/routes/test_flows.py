@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 
 from planwave.api.schemas.executions import DocumentResponse, ExecutionResponse, ExecutionsResponse
-from planwave.api.schemas.flows import FlowResponse, FlowsResponse, FlowVersionsResponse
+from planwave.api.schemas.flows import (
+    FlowEditResponse,
+    FlowResponse,
+    FlowsResponse,
+    FlowVersionsResponse,
+)
 from planwave.errors import StoreError
+from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
@@ -171,7 +177,8 @@ async def test_flow_is_edited_by_the_operations_of_plans() -> None:
         etag = {"If-Match": f'"{first["version"]}"'}
         answer = await calls.patch(path, json=body, headers=etag)
         second = answer.json()
-        FlowResponse.model_validate(second, extra="forbid")
+        FlowEditResponse.model_validate(second, extra="forbid")
+        assert second["diagnostics"] == []
         assert (second["name"], second["revision"]) == ("Heard", 2)
         assert [node["id"] for node in second["graph"]["nodes"]] == ["s", "hearing"]
         assert second["graph"]["edges"][0]["target"] == "hearing"
@@ -181,6 +188,25 @@ async def test_flow_is_edited_by_the_operations_of_plans() -> None:
         wrong = {"operations": [{"op": "add_node", "node": {"id": 1, "type": "text"}}]}
         refused = await calls.patch(path, json=wrong, headers=etag)
         assert (refused.status_code, "/operations/0/node/id" in refused.text) == (422, True)
+
+
+async def test_edit_of_a_flow_warns_of_names_that_it_could_not_follow() -> None:
+    """As a plan's edit does: one answer for the same operations on the same graph."""
+    computed = {"id": "c", "type": "text", "data": {"text": "{{ nodes['ec' ~ goal].output }}"}}
+    graph = {**STARTS, "nodes": [*STARTS["nodes"], computed]}
+    async with in_process_client(dependencies(read_graph(graph)[0])) as calls:
+        flow = await saved(calls, graph=graph)
+        plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
+        body, anyway = {"operations": [RENAME]}, {"If-Match": "*"}
+        found = []
+        for path in (f"/api/plans/{plan['plan_id']}", f"/api/flows/{flow['flow_id']}"):
+            answer = await calls.patch(path, json=body, headers=anyway)
+            assert answer.status_code == 200, answer.text
+            found.append(answer.json()["diagnostics"])
+        assert [(each["code"], each["pointer"]) for each in found[1]] == [
+            ("renamed-node", "/nodes/2/data/text")
+        ]
+        assert found[0] == found[1]
 
 
 async def test_edit_that_leaves_a_flow_with_errors_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,16 @@ from typing import Any
 import pytest
 
 import planwave
-from planwave.errors import InputError, StoreError
+from planwave.errors import GraphInvalid, InputError, StoreError
 from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
+from planwave.planner.capabilities import PlanRules
+from planwave.planner.planner import Planner
 from planwave.storage.memory.store import MemoryStore
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.scripted_models import FunctionModels
+from tests.support.nodes.node_context import services_with
 
 FLOW = {"channel": "flow"}
 
@@ -626,3 +633,44 @@ async def test_a_rejected_plan_is_cancelled() -> None:
     ended = await run.answer(request.request_id, {"decision": "reject", "note": "no"})
     assert (ended.status, list(ended.outputs)) == ("cancelled", ["s"])
     assert ended.document["cause"] == "the plan was rejected: no"
+
+
+def planner_with(**rules: Any) -> Any:
+    """Return services whose planner has some rules."""
+    providers = FakeProviders()
+    models = FunctionModels(lambda _: [])
+    planner = Planner(models, providers, library_registry(providers), rules=PlanRules(**rules))
+    return services_with(lambda _: [], providers, planner=planner)[0]
+
+
+async def test_a_plan_of_a_model_is_judged_where_it_starts() -> None:
+    plan = replace(make_plan(make_graph(text_node("a", "one"))), provider="openai")
+    narrow, wide = planner_with(node_types=["agent"]), planner_with(node_types=["text"])
+    store = MemoryStore()
+    for _ in range(2):
+        refused = planwave.run(plan, store=store, services=narrow)
+        with pytest.raises(GraphInvalid, match="'text', which plans of models may not use"):
+            await refused
+    assert await store.events(refused.execution_id) == []
+    assert (await planwave.run(plan.graph, services=narrow)).text == "one", "a person's graph"
+    first = planwave.run(plan, store=store, services=wide)
+    assert (await first).text == "one"
+
+    stored = planwave.open(store, first.execution_id, services=narrow)
+    await stored
+    with pytest.raises(GraphInvalid, match="has changed since"):
+        await stored.fork(rerun=["a"])
+    own = stored.fork(set={"a.text": "mine"})
+    assert (await own).text == "mine", "what a person changed is theirs"
+    assert (await own.fork(rerun=["a"])).text == "mine", "also later"
+
+
+async def test_the_settings_judge_a_plan_whose_nodes_need_no_services(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = replace(make_plan(make_graph(text_node("a", "one"))), provider="openai")
+    assert (await planwave.run(plan)).text == "one"
+    monkeypatch.setenv("PLANWAVE_ALLOWED_NODE_TYPES", "agent")
+    with pytest.raises(GraphInvalid, match="'text', which plans of models may not use"):
+        await planwave.run(plan)

@@ -550,7 +550,7 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "published": ["model"],
 }
 FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
-EDITED_FLOW: Final = {**FLOW, "diagnostics": []}
+EDITED_FLOW: Final[_Json] = {**FLOW, "diagnostics": []}
 FLOWS: Final = {
     "flows": [{**_FLOW_FIELDS, "updated_by": {"kind": "operator"}, "node_count": 2}],
     "next_cursor": None,

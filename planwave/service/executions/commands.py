@@ -362,7 +362,9 @@ class ExecutionCommands:
         async with self._live_executions.acquire(execution_id) as live:
             state, who = live.state, current_principal().as_json()
             checked = validate_answer(open_request(state, request_id).request, answer)
-            require_answer_size(checked, self._dependencies.limits.largest_result_bytes)
+            most = self._dependencies.limits.largest_result_bytes
+            own = (state.options or {}).get("max_result_bytes") or most  # as it was then
+            require_answer_size(checked, min(own, most))
             try:
                 return await self._send_command(
                     execution_id, lambda told: told.answer(request_id, checked, who)

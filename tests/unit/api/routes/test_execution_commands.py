@@ -14,10 +14,12 @@ from planwave.api.schemas.executions import (
     OpenRequestsResponse,
     PendingRequestsResponse,
 )
+from planwave.executor.options import RunOptions
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
-from tests.support.graph.builders import make_edge, make_graph, text_node
+from planwave.settings import Limits
+from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
@@ -285,3 +287,33 @@ async def test_a_cursor_of_another_list_of_requests_is_refused(cursor: str, stat
             "GET", "/api/requests", 422, cursor=cursor, status=status
         )
         assert problem["code"] == "invalid-cursor"
+
+
+@pytest.mark.parametrize("bound", ["the service", "the execution"])
+async def test_answer_above_the_largest_result_is_refused_and_the_request_stays_open(
+    bound: str,
+) -> None:
+    most = Limits(largest_result_bytes=40) if bound == "the service" else Limits()
+    graph = make_graph(
+        Node("q", "approval", "Check", data={"prompt": "?", "editable": True}),
+        Node("p", "asks", "P"),
+    )
+    options = RunOptions(max_result_bytes=None if bound == "the service" else 40)
+    async with in_process_client(dependencies(types=[AsksFreely()], limits=most)) as calls:
+        own_id = (await calls.service.execute(make_plan(graph), options=options)).execution_id
+        path = f"/api/executions/{own_id}"
+        await calls.service.wait(own_id)
+        asked = (await calls.get_json(f"{path}/requests"))["requests"]
+        large = {"q": {"decision": "approve", "value": "x" * 40}, "p": ["x" * 40]}
+        right = {"q": {"decision": "approve", "value": "x" * 30}, "p": ["x" * 30]}
+        pointers = {"q": "/value", "p": ""}
+        for each in asked:
+            own, node = f"{path}/requests/{each['request_id']}", each["path"]
+            problem = await calls.expect_problem("POST", own, 422, large[node])
+            (found,) = problem["issues"]
+            assert (found["code"], found["pointer"]) == ("limit-exceeded", pointers[node])
+        assert (await calls.get_json(f"{path}/requests"))["requests"] == asked
+        for each in asked:
+            await calls.post_json(f"{path}/requests/{each['request_id']}", right[each["path"]])
+        await calls.service.wait(own_id)
+        assert (await calls.get_json(path))["status"] == "completed"

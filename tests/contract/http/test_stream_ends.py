@@ -8,19 +8,25 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import SecretStr
-from starlette.routing import Mount, WebSocketRoute
+from starlette.routing import Mount, Route, WebSocketRoute
 
 from planwave.api.app import ROUTERS, create_app
-from planwave.api.middleware.credential_lifetime import CredentialLifetimeMiddleware
-from planwave.api.openapi import http_routes
+from planwave.api.middleware.credential_lifetime import (
+    CHECK_INTERVAL_S,
+    CredentialLifetimeMiddleware,
+)
 from planwave.api.session_cookies import SESSION_COOKIE
+from planwave.api.streaming.sse import EventStream
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.graph.builders import make_graph
+from tests.support.nodes.held_nodes import HeldNode
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
 
@@ -39,7 +45,7 @@ EXECUTION_STREAMS = ("/ws/{id}?mode=poll", "/ws/{id}?mode=events", "/api/executi
 class Connection:
     """A request or WebSocket at the whole application, without a network."""
 
-    def __init__(self, app: Any, path: str, *headers: tuple[str, str]) -> None:
+    def __init__(self, app: Any, path: str, *headers: tuple[str, str], body: Any = None) -> None:
         path, _, query = path.partition("?")
         kind = "websocket" if path.startswith("/ws/") else "http"
         given = [("host", "127.0.0.1"), ("origin", "http://127.0.0.1"), *headers]
@@ -52,10 +58,13 @@ class Connection:
             "state": {}, "extensions": {},
         }  # fmt: skip
         if kind == "http":
-            self.scope["method"] = "GET"
+            self.scope["method"] = "GET" if body is None else "POST"
         self.sent: list[dict[str, Any]] = []
         self._received: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        first = {"type": "websocket.connect"} if kind == "websocket" else {"type": "http.request"}
+        first: dict[str, Any] = {"type": "websocket.connect"}
+        if kind == "http":
+            content = b"" if body is None else json.dumps(body).encode()
+            first = {"type": "http.request", "body": content}
         self._received.put_nowait(first)
         self._changed = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(
@@ -175,29 +184,147 @@ async def test_streams_of_a_browser_end_with_its_session() -> None:
             assert await each.ended() == EXPECTED[each.scope["type"]]
 
 
-def streaming_operations() -> set[str]:
-    """The operations that the OpenAPI document says may answer with events."""
-    app = create_app(Settings(), lambda _: Service(dependencies()))
-    found: set[str] = set()
-    for route in http_routes(app):
-        answers: dict[Any, Any] = getattr(route, "responses", None) or {}
-        for answer in answers.values():
-            if "text/event-stream" in (answer.get("content") or {}):
-                found.add(str(route.operation_id))
-    return found
+class Stream(NamedTuple):
+    """One way to open a stream.
+
+    Attributes:
+        sends: The class of the response, the path of the WebSocket, or of the other application.
+        path: Where it is asked for; ids in braces are filled in.
+        body: What is posted; None for a GET.
+        for_tokens: Whether an access token may open it; else only a session may.
+    """
+
+    sends: str
+    path: str
+    body: Any = None
+    for_tokens: bool = False
 
 
-def test_every_stream_is_inside_the_one_middleware() -> None:
-    """A new stream fails here until its row says how its end was tried."""
-    tried = {"streamEvents", "/ws/{execution_id:path}", "streamChat", "/ws/chats/{chat_id}"}
-    by_the_same_wrapper = {
-        "createPlan",
-        "streamReply",
-        "/ws/chats/{chat_id}/messages/{message_id}",
-    }
-    without_principal = {"receiveWebhook"}
-    found = {*streaming_operations(), *SOCKETS}
-    assert found == tried | by_the_same_wrapper | without_principal
+_CALL = {
+    "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+    "params": {"name": "helper", "arguments": {"message": "hi"}},
+}  # fmt: skip
+_MESSAGES = [{"role": "user", "content": "hi"}]
+STREAMS = (
+    Stream("ExecutionEventStream", "/api/executions/{execution}/events", for_tokens=True),
+    Stream("PlanStream", "/api/plan?stream=1", {"prompt": "do it"}),
+    Stream("ReplyEventStream", "/api/chats/{chat}/messages/{reply}/events"),
+    Stream("ChatChangeStream", "/api/chats/{chat}/events"),
+    Stream(
+        "AnswerStream", "/v1/chat/completions",
+        {"model": "helper", "messages": _MESSAGES, "stream": True}, for_tokens=True,
+    ),
+    Stream(
+        "AnswerStream", "/v1/responses",
+        {"model": "helper", "input": "hi", "stream": True}, for_tokens=True,
+    ),
+    Stream("/mcp", "/mcp", _CALL, for_tokens=True),
+    Stream("/ws/{execution_id:path}", "/ws/{execution}?mode=events", for_tokens=True),
+    Stream("/ws/chats/{chat_id}", "/ws/chats/{chat}"),
+    Stream("/ws/chats/{chat_id}/messages/{message_id}", "/ws/chats/{chat}/messages/{reply}"),
+)  # fmt: skip
+"""Every kind of stream; a new one fails the test below until it has a row."""
+
+
+def kinds_of_streams(kind: type[EventStream] = EventStream) -> set[str]:
+    """Return the responses that are streams, the WebSockets, and the other applications."""
+    found = {each.__name__ for each in kind.__subclasses__() if not each.__name__.startswith("_")}
+    return found.union(*(kinds_of_streams(each) for each in kind.__subclasses__()))
+
+
+def test_every_kind_of_stream_has_a_row() -> None:
     app = create_app(Settings(), lambda _: Service(dependencies()))
+    others = {each.path for each in app.routes if type(each) is Route}
+    assert {each.sends for each in STREAMS} == kinds_of_streams() | SOCKETS | others
     assert CredentialLifetimeMiddleware in [each.cls for each in app.user_middleware]
     assert not [each for each in app.routes if isinstance(each, Mount)]
+    assert 2 * CHECK_INTERVAL_S < 1
+
+
+class HeldPlanner:
+    """Plans for ever."""
+
+    async def create_plan(self, *_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+HOLDS = make_graph(
+    Node("s", "chat_start", "S"), Node("h", "held", "H"), edges=[("s", "h")]
+).to_document()
+
+
+@pytest.mark.parametrize("ends_by", ["revoked", "expired", "session closed"])
+async def test_each_kind_of_stream_ends_with_what_opened_it(ends_by: str) -> None:
+    leap = [timedelta()]
+    parts = dependencies(types=[HeldNode()], planner=HeldPlanner())
+    parts = replace(parts, now=lambda: datetime.now(UTC) + leap[0])
+    async with in_process_client(parts, token=SecretStr(OPERATOR)) as calls:
+        calls.headers["Authorization"] = f"Bearer {OPERATOR}"
+        app: Any = calls._transport.app  # type: ignore[attr-defined]
+        ids, flow_id = await begin_all(calls)
+        if ends_by == "session closed":
+            login = await calls.post("/api/session", json={"token": OPERATOR})
+            credential = "cookie", f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}"
+        else:
+            expires = {"expires_in_s": 3_600} if ends_by == "expired" else {}
+            token = await token_for(calls, flow_id, **expires)
+            credential = bearer(token)
+        session = await begin_mcp(calls, credential)
+        rows = [each for each in STREAMS if each.for_tokens or ends_by == "session closed"]
+        opened = [
+            Connection(
+                app, each.path.format(**ids), credential, session, ("content-type", "application/json"),
+                ("accept", "application/json, text/event-stream"), body=each.body,
+            )
+            for each in rows
+        ]  # fmt: skip
+        for row, each in zip(rows, opened, strict=True):
+            await each.until(lambda sent: len(sent) >= 1)
+            assert each.sent[0].get("status", 200) == 200, (row, each.sent)
+        assert all(each.is_open for each in opened)
+        if ends_by == "revoked":
+            await calls.delete(f"/api/tokens/{token['token_id']}")
+        elif ends_by == "expired":
+            leap[0] = timedelta(hours=2)
+        else:
+            del calls.headers["Authorization"]
+            calls.cookies.clear()
+            headers = {"cookie": credential[1], "origin": "http://127.0.0.1"}
+            assert (await calls.delete("/api/session", headers=headers)).status_code == 204
+        for each in opened:
+            assert await each.ended() == EXPECTED[each.scope["type"]]
+
+
+async def begin_mcp(calls: InProcessClient, credential: tuple[str, str]) -> tuple[str, str]:
+    """Begin a session of the MCP server; return the header that names it."""
+    headers = {credential[0]: credential[1], "accept": "application/json, text/event-stream"}
+    handshake = {
+        "protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }  # fmt: skip
+    opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": handshake}
+    answer = await calls.post("/mcp", json=opening, headers=headers)
+    session = "mcp-session-id", answer.headers["mcp-session-id"]
+    begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    await calls.post("/mcp", json=begun, headers={**headers, session[0]: session[1]})
+    return session
+
+
+async def begin_all(calls: InProcessClient) -> tuple[dict[str, str], str]:
+    """Begin what streams are about; return the ids, and that of the flow."""
+    flow_id = (await calls.post_json("/api/flows", {"name": "helper", "graph": HOLDS}, 201))[
+        "flow_id"
+    ]
+    published = {"model": True, "tool": True}
+    answer = await calls.put(f"/api/flows/{flow_id}/publication", json=published)
+    assert answer.status_code == 200, answer.text
+    run = await calls.post_json("/api/execute", {"flow_id": flow_id, "start": True}, 202)
+    chat = await calls.post_json("/api/chats", {"flow_id": flow_id}, 201)
+    chat_id = chat.get("chat_id") or chat["chat"]["chat_id"]
+    turn = await calls.post_json(f"/api/chats/{chat_id}/messages", {"message": "hi"}, 202)
+    ids = {
+        "execution": run["execution_id"],
+        "chat": chat_id,
+        "reply": turn["message"]["message_id"],
+    }
+    return ids, flow_id

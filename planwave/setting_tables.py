@@ -148,7 +148,7 @@ class McpServerSettings(BaseModel):
     description: str | None = Field(default=None, min_length=1, max_length=500)
     """What its tools are for, in a sentence. The planner offers servers that have one to its model, whose plans
     may link them to agents."""
-    approval: Literal["never", "write", "always"] | None = None
+    approval: Literal["never", "always", "write"] | None = None
     """Which calls a person approves, whatever a graph says: ``write`` is all that do not only read. The stricter of this and
     what the node, the tool and the agent say holds; None leaves it to them."""
     read_tools: list[str] = Field(default_factory=list[str])

@@ -57,7 +57,7 @@ class PromptMessage:
             and tool calls are in it too. It is sent where it can be, and is no part of the identity.
     """
 
-    role: Literal["user", "assistant", "tool", "system"]
+    role: Literal["system", "user", "assistant", "tool"]
     text: str
     images: tuple[str, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()

@@ -56,6 +56,20 @@ def _asserted(function: ast.AST) -> tuple[bool, set[str]]:
     return is_asserted or bool(called & {"raises", "warns", "fail", "expect"}), called
 
 
+def test_the_same_literals_have_one_order() -> None:
+    # typing returns what it made first for ``X | None`` of equal literals, so that the order in the
+    # OpenAPI document would follow the order of imports.
+    orders: dict[frozenset[str], set[tuple[str, ...]]] = {}
+    for path in (ROOT / "planwave").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
+                values = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                order = tuple(map(ast.unparse, values))
+                orders.setdefault(frozenset(order), set()).add(order)
+    assert len(orders) > 20
+    assert [each for each in orders.values() if len(each) > 1] == []
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Imports for the type checker alone do not count; ``CycleError`` names the modules."""
     graph = grimp.build_graph("planwave", exclude_type_checking_imports=True, cache_dir=None)

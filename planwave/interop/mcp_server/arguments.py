@@ -65,7 +65,7 @@ class RunArguments(_ToolArguments):
         '{"output": value} where there is one entry node.',
     )
     wait_s: float = _wait(WAIT_S, "until the execution ends or waits for a person")
-    on_disconnect: Literal["cancel", "continue"] = Field(
+    on_disconnect: Literal["continue", "cancel"] = Field(
         "cancel",
         description="What becomes of the execution if an HTTP client closes the connection of "
         "this call, which is how it cancels the call.",

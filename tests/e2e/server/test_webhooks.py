@@ -23,7 +23,7 @@ def served() -> Iterator[RunningServer]:
 
 
 async def listening(calls: httpx2.AsyncClient, **data: Any) -> str:
-    graph = hook_flow(HELD, auth="none", secrets=[], **data)
+    graph = hook_flow(HELD, auth="none", secrets=[], allowSse=True, **data)
     flow = (await calls.post("/api/flows", json={"name": "F", "graph": graph})).json()
     made = await calls.post("/api/triggers", json={"flow_id": flow["flow_id"]})
     trigger_id: str = made.json()["trigger_id"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from starlette.routing import WebSocketRoute
 
 from planwave.api.access_rules import RULES
 from planwave.api.app import ROUTERS, create_app
+from planwave.api.logging_config import ACCESS_LOG, FIELDS
 from planwave.api.middleware.audit import ACTIONS, EXEMPT
 from planwave.api.openapi import http_routes
 from planwave.api.routes.mcp.streamable_http import MCP_PATH
+from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -25,6 +29,7 @@ from tests.support.server.in_process_client import InProcessClient, in_process_c
 from tests.support.service.dependencies import dependencies
 
 OPERATOR = "the operator's secret token"
+NOBODY = "019a0000-0000-7000-8000-00000000000f"
 CANARY = "canary-goal-4711"
 GRAPH = make_graph(
     Node("s", "start", "S"),
@@ -121,6 +126,25 @@ async def test_what_is_done_has_a_line_with_who_and_what(tmp_path: Path) -> None
     assert verify(tmp_path) == []
 
 
+async def test_every_route_writes_the_line_of_its_row(tmp_path: Path) -> None:
+    """Also where it finds nothing or refuses the body: somebody tried."""
+    async with audited(tmp_path) as calls:
+        calls.cookies.clear()
+        for route in http_routes(APP):
+            path = re.sub(r"\{[^}]*\}", NOBODY, route.path)
+            for method in sorted(set(route.methods or ()) - {"HEAD", "OPTIONS"}):
+                before = len(list(read_entries(tmp_path)))
+                answer = await calls.request(method, path, json={} if method != "GET" else None)
+                lines = list(read_entries(tmp_path))[before:]
+                action = ACTIONS.get(str(route.operation_id))
+                wanted = [] if action is None else [(action.name, answer.status_code)]
+                if answer.status_code == 401:
+                    wanted = [("login.failed", 401)]
+                found = [(each["action"], each["status"]) for each in lines]
+                found = [each for each in found if each[0] != "service.started"]
+                assert found == wanted, (method, path)
+
+
 async def test_no_secret_no_goal_and_no_result_is_in_a_line(tmp_path: Path) -> None:
     async with audited(tmp_path) as calls:
         made = await story(calls)
@@ -168,3 +192,61 @@ def test_log_is_kept_where_others_reach_the_service_or_the_operator_says_so(
         settings = Settings(host=host, audit_log=chosen, storage_dir=tmp_path)
         wanted = is_open if chosen is None else chosen
         assert (open_audit_log(settings) is not None) == wanted
+
+
+async def test_everything_that_is_listed_says_who_did_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Flow versions, executions, answers, tokens and their last use; and the access log."""
+    async with audited(tmp_path) as calls:
+        login = await calls.post("/api/session", json={"token": OPERATOR})
+        session = {"cookie": f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}",
+                   "origin": "http://127.0.0.1"}  # fmt: skip
+        calls.cookies.clear()
+        del calls.headers["Authorization"]
+        operator = {"Authorization": f"Bearer {OPERATOR}"}
+        saved = await calls.post("/api/flows", json={"name": "f", "graph": GRAPH}, headers=operator)
+        flow = f"/api/flows/{saved.json()['flow_id']}"
+        changed = {
+            **GRAPH,
+            "nodes": [*GRAPH["nodes"], {"id": "z", "type": "text", "data": {"text": "z"}}],
+        }
+        assert (await calls.put(flow, json={"graph": changed}, headers=session)).status_code == 200
+        wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [saved.json()["flow_id"]]}
+        token = (await calls.post("/api/tokens", json=wanted, headers=session)).json()
+
+        async def last_use() -> Any:
+            (found,) = (await calls.get("/api/tokens", headers=operator)).json()["tokens"]
+            assert found["created_by"]["kind"] == "session"
+            return found["last_used_at"]
+
+        assert await last_use() is None
+        bearer = {"Authorization": f"Bearer {token['token']}"}
+        body = {"flow_id": saved.json()["flow_id"], "start": True}
+        run = (await calls.post("/api/execute", json=body, headers=bearer)).json()
+        assert datetime.fromisoformat(await last_use()).tzinfo is not None
+
+        execution = f"/api/executions/{run['execution_id']}"
+        await calls.service.wait(run["execution_id"])
+        asked = (await calls.get(f"{execution}/requests", headers=bearer)).json()["requests"]
+        answer = f"{execution}/requests/{asked[0]['request_id']}"
+        await calls.post(answer, json={"decision": "approve"}, headers=session)
+        await calls.service.wait(run["execution_id"])
+        shown = (await calls.get(execution, headers=operator)).json()
+        by_token = {"kind": "token", "id": token["token_id"], "name": "crm"}
+        assert shown["created_by"] == by_token
+        answered = (await calls.get("/api/requests?status=answered", headers=operator)).json()
+        versions = (await calls.get(f"{flow}/versions", headers=operator)).json()["versions"]
+        assert [each["created_by"]["kind"] for each in versions] == ["session", "operator"]
+        (only,) = answered["requests"]
+        assert only["answered"]["answered_by"]["kind"] == "session"
+
+        caplog.clear()
+        with caplog.at_level("INFO", "planwave.access"):
+            for headers in (operator, session, bearer, {}):
+                await calls.get("/api/executions", headers=headers)
+        lines: list[Any] = [getattr(r, FIELDS) for r in caplog.records if r.name == ACCESS_LOG.name]
+        kinds = [(each.get("principal"), each["status"]) for each in lines]
+        assert kinds == [("operator", 200), ("session", 200), ("token", 200), (None, 401)]
+        assert lines[2]["principal_id"] == token["token_id"]
+        assert token["token"] not in caplog.text

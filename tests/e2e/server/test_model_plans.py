@@ -147,6 +147,15 @@ def as_data(graph: dict[str, Any]) -> dict[str, Any]:
     )
 
 
+NOTHING = {"nodes": [{"id": "x", "type": "text", "data": {"text": "x"}}], "edges": []}
+
+
+def tool_of_agent(node_type: str, data: dict[str, Any]) -> Parts:
+    """Return an agent with a tool of some type."""
+    link = {**wire("t", "n", "tools", "link"), "source_handle": "tool"}
+    return [reply_node("t", type=node_type, data=data), reply_node("n")], [link]
+
+
 ATTACKS: dict[str, Callable[[str], Parts]] = {
     "an approval that never asks": lambda _: agent_with({"server": "shop", "approval": "never"}),
     "a wire into the approval": lambda _: agent_with(
@@ -232,6 +241,62 @@ ATTACKS: dict[str, Callable[[str], Parts]] = {
     "another model when one fails": lambda _: (
         [reply_node("n", data={"fallback": [{"model": "gpt-4o"}]})], []
     ),
+    "a request as a tool": lambda host: tool_of_agent(
+        "http_tool", {"name": "t", "description": "d", "url": f"http://{host}/WRITE", "method": "POST"}
+    ),
+    "a flow as a tool": lambda _: tool_of_agent("flow_tool", {"flow": {"name": "ops"}}),
+    "a function as a tool": lambda _: tool_of_agent("tool", {"name": "t", "description": "d"}),
+    "tools of a list": lambda _: tool_of_agent("toolset", {"tools": ["web_search"]}),
+    "an agent as a tool that asks nobody": lambda _: tool_of_agent("agent", {"approval": "never"}),
+    "a server that a link brings": lambda _: agent_with(
+        {"server": "shop"}, reply_node("s", type="mcp_server", data={"server": "hidden"}),
+        edges=[{**wire("s", "n", "tools", "link"), "source_handle": "tools"}],
+    ),
+    "a list of tools by a wire": lambda _: (
+        [text("t", "look"), reply_node("n")], [wire("t", "n", "tools")]
+    ),
+    "a stream of events": lambda host: (
+        [reply_node("n", type="sse", data={"url": f"http://{host}/READ"})], []
+    ),
+    "a reply with headers": lambda _: (
+        [reply_node("n", type="webhook_reply", data={"headers": {"NEL": "x"}})], []
+    ),
+    "a planner that may do more": lambda _: (
+        [reply_node("n", type="planner", data={"goal": "g", "allowedNodeTypes": ["fetch"]})], []
+    ),
+    "a condition that data make": lambda _: (
+        [text("t", "index < 9"), reply_node("n", type="while", data={"body": NOTHING})],
+        [wire("t", "n", "condition")],
+    ),
+    "a condition that a link brings": lambda _: (
+        [text("t", "index < 9"), reply_node("n", type="while", data={"body": NOTHING})],
+        [wire("t", "n", "condition", "link")],
+    ),
+    "a flow that a template names": lambda _: (
+        [reply_node("n", type="loop", data={"items": [1], "flow": {"name": "{{ 'ops' }}"}})], []
+    ),
+    "a template that is a body": lambda host: (
+        [as_data(posts(host)), reply_node("n", type="loop", data={"items": [1], "body": "{{ input }}"})],
+        [reply_edge("given", "n")],
+    ),
+    "nodes of a body that a template makes": lambda host: (
+        [
+            as_data(posts(host)),
+            reply_node("n", type="loop", data={
+                "items": [1], "body": {"nodes": "{{ input.nodes }}", "edges": []}}),
+        ],
+        [reply_edge("given", "n")],
+    ),
+    "a type that a template makes": lambda host: (
+        [reply_node("n", type="loop", data={"items": [1], "body": {"nodes": [
+            {"id": "x", "type": "{{ 'fetch' }}", "data": {"url": f"http://{host}/WRITE", "method": "POST"}}
+        ], "edges": []}})],
+        [],
+    ),
+    "a body under its other names": lambda host: (
+        [reply_node("n", type="loop", data={"items": [1], "graph": posts(host), "body": posts(host)})],
+        [],
+    ),
     "an effect of its own": lambda _: ([reply_node("n", policy={"effect": "none"})], []),
 }  # fmt: skip
 
@@ -239,6 +304,7 @@ ATTACKS: dict[str, Callable[[str], Parts]] = {
 @pytest.mark.timeout(120)
 async def test_every_such_plan_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
     expected = {"field-not-for-plans", "policy-field", "type-not-allowed", "forbidden-field"}
+    expected |= {"channel-mismatch", "invalid-data", "invalid-field", "unknown-node-type"}
     async with world(tmp_path) as around:
         await around.save_flow("ops", posts(around.address))
         for attack, made in ATTACKS.items():

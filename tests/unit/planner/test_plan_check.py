@@ -412,6 +412,33 @@ def test_a_misspelt_field_goes_back_to_the_model() -> None:
     ]
 
 
+class Unplanned(OfTheOperator):
+    """A type of the operator that leaves itself out of plans."""
+
+    node_type = "unplanned"
+    planned = False
+
+
+@pytest.mark.parametrize("depth", set(DEPTHS) - {"a type of the operator"})
+def test_a_type_that_is_not_for_plans_is_in_none_at_any_depth(depth: str) -> None:
+    registry = Registry([*LIBRARY, Unplanned])
+    nodes, edges = DEPTHS[depth]([reply_node("n", type="unplanned")], [])
+    context = CONTEXT._replace(catalogue=registry, node_types=plannable_types(registry))
+    found = read_reply(planner_reply(*nodes, edges=edges), context)
+    assert "type-not-allowed" in {each.code for each in found.diagnostics}
+    graph, _ = read_graph(as_document(nodes, edges))
+    with pytest.raises(PermanentError, match="which plans of models may not use"):
+        admission(registry, None)(graph, WrittenBy())
+
+
+@pytest.mark.parametrize("node_type", ["unplanned", "not_known_to_the_planner"])
+def test_a_type_that_the_planner_does_not_know_is_not_admitted(node_type: str) -> None:
+    planner = Planner(FunctionModels(lambda _: []), FakeProviders(), REGISTRY)
+    graph, _ = read_graph({"nodes": [{"id": "n", "type": node_type}], "edges": []})
+    with pytest.raises(PermanentError, match="which plans of models may not use"):
+        admission(Registry([*LIBRARY, Unplanned]), planner)(graph, WrittenBy())
+
+
 class Rendered(NodeType):
     """A type of the operator that resolves templates in its graph before it runs."""
 

@@ -28,11 +28,14 @@ def show_settings_file(
         file: The file.
         only: Names, such as ``limits.nodes``; None for all.
     """
-    wanted = None if only is None else set(only)
+    wanted, is_cut = None if only is None else set(only), False
     console.verbatim(f"{file.path} sets:")
     for name, value in setting_values(file):
         if wanted is None or name in wanted or name.partition(".")[0] in wanted:
+            is_cut = is_cut or len(one_line(value)) > _VALUE_CHARS
             console.verbatim(f"  {one_line(name)} = {truncate(one_line(value), _VALUE_CHARS)}")
+    if is_cut:
+        console.note(f"what is cut here may name programs and addresses: read {file.path}")
     if file.problem is not None:
         console.note(f"{file.path} {file.problem}")
 

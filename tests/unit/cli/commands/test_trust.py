@@ -56,6 +56,14 @@ def test_it_shows_all_settings_but_no_secret_and_no_escape() -> None:
     assert "hush" not in json.dumps(json.loads(planwave("--yes", "--json").stdout))
 
 
+def test_it_says_that_a_value_is_cut() -> None:
+    assert "cut" not in planwave("--yes").stderr
+    FILE.write_text(f'[mcp.x]\nargs = ["{"x" * 600}"]\ncommand = "evil"\n')
+    done = planwave("--yes")
+    assert "evil" not in done.stdout
+    assert "! what is cut here may name programs and addresses: read planwave.toml\n" in done.stderr
+
+
 def test_without_a_terminal_it_wants_to_be_told() -> None:
     done = planwave()
     assert (done.exit_code, "planwave trust --yes planwave.toml" in done.stderr) == (2, True)

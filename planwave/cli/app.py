@@ -55,6 +55,7 @@ from planwave.cli.options import (
 )
 from planwave.cli.signals import Interrupted
 from planwave.errors import PlanwaveError
+from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.settings import DEBUG_VARIABLE
 
 if TYPE_CHECKING:
@@ -90,10 +91,13 @@ class _CommandGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with logs_as_notes(lambda: _console_of(ctx)):
+            with logs_as_notes(lambda: _console_of(ctx), lambda text: _redactor_of(ctx).text(text)):
                 return super().invoke(ctx)
         except BaseException as error:
-            raise _reported(_console_of(ctx), _root_error(error)) from error
+            found = _root_error(error)
+            if isinstance(found, PlanwaveError):
+                _redactor_of(ctx).clean(found)
+            raise _reported(_console_of(ctx), found) from error
 
 
 def _reported(console: CommandConsole, error: BaseException) -> BaseException:
@@ -146,6 +150,11 @@ def _console_of(ctx: Context) -> CommandConsole:
     if isinstance(asked, CommandContext) and asked.json:
         return asked.console()
     return CommandConsole(json=bool(ctx.meta.get(_JSON_REQUESTED)))
+
+
+def _redactor_of(ctx: Context) -> Redactor:
+    """Return what takes secrets out of what is shown; there are none before settings are read."""
+    return ctx.obj.redactor if isinstance(ctx.obj, CommandContext) else NOTHING_SECRET
 
 
 app = typer.Typer(

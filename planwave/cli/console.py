@@ -177,19 +177,26 @@ def _is_terminal(file: IO[str] | None) -> bool:
 
 
 class _LogNotes(logging.Handler):
-    def __init__(self, console: Callable[[], CommandConsole]) -> None:
+    def __init__(self, console: Callable[[], CommandConsole], redact: Callable[[str], str]) -> None:
         super().__init__(logging.WARNING)
-        self._console = console
+        self._console, self._redact = console, redact
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):
-            self._console().note(record.getMessage())
+            self._console().note(self._redact(record.getMessage()))
 
 
 @contextmanager
-def logs_as_notes(console: Callable[[], CommandConsole]) -> Generator[None]:
-    """Show log records from WARNING up as notes on the console that is current at that time."""
-    notes, root = _LogNotes(console), logging.getLogger()
+def logs_as_notes(
+    console: Callable[[], CommandConsole], redact: Callable[[str], str] = str
+) -> Generator[None]:
+    """Show log records from WARNING up as notes on the console that is current at that time.
+
+    Args:
+        console: Returns the console.
+        redact: Takes secrets out of a note.
+    """
+    notes, root = _LogNotes(console, redact), logging.getLogger()
     root.addHandler(notes)
     try:
         yield

@@ -28,6 +28,7 @@ from planwave.cli.console import CommandConsole
 from planwave.cli.views.trust import show_settings_file
 from planwave.errors import Conflict, InputError, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
+from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.settings import unknown_variables
 from planwave.storage.ownership import is_trusted, untrusted_error
 
@@ -297,6 +298,7 @@ class CommandContext:
     config: str | None = None
     untrusted: Untrusted = "ignore"
     command: str = ""
+    redactor: Redactor = field(default=NOTHING_SECRET, init=False, repr=False)
     _has_warned: bool = field(default=False, init=False, repr=False)
     _has_noted_storage: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
@@ -328,6 +330,10 @@ class CommandContext:
                 kind = "directory" if kind == "DIR" else "file"
                 raise InputError(f"{name} is empty", code="usage", hint=f"name a {kind}: {option}")
         settings = self._load().settings
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.nodes.secrets import open_redactor
+
+        self.redactor = open_redactor(settings, os.environ)
         self._has_warned = True
         changes: dict[str, object] = {}
         if self.storage is not None:

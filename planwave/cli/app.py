@@ -94,17 +94,18 @@ class _CommandGroup(TyperGroup):
             with logs_as_notes(lambda: _console_of(ctx), lambda text: _redactor_of(ctx).text(text)):
                 return super().invoke(ctx)
         except BaseException as error:
-            found = _root_error(error)
-            if isinstance(found, PlanwaveError):
-                _redactor_of(ctx).clean(found)
-            raise _reported(_console_of(ctx), found) from error
+            redactor = _redactor_of(ctx)
+            raise _reported(_console_of(ctx), _root_error(error), redactor) from error
 
 
-def _reported(console: CommandConsole, error: BaseException) -> BaseException:
+def _reported(
+    console: CommandConsole, error: BaseException, redactor: Redactor = NOTHING_SECRET
+) -> BaseException:
     """Show a failure and return the exit to raise for it; return any other exception unchanged."""
     failure = _as_planwave_error(error)
     if failure is None:
         return error
+    redactor.clean(failure)
     show_error(console, failure)
     return typer.Exit(exit_code_of(failure))
 

@@ -35,6 +35,15 @@ def test_unexpected_error_names_debug_variable() -> None:
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, PlanwaveError, OSError])
+def test_no_error_shows_a_secret(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    monkeypatch.setenv("PLANWAVE_TOKEN", "canary-0123456789")
+    for args in (["ls"], ["ls", "--json"]):
+        done = planwave(*args, fails=error("it said canary-0123456789"))
+        assert "it said [secret token]" in done.output
+        assert "canary" not in done.output
+
+
 def test_debug_variable_shows_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEBUG_VARIABLE, "1")
     assert isinstance(planwave("ls", fails=ZeroDivisionError("oops")).exception, ZeroDivisionError)

@@ -417,6 +417,16 @@ class BudgetResponse(TypedDict):
     """Amounts that are nearly used up."""
 
 
+class RunResultResponse(TypedDict):
+    """What the last nodes of an execution delivered."""
+
+    nodes: list[str]
+    """The nodes that the value comes from: the `end` nodes that delivered something, or else the last
+nodes that did."""
+    value: Any
+    """The value of the only node; several give an object by node id, none gives null."""
+
+
 class ReusedFrom(TypedDict):
     """The node whose result was taken in place of a run."""
 
@@ -532,6 +542,7 @@ class DocumentResponse(TypedDict):
     budget: BudgetResponse | None
     """What it may use; null where nothing limits it."""
     inputs: dict[str, Any] | None
+    result: RunResultResponse
     nodes: list[DocumentNode]
     node_results: dict[str, str]
     execution_logs: list[str]
@@ -996,11 +1007,12 @@ class ReplyResponse(TypedDict):
 
 
 class ResultResponse(TypedDict):
-    """The results of an execution, so far or at its end."""
+    """The result of an execution, so far or at its end."""
 
     execution_id: str
     plan_id: str | None
     status: ExecutionStatus
+    result: RunResultResponse
     node_results: dict[str, str]
     """Results as text, by node path; nodes without one are left out."""
     execution_logs: list[str]

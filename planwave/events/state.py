@@ -55,6 +55,8 @@ from planwave.events.types import (
 )
 from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
+from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import LastNodes, Result
 from planwave.principals import PrincipalDocument
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -138,6 +140,18 @@ class ExecutionState:
             return node.handled
         around = map(self.nodes.get, ancestor_paths(node.path))
         return any(each is not None and each.status == "completed" for each in around)
+
+    def result(self) -> Result:
+        """Return what its last nodes that completed delivered, so far or at its end."""
+        if self.graph is None:
+            return Result({})
+        last = LastNodes.of_document(self.graph)
+        completed = (
+            self.nodes[each]
+            for each in {*last.ends, *last.sinks}
+            if self.nodes[each].status == "completed"
+        )
+        return last.result({node.path: outputs_from_json(node.outputs) for node in completed})
 
     @property
     def is_over(self) -> bool:

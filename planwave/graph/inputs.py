@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from planwave.expressions.json_text import to_text
 from planwave.graph.model import Arrival, DataValue
-from planwave.graph.upstream_text import arrivals_text
 
 
 class Inputs(Mapping[str, DataValue]):
@@ -47,3 +47,21 @@ class Inputs(Mapping[str, DataValue]):
         if handle is not None:
             chosen = tuple(a for a in chosen if a.target_handle == handle)
         return arrivals_text(chosen) if chosen else ""
+
+
+def arrivals_text(arrivals: tuple[Arrival, ...]) -> str:
+    """Return arrivals as text: a single one unchanged, several as blocks that name their source.
+
+    Each block is exactly ``From {name} ({id}):`` and the result on the next line; blocks are joined
+    by a blank line, in edge order.
+    """
+    if len(arrivals) == 1:
+        return to_text(arrivals[0].value.value)
+    return labelled_arrivals(arrivals)
+
+
+def labelled_arrivals(arrivals: tuple[Arrival, ...]) -> str:
+    """Return every arrival, even a single one, as a ``From {name} ({id}):`` block."""
+    return "\n\n".join(
+        f"From {a.source_name} ({a.source_id}):\n{to_text(a.value.value)}" for a in arrivals
+    )

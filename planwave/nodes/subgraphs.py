@@ -21,8 +21,6 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
-    ERROR_HANDLE,
-    FLOW,
     DataValue,
     Graph,
     Json,
@@ -32,16 +30,14 @@ from planwave.graph.model import (
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Catalogue, FlowContext, WrittenBy
 from planwave.graph.reading.documents import read_graph
+from planwave.graph.result import LastNodes, OutputsByNode
 from planwave.graph.subgraphs import all_nodes
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.services import FlowSource, NodeServices, limits_of
 
-_END_TYPE: Final = "end"
 _CACHE_SIZE: Final = 64
-
-OutputsByNode = Mapping[str, Mapping[str, DataValue]]
 
 
 class FlowName(NodeData):
@@ -77,14 +73,12 @@ class Subgraph(NamedTuple):
     Attributes:
         graph: The graph.
         entries: Its entry nodes, each with the output that carries the input value.
-        ends: Its ``end`` nodes.
-        sinks: Its nodes without successors, apart from ``error`` edges.
+        last: The nodes that its result can come from.
     """
 
     graph: Graph
     entries: tuple[tuple[str, str], ...]
-    ends: tuple[str, ...]
-    sinks: tuple[str, ...]
+    last: LastNodes
 
     async def run(
         self,
@@ -117,27 +111,8 @@ class Subgraph(NamedTuple):
         )
 
     def result(self, outputs: OutputsByNode) -> DataValue:
-        """Return the result of a run.
-
-        The result is the value of its ``end`` node, or else of its only last node. Several completed
-        ones give an object by node id, none gives null.
-        """
-        for ids in (self.ends, self.sinks):
-            given = {
-                each: main_output(outputs[each])
-                for each in ids
-                if outputs.get(each, {}).keys() - {ERROR_HANDLE}
-            }
-            if len(given) == 1:
-                return next(iter(given.values()))
-            if given:
-                return DataValue("json", {each: value.value for each, value in given.items()})
-        return DataValue("json", None)
-
-
-def main_output(outputs: Mapping[str, DataValue]) -> DataValue:
-    """Return a node's value: its ``output``, or else its first output."""
-    return outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()))
+        """Return the value of the result of a run; see :class:`planwave.graph.result.LastNodes`."""
+        return self.last.result(outputs).value
 
 
 def input_value(inputs: Inputs) -> DataValue | None:
@@ -306,24 +281,14 @@ def _read_wired_graph(
 
 
 def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
-    """Find the entry nodes of a graph and the nodes that hold its result."""
-    followed = {
-        edge.source
-        for edge in graph.edges
-        if edge.channel == FLOW and edge.source_handle != ERROR_HANDLE
-    }
+    """Find the entry nodes of a graph and its last nodes."""
     entries: list[tuple[str, str]] = []
     for node in graph.nodes:
         facts = catalogue.type_info(node.type)
         if facts is not None and facts.entry:
             first, *_ = fixed_handles(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
             entries.append((node.id, first))
-    return Subgraph(
-        graph,
-        tuple(entries),
-        tuple(node.id for node in graph.nodes if node.type == _END_TYPE),
-        tuple(node.id for node in graph.nodes if node.id not in followed),
-    )
+    return Subgraph(graph, tuple(entries), LastNodes.of(graph))
 
 
 def check_rounds(

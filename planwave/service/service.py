@@ -20,8 +20,7 @@ from types import CoroutineType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from planwave.errors import PlanwaveError
-from planwave.events import ExecutionState
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret, redactor_of, secret_names
 from planwave.providers.protocols import Providers
@@ -44,7 +43,6 @@ from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
-from planwave.service.queries.results import result_value
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.service.triggers.event_streams import (
     StreamEvent,
@@ -374,10 +372,6 @@ class Service:
     def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]:
         """Return the ports of the nodes that have other ports than their type, by node id."""
         return self._dependencies.catalogue.node_ports(graph)
-
-    def result_value(self, state: ExecutionState) -> Json:
-        """Return the result of an execution; see :func:`planwave.service.queries.results.result_value`."""
-        return result_value(state, self._dependencies.catalogue)
 
     def socket_types(self) -> list[dict[str, Any]]:
         """Return how sockets of each type are drawn, and what they accept, as JSON."""

@@ -16,7 +16,7 @@ from planwave.events.node_inputs import NodeInputs
 from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
 from planwave.events.types import error_message
 from planwave.graph.outputs import outputs_from_json
-from planwave.graph.upstream_text import result_text
+from planwave.graph.result import result_text
 from planwave.ids import UUID_PATTERN
 from planwave.jsonio import dumps_trusted
 from planwave.storage.call_documents import calls_by_node
@@ -28,7 +28,7 @@ from planwave.storage.files import (
 )
 from planwave.storage.records import ExecutionRecord, StoredCall
 
-DOCUMENT_VERSION: Final = 2
+DOCUMENT_VERSION: Final = 3
 
 _Document = dict[str, Any]
 _ORIGIN: Final = (
@@ -41,7 +41,8 @@ def build_document(
 ) -> _Document:
     """Return the document of an execution.
 
-    ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
+    ``result`` has the value of the execution and the ids of the nodes that it comes from; see
+    :mod:`planwave.graph.result`. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
     is text or null; ``node_results`` has those that are not null. ``inputs`` are ``{handle: {"type",
     "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
@@ -118,6 +119,7 @@ def _members(
         "usage": state.usage.as_json(),
         "budget": state.budget_json(),
         "inputs": state.inputs,
+        "result": _result_document(state),
         "nodes": _nodes(state, timelines(events), calls_by_node(calls)),
         "node_results": _results(state),
         "execution_logs": execution_logs(events),
@@ -234,6 +236,11 @@ def _nodes(
     feeds = NodeInputs(state)
     for path, node in state.nodes.items():
         yield _node(node, feeds, of.get(path, ()), state, calls)
+
+
+def _result_document(state: ExecutionState) -> _Document:
+    result = state.result()
+    return {"nodes": list(result.outputs), "value": result.value.value}
 
 
 def _results(state: ExecutionState) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
 from planwave.jsonio import dumps_exact
-from planwave.service.queries.last_outputs import results_of
 from planwave.service.service import Service
 from planwave.service.triggers.reply_nodes import ReplyFinder
 
@@ -102,8 +101,8 @@ async def _end_of(
         return _json_answer(500, {"execution_id": execution_id})
     if not with_result:
         return accepted_answer(execution_id)
-    outputs = results_of(await service.state(execution_id))
-    shown = {"execution_id": execution_id, "status": "completed", "outputs": outputs}
+    result = (await service.state(execution_id)).result()
+    shown = {"execution_id": execution_id, "status": "completed", "outputs": result.values}
     return _json_answer(200, shown)
 
 

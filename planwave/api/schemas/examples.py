@@ -46,6 +46,7 @@ _LOGS: Final = [
     "Execution completed. Status: completed",
 ]
 _RESULTS: Final = {"facts": "Water boils at 100 °C.", "note": "Note: Water boils at 100 °C."}
+_RESULT: Final[_Json] = {"nodes": ["note"], "value": _RESULTS["note"]}
 _BUDGET: Final[_Json] = {
     "limits": {"usd": 5.0, "tokens": 200_000.0},
     "used": {"usd": 0.0, "tokens": 0.0},
@@ -281,6 +282,7 @@ EXECUTION: Final[_Json] = {
 }
 RESULT: Final[_Json] = {
     **_ENDED_FIELDS,
+    "result": _RESULT,
     "node_results": _RESULTS,
     "execution_logs": _LOGS,
     "error": None,
@@ -323,7 +325,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 
 
 DOCUMENT: Final[_Json] = {
-    "schema_version": 2,
+    "schema_version": 3,
     **_ENDED_FIELDS,
     "plan_hash": HASH,
     "flow_id": None,
@@ -349,6 +351,7 @@ DOCUMENT: Final[_Json] = {
     "usage": _NO_USAGE,
     "budget": _BUDGET,
     "inputs": None,
+    "result": _RESULT,
     "nodes": [
         _node(0, {}, []),
         _node(1, {"input": {"type": "text", "value": _RESULTS["facts"]}}, ["facts"]),

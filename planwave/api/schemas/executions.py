@@ -264,12 +264,23 @@ class ExecutionResponse(ResponseModel):
     completed_at: str | None
 
 
+class RunResultResponse(ResponseModel):
+    """What the last nodes of an execution delivered."""
+
+    nodes: list[str]
+    """The nodes that the value comes from: the `end` nodes that delivered something, or else the last
+    nodes that did."""
+    value: Any
+    """The value of the only node; several give an object by node id, none gives null."""
+
+
 class ResultResponse(ResponseModel):
-    """The results of an execution, so far or at its end."""
+    """The result of an execution, so far or at its end."""
 
     execution_id: str
     plan_id: str | None
     status: ExecutionStatus
+    result: RunResultResponse
     node_results: dict[str, str]
     """Results as text, by node path; nodes without one are left out."""
     execution_logs: list[str]
@@ -393,6 +404,7 @@ class DocumentResponse(ResponseModel):
     budget: BudgetResponse | None
     """What it may use; null where nothing limits it."""
     inputs: dict[str, Any] | None
+    result: RunResultResponse
     nodes: list[DocumentNode]
     node_results: dict[str, str]
     execution_logs: list[str]

@@ -70,12 +70,12 @@ def show_result(console: CommandConsole, document: Document, path: Path | None) 
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
-    """Return name and text of each completed node whose result no other node uses."""
-    taken = {edge.get("source") for edge in _edges(document) if _is_flow(edge)}
+    """Return name and text of each node that the result comes from."""
+    nodes = {_path(node): node for node in nodes_of(document)}
     return [
         (str(node.get("name") or node["id"]), str(node.get("result") or ""))
-        for node in nodes_of(document)
-        if node.get("status") == "completed" and node["id"] not in taken and not _is_nested(node)
+        for path in json_object(document.get("result")).get("nodes") or ()
+        if (node := nodes.get(one_line(str(path)))) is not None
     ]
 
 
@@ -226,15 +226,6 @@ def _seconds(document: Document) -> float | None:
 
 def _is_nested(node: Mapping[str, Any]) -> bool:
     return "/" in str(node.get("path") or "")
-
-
-def _edges(document: Document) -> list[Mapping[str, Any]]:
-    graph = json_object(document.get("graph"))
-    return [json_object(edge) for edge in graph.get("edges") or ()]
-
-
-def _is_flow(edge: Mapping[str, Any]) -> bool:
-    return json_object(edge.get("data")).get("channel") == "flow"
 
 
 _VALUE_LINES: Final = 12

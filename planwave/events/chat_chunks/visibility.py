@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW
 from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import LastNodes
 
 _CLOSING_TYPES: Final = frozenset({"end"})
 """Types that close a graph and only pass values on: the sources of such a node are visible."""
@@ -50,8 +51,8 @@ class Visibility:
                 self._incoming.setdefault(edge["target"], []).append(edge["source"])
         self._chosen = None if visible is None else frozenset(visible)
         self._closing = frozenset(filter(self._is_closing, self._nodes if visible is None else ()))
-        ends = {each for each, node in self._nodes.items() if node["type"] in _CLOSING_TYPES}
-        self._sinks = ends if is_subgraph and ends else self._nodes.keys()
+        last = LastNodes.of_document(graph)
+        self._sinks = frozenset(last.ends if is_subgraph and last.ends else last.sinks)
         self._subgraphs = {
             f"{each}[{_SUBGRAPH_FIELDS[node['type']]}]": (
                 each,

@@ -33,7 +33,7 @@ from planwave.events.types import (
 )
 from planwave.expressions.json_text import to_text
 from planwave.graph.outputs import outputs_from_json
-from planwave.graph.upstream_text import result_text
+from planwave.graph.result import result_text
 
 SYSTEM: Final = "system"
 """Node id of entries about the whole execution."""

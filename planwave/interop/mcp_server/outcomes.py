@@ -45,7 +45,7 @@ async def outcome_of(service: Service, execution_id: str) -> dict[str, Any]:
     state = await service.state(execution_id)
     outcome = status_of(state)
     if state.status == "completed":
-        outcome["result"] = service.result_value(state)
+        outcome["result"] = state.result().value.value
     if state.status in ("completed", "failed") and (failures := _failures(state)):
         outcome["failures"] = failures
     if state.status == "failed":

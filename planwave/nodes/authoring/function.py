@@ -42,10 +42,9 @@ from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 
 from planwave.errors import PermanentError
-from planwave.graph.inputs import Inputs
+from planwave.graph.inputs import Inputs, arrivals_text
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue, Effect, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.graph.upstream_text import arrivals_text
 from planwave.nodes.authoring.data_fields import socket_type
 from planwave.nodes.authoring.field_wires import WiredValue, wired_event
 from planwave.nodes.authoring.node_type import BaseNode, as_result, default_output

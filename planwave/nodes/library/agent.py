@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
-from planwave.graph.inputs import Inputs
+from planwave.graph.inputs import Inputs, labelled_arrivals
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -19,7 +19,6 @@ from planwave.graph.model import (
     Port,
 )
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
-from planwave.graph.upstream_text import labelled_arrivals
 from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
 from planwave.nodes.agents.linked_tools import linked_tools

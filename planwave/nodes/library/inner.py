@@ -21,6 +21,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.graph.result import OutputsByNode, main_output
 from planwave.nodes.authoring.data_fields import coerce, graph_field
 from planwave.nodes.authoring.node_type import (
     INPUT,
@@ -34,13 +35,11 @@ from planwave.nodes.checking.branch_handles import check_named_handles
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.subgraphs import (
     FlowName,
-    OutputsByNode,
     check_source,
     dependencies,
     flow_field,
     input_value,
     load,
-    main_output,
 )
 
 SocketType = Literal["any", "text", "integer", "number", "boolean", "json"]

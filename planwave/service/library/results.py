@@ -11,9 +11,8 @@ from planwave.errors import ExecutionFailed
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.node_state import OpenRequest
 from planwave.events.usage import UsageTotal
-from planwave.graph.model import FLOW, DataValue, Graph
+from planwave.graph.model import DataValue, Graph
 from planwave.graph.outputs import outputs_from_json
-from planwave.graph.upstream_text import result_text
 from planwave.service.library.sources import LoadedRun
 from planwave.storage.documents import build_document
 
@@ -68,17 +67,11 @@ class RunResult:
 
     @cached_property
     def text(self) -> str:
-        """The results of the last nodes (those that no other node reads), separated by blank lines.
+        """The result as text: what the last nodes delivered, separated by blank lines.
 
-        If the run failed without such a result, the error in one line.
+        If the run failed without a result, the error in one line.
         """
-        read = {edge.source for edge in self._loaded.graph.edges if edge.channel == FLOW}
-        last = [
-            self.outputs[node.id]
-            for node in self._loaded.graph.nodes
-            if node.id not in read and node.id in self.outputs
-        ]
-        text = "\n\n".join(text for values in last if (text := result_text(values)))
+        text = self._state.result().text
         if not text and self.error is not None:
             return f"{self.status}: {self.error['message']}"
         return text

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.request_text import request_text
 from planwave.jsonio import dumps_exact
-from planwave.service.queries.last_outputs import results_of
 from planwave.storage.event_codec import WAITING_NOTICE
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _details(
         }
     if state.status != "completed":
         return {"error": state.error, "reason": state.reason}
-    results = results_of(state)
+    results = state.result().values
     if len(dumps_exact(results).encode(errors="replace")) > results_bytes:
         return {"outputs": None, "outputs_left_out": True}
     return {"outputs": results, "outputs_left_out": False}

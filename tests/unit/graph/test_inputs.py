@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planwave.expressions.json_text import to_text
-from planwave.graph.inputs import Inputs
+from planwave.graph.inputs import Inputs, arrivals_text
 from planwave.graph.model import Arrival, DataValue
-from planwave.graph.upstream_text import arrivals_text, result_text
+from planwave.graph.result import result_text
 
 
 def arrival(source: str, value: object, target: str = "input") -> Arrival:

@@ -12,7 +12,7 @@ from planwave.graph.json_values import MAX_VALUE_DEPTH
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
-from planwave.nodes.subgraphs import Subgraph, input_value, load, main_output, prepare
+from planwave.nodes.subgraphs import Subgraph, input_value, load, prepare
 from tests.support.graph.json_values import nested_lists
 from tests.support.nodes.nested_graphs import (
     graph_document,
@@ -63,11 +63,6 @@ def test_an_error_handler_does_not_hide_the_result_of_a_success() -> None:
     failed = {"error": DataValue("json", {"code": "no"})}
     assert nested.result({"a": failed, "h": text("mended")}) == DataValue("text", "mended")
     assert nested.result({"a": failed}) == DataValue("json", None)
-
-
-def test_the_value_of_a_node_is_its_output_or_its_first_handle() -> None:
-    assert main_output({**text("x", "left"), **text("y")}).value == "y"
-    assert main_output({**text("x", "left"), **text("y", "right")}).value == "x"
 
 
 def test_several_values_at_the_input_are_a_list() -> None:

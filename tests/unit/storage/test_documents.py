@@ -140,7 +140,7 @@ def test_document_has_request_and_outcome() -> None:
         "timestamp": AT,
         "status": "failed",
     }
-    assert (created["schema_version"], created["last_seq"], created["plan_hash"]) == (2, 12, "h")
+    assert (created["schema_version"], created["last_seq"], created["plan_hash"]) == (3, 12, "h")
     assert created["graph"] == GRAPH
     assert created["waves"] == {"current": 1, "total": 2}
     assert created["usage"]["input_tokens"] == 1

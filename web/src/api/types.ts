@@ -488,6 +488,14 @@ export type WaveResponse = {
   total: number;
 };
 
+/** What the last nodes of an execution delivered. */
+export type RunResultResponse = {
+  /** The nodes that the value comes from: the `end` nodes that delivered something, or else the last nodes that did. */
+  nodes: string[];
+  /** The value of the only node; several give an object by node id, none gives null. */
+  value: unknown;
+};
+
 /** The whole execution as one document; the same as `{execution_id}.json` in the storage. */
 export type DocumentResponse = {
   schema_version: number;
@@ -524,6 +532,7 @@ export type DocumentResponse = {
   /** What it may use; null where nothing limits it. */
   budget: BudgetResponse | null;
   inputs: Record<string, unknown> | null;
+  result: RunResultResponse;
   nodes: DocumentNode[];
   node_results: Record<string, string>;
   execution_logs: string[];
@@ -1109,11 +1118,12 @@ export type ResponsesResponse = {
   usage: Record<string, unknown> | null;
 };
 
-/** The results of an execution, so far or at its end. */
+/** The result of an execution, so far or at its end. */
 export type ResultResponse = {
   execution_id: string;
   plan_id: string | null;
   status: ExecutionStatus;
+  result: RunResultResponse;
   /** Results as text, by node path; nodes without one are left out. */
   node_results: Record<string, string>;
   execution_logs: string[];

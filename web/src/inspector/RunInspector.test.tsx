@@ -1,6 +1,6 @@
 import { fireEvent, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import { newRunState } from "@/stream/runState";
+import { newRunState, type RunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { RunInspector } from "./RunInspector";
 
@@ -26,4 +26,27 @@ test("the stored JSON of a large run is loaded when that is asked for", async ()
   expect(api.requests).toEqual([]);
   fireEvent.click(load);
   expect(await screen.findByText(/"execution_id": "e1"/)).toBeTruthy();
+});
+
+function showResult(nodes: string[], node_results: Record<string, string>) {
+  const run: RunState = { ...newRunState("e1"), status: "completed", endedAt: "2026-01-01T00:00:00Z" };
+  const inspector = <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} />;
+  return startTestApi({
+    "GET /api/executions/e1/result": { result: { nodes, value: null }, node_results },
+  }).then((started) => {
+    api = started;
+    renderRoutes([{ path: "/", element: inspector }]);
+  });
+}
+
+test("each of the last steps shows what it delivered, and no other step", async () => {
+  await showResult(["a", "c"], { a: "Good day", b: "Not shown", c: "Good night" });
+  expect(await screen.findByText("Good day")).toBeTruthy();
+  expect(screen.getByText("Good night")).toBeTruthy();
+  expect(screen.queryByText("Not shown")).toBeNull();
+});
+
+test("a run whose last steps delivered nothing says so", async () => {
+  await showResult([], { b: "Not shown" });
+  expect(await screen.findByText("The run gave nothing.")).toBeTruthy();
 });

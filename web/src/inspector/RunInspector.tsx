@@ -41,13 +41,12 @@ const TABS: readonly { value: RunTab; label: string }[] = [
 
 /** The run itself: its result, its goal, its cost. */
 export function RunInspector({ run, request, tab, onTab, onSelect }: RunInspectorProps) {
-  const last = lastStep(run);
   return (
     <aside className={styles.inspector} aria-label="The run" tabIndex={-1}>
       <header className={styles.head}>
         <div className={styles.title}>
           <h2>{TABS.find((each) => each.value === tab)?.label}</h2>
-          {tab === "result" && last && <ResultButtons run={run} path={last.path} />}
+          {tab === "result" && <ResultButtons run={run} />}
           {tab === "json" && <DocumentButtons executionId={run.executionId} />}
         </div>
       </header>
@@ -60,7 +59,7 @@ export function RunInspector({ run, request, tab, onTab, onSelect }: RunInspecto
         className={styles.tabs}
       >
         <Panel value="result">
-          <Result run={run} last={last} onSelect={onSelect} />
+          <Result run={run} onSelect={onSelect} />
         </Panel>
         <Panel value="goal">
           <Text text={run.goal || "This run was started without a goal."} />
@@ -88,52 +87,62 @@ function Panel({ value, children }: { value: RunTab; children: ReactNode }) {
   );
 }
 
-/** The result of a run: the last completed step of the last wave that no step follows. */
-function lastStep(run: RunState): NodeState | undefined {
-  const followed = new Set(run.graph?.edges.map((edge) => edge.source));
-  const ends = [...run.nodes.values()].filter(
-    (node) => node.prefix === "" && node.status === "completed" && !followed.has(node.id),
-  );
-  return ends.reduce<NodeState | undefined>(
-    (last, node) => (last && (last.wave ?? 0) > (node.wave ?? 0) ? last : node),
-    undefined,
-  );
-}
-
 type ResultProps = {
   run: RunState;
-  last: NodeState | undefined;
   onSelect: (path: string) => void;
 };
 
-function Result({ run, last, onSelect }: ResultProps) {
+function Result({ run, onSelect }: ResultProps) {
   const result = useResult(run.executionId, run.endedAt !== null);
   if (run.status === "cancelled") return <p className={parts.quiet}>Cancelled. {run.cause}</p>;
   if (!run.endedAt) return <Unfinished run={run} onSelect={onSelect} />;
   return (
     <>
       {run.error && <Failure run={run} error={run.error} onSelect={onSelect} />}
-      {!run.error && !last && <p className={parts.quiet}>The run gave nothing.</p>}
-      {last && (
-        <Loaded query={result} label="Loading the result">
-          {({ node_results }) => (
-            <>
-              <p className={parts.facts}>
-                <span>
-                  from{" "}
-                  <button type="button" onClick={() => onSelect(last.path)}>
-                    {last.name}
-                  </button>
-                </span>
-                {last.usage.output_tokens > 0 && (
-                  <span>{formatAmount(last.usage.output_tokens, "token")}</span>
-                )}
-              </p>
-              <Text text={node_results[last.path] ?? ""} />
-            </>
-          )}
-        </Loaded>
-      )}
+      <Loaded query={result} label="Loading the result">
+        {({ result: { nodes }, node_results }) => (
+          <>
+            {!run.error && nodes.length === 0 && (
+              <p className={parts.quiet}>The run gave nothing.</p>
+            )}
+            {nodes.map((id) => (
+              <NodeResult
+                key={id}
+                id={id}
+                node={run.nodes.get(id)}
+                text={node_results[id] ?? ""}
+                onSelect={onSelect}
+              />
+            ))}
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+type NodeResultProps = Pick<ResultProps, "onSelect"> & {
+  id: string;
+  node: NodeState | undefined;
+  text: string;
+};
+
+/** What one of the last steps delivered. */
+function NodeResult({ id, node, text, onSelect }: NodeResultProps) {
+  return (
+    <>
+      <p className={parts.facts}>
+        <span>
+          from{" "}
+          <button type="button" onClick={() => onSelect(id)}>
+            {node?.name ?? id}
+          </button>
+        </span>
+        {node && node.usage.output_tokens > 0 && (
+          <span>{formatAmount(node.usage.output_tokens, "token")}</span>
+        )}
+      </p>
+      <Text text={text} />
     </>
   );
 }
@@ -184,10 +193,10 @@ function countByPath(questions: readonly { path: string }[]): Map<string, number
   return counts;
 }
 
-function ResultButtons({ run, path }: { run: RunState; path: string }) {
-  const result = useResult(run.executionId, run.endedAt !== null);
-  const words = result.data?.node_results[path];
-  if (words === undefined) return null;
+function ResultButtons({ run }: { run: RunState }) {
+  const { data } = useResult(run.executionId, run.endedAt !== null);
+  if (!data || data.result.nodes.length === 0) return null;
+  const words = data.result.nodes.map((id) => data.node_results[id] ?? "").join("\n\n");
   return (
     <>
       <Button small icon="copy" onClick={() => void copyText(words)}>

@@ -19,10 +19,6 @@ from tests.support.cli.fake_console import console_output, plain_console, termin
 from tests.support.cli.fake_factories import fake_factories
 
 
-def edge(source: str, target: str, channel: str = "flow") -> dict[str, Any]:
-    return {"source": source, "target": target, "data": {"channel": channel}}
-
-
 def node(
     node_id: str, status: str = "completed", error: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
@@ -39,13 +35,13 @@ DOCUMENT: dict[str, Any] = {
         node("b", result="**final**", execution_time=2),
         node("t", "linked"),
     ],
-    "graph": {"edges": [edge("a", "b"), edge("t", "b", "link")]},
+    "result": {"nodes": ["b"], "value": "**final**"},
     "usage": {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.02},
     "started_at": "2026-01-01T00:00:00+00:00", "completed_at": "2026-01-01T00:00:07.500000+00:00",
 }  # fmt: skip
 
 
-def test_final_results_are_unused_outputs() -> None:
+def test_final_results_are_those_that_the_document_names() -> None:
     assert final_results(DOCUMENT) == [("B", "**final**")]
 
 
@@ -72,16 +68,8 @@ def test_nested_failure_is_shown_once_at_its_origin() -> None:
     ]
 
 
-def test_nested_and_unfinished_nodes_have_no_final_result() -> None:
-    document = {
-        **DOCUMENT,
-        "nodes": [
-            node("a", result="first"),
-            {**node("x", result="inner"), "path": "loop[1]/x"},
-            node("b", "failed"),
-        ],
-    }
-    assert final_results(document) == []
+def test_a_document_without_a_result_has_no_final_results() -> None:
+    assert final_results({**DOCUMENT, "result": {"nodes": [], "value": None}}) == []
 
 
 def test_pipe_output_has_text_then_summary_then_file(tmp_path: Path) -> None:
@@ -106,7 +94,7 @@ def test_unwritten_document_is_not_mentioned(tmp_path: Path) -> None:
 
 def test_several_results_have_headings() -> None:
     console = terminal_console()
-    show_result(console, {**DOCUMENT, "graph": {"edges": []}}, None)
+    show_result(console, {**DOCUMENT, "result": {"nodes": ["a", "b"], "value": {}}}, None)
     shown = console_output(console)
     assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
 
@@ -126,7 +114,7 @@ def test_nested_nodes_are_named_by_path_and_not_counted() -> None:
 
     nodes = [node("loop", result="done"), *map(inner, range(23))]
     console = plain_console()
-    document = {**DOCUMENT, "nodes": nodes, "graph": {"edges": []}}
+    document = {**DOCUMENT, "nodes": nodes, "result": {"nodes": ["loop"], "value": "done"}}
     show_result(console, document, None)
     lines = console_output(console).splitlines()
     assert lines[3:5] == ["✗ loop[0]/x: no luck", "✗ loop[1]/x: no luck"]

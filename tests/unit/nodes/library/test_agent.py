@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError, ProviderError
-from planwave.graph.inputs import Inputs
+from planwave.graph.inputs import Inputs, labelled_arrivals
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import NodeEvent
-from planwave.graph.upstream_text import labelled_arrivals
 from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT, Agent
 from planwave.prompts.counted_replies import NOTES_GRAMMAR
 from planwave.prompts.render import agent_prompt, small_agent_prompt

@@ -146,7 +146,7 @@ def test_client_block_controls_a_service(
     (shown,) = [block for block in blocks("python") if "planwave.Client" in block]
     names: dict[str, Any] = {"planwave": planwave}
     exec(shown, names)  # noqa: S102 - our own README
-    assert names["ask"]("texts", server.base_url) == {"a": "one", "b": "two"}
+    assert names["ask"]("texts", server.base_url) == "two"
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["1", "execution.created"]
     assert lines[-1].split()[1] == "execution.completed"

@@ -71,6 +71,7 @@ class ErrorDocument(TypedDict):
     code: Any
     message: Any
     hint: NotRequired[Any]
+    url: NotRequired[str]
     node: NotRequired[str]
 
 
@@ -432,9 +433,21 @@ class NodeTimeout(NodeError, TimeoutError):
 
 
 class OutboundError(NodeError):
-    """A request to a URL was refused before it was sent, or failed."""
+    """A request to a URL was refused before it was sent, or failed.
+
+    Attributes:
+        url: The URL that was to be requested, without credentials and query; None where it is unknown.
+    """
 
     code = "host-unreachable"
+    url: str | None = None
+
+    def as_json(self) -> ErrorDocument:
+        """Return the form that is stored, with the URL."""
+        document = super().as_json()
+        if self.url is not None:
+            document["url"] = self.url
+        return document
 
 
 class McpError(NodeError):

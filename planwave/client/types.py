@@ -333,6 +333,8 @@ class ErrorInfo(TypedDict):
     code: str
     message: str
     hint: NotRequired[str]
+    url: NotRequired[str]
+    """The URL whose request failed, without credentials and query."""
     node: NotRequired[str]
 
 

@@ -15,6 +15,7 @@ from planwave.outbound.urls import (
     Params,
     check_headers,
     check_host,
+    errors_at,
     parse_url,
     shown_url,
 )
@@ -135,7 +136,8 @@ class OutboundClient:
         Raises:
             OutboundError: ``url-refused``.
         """
-        check_host(parse_url(url), self._allowed)
+        with errors_at(url):
+            check_host(parse_url(url), self._allowed)
 
     async def request(
         self,
@@ -161,7 +163,16 @@ class OutboundClient:
             LimitExceeded: ``fetch_bytes``, ``fetch_header_bytes`` or ``fetch_redirects``.
         """
         check_headers(headers or {})
-        target = parse_url(url, params)
+        with errors_at(url):
+            return await self._send(method, parse_url(url, params), headers, content)
+
+    async def _send(
+        self,
+        method: str,
+        target: httpx2.URL,
+        headers: Mapping[str, str] | None,
+        content: bytes | None,
+    ) -> OutboundResponse:
         with self._reported_errors(shown_url(target)):
             async with asyncio.timeout(self._limits.total_s), self._http() as http:
                 request = http.build_request(method, target, headers=headers, content=content)

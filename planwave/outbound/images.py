@@ -8,6 +8,7 @@ from typing import Final
 
 from planwave.errors import OutboundError
 from planwave.outbound.client import OutboundClient, status_error
+from planwave.outbound.urls import errors_at
 
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What all providers can look at. Source: OpenAI's and Anthropic's guides to images."""
@@ -27,6 +28,11 @@ async def fetch_image(client: OutboundClient, url: str) -> str:
             none of :data:`IMAGE_TYPES`, by its content type or by its bytes.
         LimitExceeded: ``fetch_bytes`` or ``fetch_redirects``.
     """
+    with errors_at(url):
+        return await _fetch(client, url)
+
+
+async def _fetch(client: OutboundClient, url: str) -> str:
     response = await client.request("GET", url, headers={"Accept": ", ".join(IMAGE_TYPES)})
     if response.status >= 400:
         raise status_error("GET", response)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ _HOST_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
 """The last part of a host that some resolvers read as an IPv4 address (WHATWG URL, "ends in a number")."""
 _NOT_IN_URLS: Final = re.compile(r"[\x00-\x20\x7f\\]")
-_CREDENTIALS: Final = re.compile(r"//[^/]*@")
+_CREDENTIALS: Final = re.compile(r"//[^/\s]*@")
 _MAX_SHOWN_CHARS: Final = 300
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE: Final = re.compile(r"([\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?)?")
@@ -212,6 +213,26 @@ def check_headers(headers: Mapping[str, str]) -> None:
 def shown_url(url: httpx2.URL) -> str:
     """Return a URL for messages: without credentials, query and fragment, which may hold secrets."""
     return str(url.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def plain_url(text: str) -> str:
+    """Return a URL as it was written, but without credentials, query and fragment."""
+    return without_credentials(re.split(r"[?#]", text, maxsplit=1)[0])[:_MAX_SHOWN_CHARS]
+
+
+def without_credentials(text: str) -> str:
+    """Return a text without the credentials of the URLs in it."""
+    return _CREDENTIALS.sub("//", text)
+
+
+@contextmanager
+def errors_at(url: str) -> Generator[None]:
+    """Name a URL in the errors of what requests it."""
+    try:
+        yield
+    except OutboundError as error:
+        error.url = plain_url(url)
+        raise
 
 
 def _refused(shown: str, why: str, hint: str | None = None) -> OutboundError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import SlowConsumer
 from planwave.jsonio import dumps_exact
+from planwave.service.queries.caller_urls import failed_at_url_of_caller
 from planwave.service.service import Service
 from planwave.service.triggers.reply_nodes import ReplyFinder
 
@@ -98,7 +99,8 @@ async def _end_of(
     await service.wait_end_written(execution_id)
     if event.type != "execution.completed":
         # Which node failed, and how, is for the people who run the flow.
-        return _json_answer(500, {"execution_id": execution_id})
+        is_of_sender = failed_at_url_of_caller(await service.state(execution_id))
+        return _json_answer(400 if is_of_sender else 500, {"execution_id": execution_id})
     if not with_result:
         return accepted_answer(execution_id)
     result = (await service.state(execution_id)).result()

@@ -126,6 +126,8 @@ class ErrorInfo(ResponseModel):
     code: str
     message: str
     hint: str | None = None
+    url: str | None = None
+    """The URL whose request failed, without credentials and query."""
     node: str | None = None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from typing import Any, Final
 
 from planwave.errors import GraphInvalid, InputError, NotFound, PlanwaveError
-from planwave.service.flows.chat_entries import ChatTurn
+from planwave.events import ExecutionState
+from planwave.service.queries.caller_urls import failed_at_url_of_caller
 
 PREFIX: Final = "/v1/"
 """The beginning of the paths whose errors have this form."""
@@ -26,13 +26,6 @@ HAS_RUN: Final = _UNPROCESSABLE
 repeat 408, 409, 429 and 5xx, LangChain.js what is not in its list of 400 to 409 and 422."""
 _INVALID: Final = 400
 _FIRST_SERVER_ERROR: Final = 500
-_URL_CODES: Final = frozenset(
-    {
-        "address-refused", "fetch-timeout", "host-unreachable", "http-status", "invalid-response",
-        "url-refused",
-    }
-)  # fmt: skip
-"""Codes of requests for a URL that were refused or failed."""
 _INDEX: Final = re.compile(r"/(\d+)(?=/|$)")
 
 
@@ -84,23 +77,9 @@ def error_body(message: str, kind: str, code: str | None, param: str | None) -> 
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def failure_status(failure: Mapping[str, Any], turn: ChatTurn) -> int:
+def failure_status(state: ExecutionState) -> int:
     """Return the status for an execution that failed: 400 if a URL of the caller is the cause, else 422."""
-    if failure["code"] not in _URL_CODES:
-        return HAS_RUN
-    hosts = {urlsplit(url).hostname for url in _urls_of(turn)} - {None}
-    named = any(f"{host}" in str(failure["message"]) for host in hosts)
-    return _INVALID if named else HAS_RUN
-
-
-def _urls_of(turn: ChatTurn) -> Iterator[str]:
-    """Yield the URLs of the images in a conversation."""
-    yield from turn.images
-    for message in turn.history:
-        parts: Any = message.get("content")
-        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
-            if part.get("type") == "image_url":
-                yield part["image_url"]["url"]
+    return _INVALID if failed_at_url_of_caller(state) else HAS_RUN
 
 
 def failure_body(failure: Mapping[str, Any], status: int = HAS_RUN) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from planwave.nodes.recorded_calls import ExternalCall
 from planwave.nodes.services import limits_of, outbound_of
 from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
 from planwave.outbound.client import OutboundResponse, status_error
-from planwave.outbound.urls import check_headers, parse_url
+from planwave.outbound.urls import check_headers, errors_at, parse_url
 from planwave.providers.retry_after import parse_retry_after
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
@@ -80,7 +80,8 @@ class Fetch(NodeType):
     async def run(self, data: FetchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         response = await _request(data, context)
         if response.status >= 400:
-            raise _status_error(data.method, response, context)
+            with errors_at(data.url.strip()):
+                raise _status_error(data.method, response, context)
         return ExecutionResult(
             {
                 "output": to_data_value(response_value(response, is_head=data.method == "HEAD")),

@@ -346,6 +346,8 @@ export type ErrorInfo = {
   code: string;
   message: string;
   hint?: string | null;
+  /** The URL whose request failed, without credentials and query. */
+  url?: string | null;
   node?: string | null;
 };
 
@@ -1558,6 +1560,7 @@ export type ErrorDocument = {
   code: unknown;
   message: unknown;
   hint?: unknown;
+  url?: string;
   node?: string;
 };
 

@@ -122,7 +122,7 @@ class AnswerRun:
         shows_failure = token is None or "read" in token.scopes
         async for part in answer_parts(self._events(service), stops):
             if isinstance(part, AnswerEnd) and part.failure is not None:
-                self._status = failure_status(part.failure, self._turn)
+                self._status = failure_status(await service.state(self.execution_id))
                 if not shows_failure:
                     code = part.failure["code"]
                     yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})

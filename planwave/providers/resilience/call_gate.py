@@ -18,7 +18,7 @@ from planwave.errors import ProviderError
 from planwave.providers.capabilities import CapabilityTable, default_api
 from planwave.providers.catalog import ProviderConfig
 from planwave.providers.errors import provider_error
-from planwave.providers.protocols import CallScope, ModelRequest
+from planwave.providers.protocols import Api, CallScope, ModelRequest
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
 from planwave.providers.resilience.prompt_cache import (
@@ -105,7 +105,7 @@ class CallGate:
         )
         self._accounts: dict[str, CircuitBreaker] = {}
         self.capabilities = CapabilityTable(connection.kind, connection.settings)
-        self._api = default_api(connection.kind)
+        self._api: Api = default_api(connection.kind)
         self._prompts = PromptCache(clock=clock, timeout=timeout)
 
     @asynccontextmanager

@@ -29,7 +29,11 @@ test("the stored JSON of a large run is loaded when that is asked for", async ()
 });
 
 function showResult(nodes: string[], node_results: Record<string, string>) {
-  const run: RunState = { ...newRunState("e1"), status: "completed", endedAt: "2026-01-01T00:00:00Z" };
+  const run: RunState = {
+    ...newRunState("e1"),
+    status: "completed",
+    endedAt: "2026-01-01T00:00:00Z",
+  };
   const inspector = <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} />;
   return startTestApi({
     "GET /api/executions/e1/result": { result: { nodes, value: null }, node_results },

@@ -181,9 +181,8 @@ def _is_same(node: Node, before: Node | None) -> bool:
 def _present_findings(
     catalogue: Catalogue, planner: object, graph: Graph, node_types: Collection[str] | None
 ) -> list[Diagnostic]:
-    """Return what a graph may not contain, of the types and by the rules of the planner, if it has its own."""
+    """Return what a graph may not contain by the rules of the planner, if it has its own."""
     rules: PlanRules = getattr(planner, "rules", NO_RULES)
-    catalogue = getattr(planner, "catalogue", catalogue)
     own = rules.restricted_to(node_types)
     return PlanCheck(catalogue, own, plannable_types(catalogue, own)).findings(graph)
 

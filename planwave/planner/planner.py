@@ -143,11 +143,6 @@ class Planner:
         return await self._ask_until_valid(prompt, questions, context, report, ask)
 
     @property
-    def catalogue(self) -> Catalogue:
-        """The node types that its plans are made of."""
-        return self._catalogue
-
-    @property
     def rules(self) -> PlanRules:
         """What its plans may use."""
         return self._rules

@@ -16,7 +16,8 @@ _MAX_CHARS: Final = 2_000
 _DEPTH: Final = 10
 _MESSAGE_FIELDS: Final = (
     "message", "msg", "detail", "error_description", "error_message", "errormessage", "error_msg",
-    "error", "errors", "description", "reason", "title", "exception", "text", "raw",
+    "error", "errors", "description", "reason", "title", "exception", "text", "raw", "errormsg",
+    "faultstring", "fault", "status_msg", "base_resp", "statustext", "response",
 )  # fmt: skip
 """Where the words are, best first, in lower case."""
 _CODE_FIELDS: Final = frozenset(
@@ -120,6 +121,11 @@ def read_error(body: object) -> ReadError:
     return ReadError(
         message, frozenset(codes), next(iter(statuses), None), quotas, _seconds(delays)
     )
+
+
+def has_words(body: object) -> bool:
+    """Return whether a body says something in a known place."""
+    return _message(body, _DEPTH) is not None
 
 
 def error_category(status: int | None, error: ReadError) -> tuple[str, bool]:

@@ -13,6 +13,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -198,7 +199,7 @@ def _classify_api(
     import httpx2
     from pydantic_ai import exceptions as api
 
-    said = read_error(getattr(error, "body", None))
+    said = read_error(_body_of(error))
     status: int | None = getattr(error, "status_code", None)
     if isinstance(error, api.ModelConnectionError | httpx2.RequestError):
         return _unreachable(error, new_error)
@@ -221,6 +222,19 @@ def _classify_api(
         retry_after_s=(said.retry_after_s if asked is None else asked) if retry else None,
     )
     return ClassifiedError(failure, retry, said.message or "")
+
+
+def _body_of(error: Exception) -> object:
+    """Return the whole body of an error response; the SDKs keep only what is in its field ``error``."""
+    # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    import httpx2
+
+    for cause in _chain(error):
+        response = getattr(cause, "response", None)
+        if isinstance(response, httpx2.Response):
+            with suppress(httpx2.ResponseNotRead):
+                return response.content
+    return getattr(error, "body", None)
 
 
 def _unreachable(error: Exception, new_error: Callable[..., ProviderError]) -> ClassifiedError:

@@ -275,8 +275,13 @@ class _EventBody(httpx2.AsyncByteStream):
         self._inner = inner
         self._reader = reader
         self._events = EventReader()
+        self._pieces = self._read()
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        # The SDK of OpenAI iterates again, for what follows the last event that it reads.
+        return self._pieces
+
+    async def _read(self) -> AsyncIterator[bytes]:
         beginning: bytes | None = b""
         async for chunk in self._inner:
             if beginning is not None:
@@ -289,6 +294,9 @@ class _EventBody(httpx2.AsyncByteStream):
             for event in self._events.feed(chunk):
                 for piece in self._reader.read(event):
                     yield piece
+        for event in self._events.end():
+            for piece in self._reader.read(event):
+                yield piece
         self._reader.end()
 
     async def _body_error(self, beginning: bytes) -> TransportFault:

@@ -74,6 +74,11 @@ class EventReader:
         if len(self._rest) > MAX_LINE_BYTES:
             raise StreamGarbage(f"a line of more than {MAX_LINE_BYTES} bytes")
 
+    def end(self) -> Iterator[ServerEvent]:
+        """Yield the event that the last bytes complete, where these are a line end of one CR."""
+        if self._rest.endswith(b"\r"):
+            yield from self.feed(b"\n")
+
     def _read_line(self, line: bytes) -> None:
         if len(line) > MAX_LINE_BYTES:
             raise StreamGarbage(f"a line of more than {MAX_LINE_BYTES} bytes")

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Final, cast
 
+from planwave.providers.error_bodies import has_words
 from planwave.providers.protocols import Api
 from planwave.providers.streams.errors import ReportedError, StreamCut, StreamGarbage
 from planwave.providers.streams.events import (
@@ -30,7 +31,10 @@ _log = logging.getLogger(__name__)
 
 _DONE: Final = "[DONE]"
 _CONTENT: Final = frozenset({"choices", "content", "output", "response", "delta"})
-_SAID: Final = frozenset({"message", "detail", "errors", "error_message"})
+_SAID: Final = frozenset(
+    {"message", "msg", "detail", "errors", "error_message", "error_msg", "errormessage", "errormsg",
+     "error_code", "fault", "base_resp", "reason"}
+)  # fmt: skip
 """Fields of an error that has no ``error``."""
 _EVENT_TYPES: Final = ("message_", "content_block_", "response.", "ping")
 
@@ -80,7 +84,7 @@ class StreamReader(ABC):
         """
         if not event.data.strip() or self._has_ended:
             return
-        if event.data.strip() == _DONE:
+        if event.data.strip().strip('"').upper() == _DONE:
             self._has_ended = self._ends_with_done
             yield from self._done()
             return
@@ -172,7 +176,11 @@ class ChatReader(StreamReader):
         given = choice.pop("message", None) if given is None else given
         fields = require_object({} if given is None else given, "a delta")
         calls = fields.pop("tool_calls", None)
+        if (called := fields.pop("function_call", None)) and not calls:
+            calls = [{"index": 0, "type": "function", "function": called}]  # until 2023
         self.usage.read(fields.pop("usage", None))
+        if thought := _thought_of(fields):
+            fields["reasoning_content"] = thought
         self._has_text |= bool(fields.get("content"))
         if isinstance(calls, list):
             joined = [self._joined(call) for call in cast("list[Any]", calls)]
@@ -196,6 +204,30 @@ class ChatReader(StreamReader):
             reason = self._reason("tool_calls" if self.has_calls else "stop")
             yield event_bytes({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         yield event_bytes(_DONE)
+
+
+def _thought_of(delta: dict[str, Any]) -> str:
+    """Return the reasoning in a delta that has it in no field that the SDKs know."""
+    if delta.get("reasoning_content") or delta.get("reasoning"):
+        return ""
+    thought = delta.get("thinking")
+    if isinstance(thought, str):
+        return thought
+    found: list[str] = []
+    for name in ("reasoning_details", "content"):
+        parts = delta.get(name)
+        for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
+            fields = object_in(part)
+            inner = fields.get("thinking" if name == "content" else "text")
+            found += _texts_in(inner)
+    return "".join(found)
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in cast("list[Any]", value) if isinstance(value, list) else ():
+        yield str(object_in(part).get("text") or "")
 
 
 def _chat_fragment(found: CallFragment) -> dict[str, Any]:
@@ -358,8 +390,9 @@ def body_error(text: str) -> ReportedError | StreamGarbage:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):
         return StreamGarbage("answered text instead of an event stream", text)
-    if _is_error(ServerEvent("", text), data):
-        return ReportedError(data)
     is_whole = not _CONTENT.isdisjoint(object_in(data))
-    what = "a whole reply" if is_whole else "JSON"
-    return StreamGarbage(f"answered {what} instead of an event stream")
+    if _is_error(ServerEvent("", text), data) or (not is_whole and has_words(data)):
+        return ReportedError(data)
+    if is_whole:
+        return StreamGarbage("answered a whole reply instead of an event stream")
+    return StreamGarbage("answered JSON instead of an event stream", text)

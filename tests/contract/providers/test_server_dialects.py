@@ -291,6 +291,9 @@ ENDS: dict[str, RawReply] = {
     "empty data": chat("", chunk({"content": "hello"}), " ", chunk({}, "stop"), ""),
     "only the data field": chat(chunk({"content": "hello"}), chunk({}, "stop"), {}),
     "a byte order mark": RawReply(b"\xef\xbb\xbf" + chat(chunk({"content": "hello"}), chunk({}, "stop")).body),
+    "CR": RawReply(chat(chunk({"content": "hello"}), chunk({}, "stop")).body.replace(b"\n", b"\r")),
+    "done in other letters": RawReply(
+        chat(chunk({"content": "hello"}), chunk({}, "stop")).body.replace(b"[DONE]", b'"[done]"')),
     "CR LF": RawReply(chat(chunk({"content": "hello"}), chunk({}, "stop")).body.replace(b"\n", b"\r\n")),
     "message in place of the delta": chat({"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}),
 }  # fmt: skip
@@ -482,8 +485,23 @@ BODIES: dict[str, Any] = {
     "mistral": {"object": "error", "message": WORDS, "type": "x"},
     "unknown place": {"oops": {"what": WORDS}},
     "behind a gateway": {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps({"error": WORDS})}}},
+    "null beside": {"error": None, "message": WORDS},
+    "oauth": {"error": "invalid_request", "error_description": WORDS},
+    "code and msg": {"code": 40001, "msg": WORDS},
+    "lambda": {"errorMessage": WORDS, "errorType": "X"},
+    "apigee": {"fault": {"faultstring": WORDS, "detail": {"errorcode": "x"}}},
+    "baidu": {"error_code": 17, "error_msg": WORDS},
+    "minimax": {"base_resp": {"status_code": 1004, "status_msg": WORDS}},
+    "reason": {"status": "error", "reason": WORDS},
+    "cloudflare": {"success": False, "errors": [{"code": 10000, "message": WORDS}], "result": None},
+    "error in error": {"error": {"error": {"message": WORDS}}},
+    "JSON in a text": {"error": json.dumps({"error": {"message": WORDS}})},
+    "tencent": {"Response": {"Error": {"Code": "X", "Message": WORDS}, "RequestId": "1"}},
+    "a list of texts": [WORDS],
     "text": WORDS,
 }  # fmt: skip
+WHOLE_ONLY = ("tencent", "a list of texts")
+"""Forms that are known only where they are the whole body."""
 
 
 PATIENT = Limits(call_attempts=1, provider_failures=100)
@@ -507,7 +525,7 @@ async def test_words_of_an_error_with_status_200_are_shown(place: str, provider:
     kind = "application/json" if place == "body" else "text/event-stream"
     async with model_client_harness(limits=PATIENT) as harness:
         for form, body in BODIES.items():
-            if form in ("unknown place", "text"):
+            if form in ("unknown place", "text") or (place != "body" and form in WHOLE_ONLY):
                 continue
             raw = json.dumps(body)
             sent = raw if place == "body" else f"{name}data: {raw}\n\n"
@@ -778,6 +796,38 @@ async def test_reasoning_in_the_text_is_streamed_and_stored_as_such(provider: st
         turns = (PromptMessage("user", "hi"), PromptMessage("assistant", "4", native=reply.native))
         await harness.ask(provider, "And?", messages=turns)
         assert "two and two" not in json.dumps(harness.llm.requests[-1].body)
+
+
+THOUGHTS: dict[str, dict[str, Any]] = {
+    "reasoning_content": {"reasoning_content": "two and two"},
+    "reasoning": {"reasoning": "two and two"},
+    "thinking": {"thinking": "two and two"},
+    "reasoning_details": {"reasoning_details": [{"type": "reasoning.text", "text": "two and two"}]},
+    "parts of the content": {
+        "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "two and two"}]}]
+    },
+    "a part with text": {"content": [{"type": "thinking", "thinking": "two and two"}]},
+}
+
+
+@CHAT
+async def test_reasoning_in_fields_of_any_name_is_streamed_as_such(provider: str) -> None:
+    async with model_client_harness() as harness:
+        for form, delta in THOUGHTS.items():
+            harness.llm.add(chat(chunk(delta), chunk({"content": "4"}), chunk({}, "stop")))
+            assert (await harness.ask(provider)).text == "4" == harness.text, form
+            thought = "".join(each.text for each in harness.deltas if each.kind == "reasoning")
+            assert thought == "two and two", form
+
+
+@CHAT
+async def test_call_of_a_function_in_the_old_field_is_a_call(provider: str) -> None:
+    pieces = [{"name": "look", "arguments": '{"city":'}, {"arguments": '"Oslo"}'}]
+    sent = [chunk({"function_call": piece}) for piece in pieces]
+    step = chat(*sent, chunk({}, "function_call", usage=USAGE))
+    async with model_client_harness(step) as harness:
+        reply = await harness.ask(provider, tools=TOOLS)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("look", OSLO)]
 
 
 @EVERY

@@ -111,6 +111,7 @@ def test_unchanged_text_changes_nothing(
     assert invoke_ok("edit", plan_id)["revision"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "message"),
     [

@@ -77,6 +77,7 @@ def written(name: str, document: Any) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_running_stops_durably_and_says_how_to_go_on(
     llm: FakeLLMServer,
 ) -> None:

@@ -116,6 +116,7 @@ def test_modules_and_programs_of_a_stranger_do_not_run(command: str) -> None:
     assert not Path("ran").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     ["plan 'goal 4711'", "run 'goal 4711'", "exec graph.json", "ls", "tokens", "watch last"],
@@ -257,6 +258,7 @@ def made_by(target: str) -> list[str]:
     return shlex.split(line.replace("$(ARGS)", "").replace("$$ASKED", "Say hi"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_commands_of_make_ask_nothing_in_a_fresh_clone(
     is_terminal: bool, monkeypatch: pytest.MonkeyPatch

@@ -98,6 +98,7 @@ def test_program_of_the_page_prints_the_answer(url: str) -> None:
     assert printed.getvalue() == "Unplug it.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [OpenAIChatModel, OpenAIResponsesModel])
 async def test_pydantic_ai_streams_calls_tools_and_validates(url: str, make: Any) -> None:
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="unused") as client:

@@ -24,6 +24,7 @@ CYCLE = planner_reply(
 )
 
 
+@pytest.mark.slow
 async def test_writing_survives_a_refusal_and_errors_which_are_repaired(
     pages: Pages, model: ScriptedModel
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.paths import ROOT
 
 SCRIPT = """
@@ -29,6 +31,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_the_sdk_is_imported_before_the_loop_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "storage")]
     done = subprocess.run(

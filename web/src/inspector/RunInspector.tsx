@@ -130,7 +130,7 @@ type NodeResultProps = Pick<ResultProps, "onSelect"> & {
 /** What one of the last steps delivered. */
 function NodeResult({ id, node, text, onSelect }: NodeResultProps) {
   return (
-    <>
+    <section className={parts.result}>
       <p className={parts.facts}>
         <span>
           from{" "}
@@ -143,7 +143,7 @@ function NodeResult({ id, node, text, onSelect }: NodeResultProps) {
         )}
       </p>
       <Text text={text} />
-    </>
+    </section>
   );
 }
 

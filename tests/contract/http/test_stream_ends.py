@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from planwave.api.middleware.credential_lifetime import (
     CHECK_INTERVAL_S,
     CredentialLifetimeMiddleware,
 )
+from planwave.api.openapi import http_routes
 from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.api.streaming.sse import EventStream
 from planwave.graph.model import Node
@@ -239,6 +241,19 @@ def test_every_kind_of_stream_has_a_row() -> None:
     assert CredentialLifetimeMiddleware in [each.cls for each in app.user_middleware]
     assert not [each for each in app.routes if isinstance(each, Mount)]
     assert 2 * CHECK_INTERVAL_S < 1
+
+
+def test_every_route_that_says_it_streams_has_a_row() -> None:
+    app = create_app(Settings(), lambda _: Service(dependencies()))
+    rows = {re.sub(r"\{\w+\}", "{}", each.path.partition("?")[0]) for each in STREAMS}
+    streaming = {
+        re.sub(r"\{\w+\}", "{}", str(route.path))
+        for route in http_routes(app)
+        for answer in (getattr(route, "responses", None) or {}).values()
+        if "text/event-stream" in (answer.get("content") or {})
+    }
+    assert len(streaming) > 3
+    assert streaming - rows == {"/hooks/{}"}, "a sender of webhooks has no credential that ends"
 
 
 class HeldPlanner:

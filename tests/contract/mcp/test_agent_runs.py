@@ -15,24 +15,12 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.mcp.servers import Marks, scripted_program, servers_of
+from tests.support.mcp.servers import AGENT_WITH_SERVER, Marks, scripted_program, servers_of
 from tests.support.nodes.node_context import services_with
 
 REGISTRY = Registry(
     LIBRARY, providers=ListedProviders({"openai": ["m"]}), mcp_servers={"box": None}
 )
-GRAPH: dict[str, Json] = {
-    "nodes": [
-        {"id": "tools", "type": "mcp_server", "data": {"server": "box", "approval": "never"}},
-        {"id": "agent", "type": "agent", "data": {"userPrompt": "Go."}},
-    ],
-    "edges": [
-        {
-            "source": "tools", "sourceHandle": "tools", "target": "agent", "targetHandle": "tools",
-            "data": {"channel": "link"},
-        }
-    ],
-}  # fmt: skip
 
 
 async def agent_calls(
@@ -47,7 +35,7 @@ async def agent_calls(
         return [ModelReply("", request.provider, request.model, "tool_calls", tool_calls=(call,))]
 
     services, _ = services_with(reply, mcp=servers_of(box=scripted_program(marks)))
-    run = planwave.run(planwave.build(GRAPH, registry=REGISTRY), services=services)
+    run = planwave.run(planwave.build(AGENT_WITH_SERVER, registry=REGISTRY), services=services)
     events = [event.data async for event in run if event.type == "node.event"]
     return await run, events
 

@@ -22,28 +22,15 @@ from tests.support.llm.fake_llm_server import (
     tool_results_of,
     tools_of,
 )
-from tests.support.mcp.servers import HOSTILE
+from tests.support.mcp.servers import AGENT_WITH_SERVER, HOSTILE
 from tests.support.server.running_server import running_server
-
-GRAPH = {
-    "nodes": [
-        {"id": "tools", "type": "mcp_server", "data": {"server": "box", "approval": "never"}},
-        {"id": "agent", "type": "agent", "data": {"userPrompt": "Go."}},
-    ],
-    "edges": [
-        {
-            "source": "tools", "sourceHandle": "tools", "target": "agent", "targetHandle": "tools",
-            "data": {"channel": "link"},
-        }
-    ],
-}  # fmt: skip
 
 
 @pytest.fixture
 def llm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A model that calls the tool ``act`` once, then repeats what it was told."""
     isolated_directory(tmp_path, monkeypatch)
-    Path("graph.json").write_text(json.dumps(GRAPH))
+    Path("graph.json").write_text(json.dumps(AGENT_WITH_SERVER))
 
     def reply(body: dict[str, Any]) -> Any:
         return next(iter(tool_results_of(body).values()), ToolCallReply([("box_act", {})]))

@@ -21,6 +21,19 @@ from tests.support.polling import until
 HERE = Path(__file__).parent
 SCRIPTED = str(HERE / "scripted_server.py")
 HOSTILE = str(HERE / "hostile_server.py")
+AGENT_WITH_SERVER: dict[str, Any] = {
+    "nodes": [
+        {"id": "tools", "type": "mcp_server", "data": {"server": "box", "approval": "never"}},
+        {"id": "agent", "type": "agent", "data": {"userPrompt": "Go."}},
+    ],
+    "edges": [
+        {
+            "source": "tools", "sourceHandle": "tools", "target": "agent", "targetHandle": "tools",
+            "data": {"channel": "link"},
+        }
+    ],
+}  # fmt: skip
+"""An agent that has the tools of the server ``box``."""
 
 
 @dataclass

@@ -96,7 +96,7 @@ def planwave(provider: str, directory: str) -> Iterator[str]:
         assert running.stdout is not None
         url = json.loads(running.stdout.readline())["url"]
         made = httpx2.post(f"{url}/api/flows", json={"name": _MODEL, "graph": _FLOW}).json()
-        path = f"/api/flows/{made['flow_id']}/publication"
+        path = f"/api/flows/{made['plan_id']}/publication"
         httpx2.put(f"{url}{path}", json={"model": True}).raise_for_status()
         yield f"{url}/v1"
 

@@ -80,14 +80,14 @@ class Api:
 
     async def flow(self, *nodes: dict[str, Any]) -> str:
         graph = {"nodes": list(nodes), "edges": []}
-        return (await self.call("POST", "/api/flows", {"name": "f", "graph": graph}))["flow_id"]
+        return (await self.call("POST", "/api/flows", {"name": "f", "graph": graph}))["plan_id"]
 
-    async def token(self, flow_id: str) -> str:
-        body = {"name": "t", "scopes": ["run", "read"], "flows": [flow_id]}
+    async def token(self, plan_id: str) -> str:
+        body = {"name": "t", "scopes": ["run", "read"], "flows": [plan_id]}
         return (await self.call("POST", "/api/tokens", body))["token"]
 
-    async def start(self, flow_id: str) -> str:
-        body = {"flow_id": flow_id, "start": True}
+    async def start(self, plan_id: str) -> str:
+        body = {"plan_id": plan_id, "start": True}
         return (await self.call("POST", "/api/execute", body))["execution_id"]
 
     async def until(self, execution_id: str, *status: str) -> None:

@@ -1,7 +1,7 @@
 """What an access token may do: one table, from each route to the scope and the flow that it needs.
 
 A route that is not in the table is the operator's (403). What belongs to another flow does not exist
-for a token (404). So does what belongs to none, such as executions of plans.
+for a token (404). So does what belongs to none, such as executions that were started as a plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from starlette.requests import HTTPConnection
 
 from planwave.errors import Forbidden
-from planwave.service.access_tokens import Scope, require_newest
+from planwave.service.access_tokens import Scope, require_live
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.service import Service
 from planwave.service.streaming.stored_execution import execution_not_found
@@ -20,6 +20,8 @@ from planwave.storage.access_tokens import AccessTokenRecord
 
 ACCESS_TOKEN: Final = "planwave.access-token"  # noqa: S105
 """Key of the access token in a connection's scope."""
+_MAX_DIGITS: Final = 10
+"""Of a revision number in a query."""
 
 
 class Rule(NamedTuple):
@@ -27,20 +29,20 @@ class Rule(NamedTuple):
 
     Attributes:
         scope: The scope that the token must have.
-        owner: The parameter of the path that leads to a flow; None where the route itself calls
+        owner: The parameter of the path that leads to a flow; None where the route itself
             looks at the token (:func:`access_token`, :func:`require_flow`, :func:`listed_flow`).
-        newest: Only for the newest version of the flow: that of the execution, or the parameter
-            ``version``. What creates executions goes through :func:`flow_to_run`.
+        live: Only for the live revision of the flow: that of the execution, or the parameter
+            ``revision``. What creates executions goes through :func:`flow_to_run`.
     """
 
     scope: Scope
-    owner: Literal["execution_id", "flow_id"] | None
-    newest: bool = False
+    owner: Literal["execution_id", "plan_id"] | None
+    live: bool = False
 
 
 RULES: Final[dict[str, Rule]] = {
     "createExecution": Rule("run", None),
-    "startExecution": Rule("run", "execution_id", newest=True),
+    "startExecution": Rule("run", "execution_id", live=True),
     "cancelExecution": Rule("run", "execution_id"),
     "listExecutions": Rule("read", None),
     "getExecution": Rule("read", "execution_id"),
@@ -54,12 +56,11 @@ RULES: Final[dict[str, Rule]] = {
     "getFirstResult": Rule("read", "execution_id"),
     "loadExecution": Rule("read", "execution_id"),
     "/ws/{execution_id:path}": Rule("read", "execution_id"),
-    "getFlow": Rule("read", "flow_id", newest=True),
+    "getFlow": Rule("read", "plan_id", live=True),
     "listModels": Rule("chat", None),
     "getModel": Rule("chat", None),
     "createChatCompletion": Rule("chat", None),
     "createResponse": Rule("chat", None),
-    "listFlowVersions": Rule("read", "flow_id"),
 }
 """By the ``operation_id`` of a route; of a WebSocket, by its path."""
 
@@ -68,7 +69,7 @@ async def check_access(connection: HTTPConnection, service: Service) -> None:
     """Check that the token of a request, if it has one, may use the route.
 
     Raises:
-        Forbidden: The route is not for tokens, the token has not its scope, or ``old-version``.
+        Forbidden: The route is not for tokens, the token has not its scope, or ``old-revision``.
         NotFound: The execution or the flow is not one of the token's.
     """
     token = access_token(connection)
@@ -94,7 +95,7 @@ def access_token(connection: HTTPConnection) -> AccessTokenRecord | None:
     return connection.scope.get(ACCESS_TOKEN)
 
 
-def require_flow(connection: HTTPConnection, flow_id: str | None) -> None:
+def require_flow(connection: HTTPConnection, plan_id: str | None) -> None:
     """Check that a request may use a flow, or with None what belongs to no flow.
 
     Raises:
@@ -104,10 +105,10 @@ def require_flow(connection: HTTPConnection, flow_id: str | None) -> None:
     token = access_token(connection)
     if token is None:
         return
-    if flow_id is None:
-        raise Forbidden("an access token is for flows only", hint="name one of its flows: flow_id")
-    if flow_id not in token.flows:
-        raise flow_not_found(flow_id)
+    if plan_id is None:
+        raise Forbidden("an access token is for flows only", hint="name one of its flows: flow")
+    if plan_id not in token.flows:
+        raise flow_not_found(plan_id)
 
 
 async def flow_to_run(
@@ -118,7 +119,7 @@ async def flow_to_run(
     *,
     changes_terms: bool,
 ) -> FlowRef:
-    """Return the flow that a request is to run; with an access token checked, and of a fixed version.
+    """Return the flow that a request is to run; with an access token checked, and of a fixed revision.
 
     Args:
         connection: The request.
@@ -130,8 +131,8 @@ async def flow_to_run(
     Raises:
         Forbidden: They are not for access tokens: the inputs name a node that is no entry node, or the
             request brings terms of its own.
-        NotFound: There is no such flow or version.
-        Forbidden: ``old-version``: with an access token, another version than the newest.
+        NotFound: There is no such flow or revision.
+        Forbidden: ``old-revision``: with an access token, another revision than the live one.
     """
     if access_token(connection) is None:
         return flow
@@ -143,7 +144,7 @@ async def flow_to_run(
     return await service.flow_for_token(flow, inputs)
 
 
-def listed_flow(connection: HTTPConnection, flow_id: str | None) -> str | None:
+def listed_flow(connection: HTTPConnection, plan_id: str | None) -> str | None:
     """Return the flow to which a list is limited: the one that is named, or the token's only one.
 
     Raises:
@@ -151,24 +152,30 @@ def listed_flow(connection: HTTPConnection, flow_id: str | None) -> str | None:
         NotFound: The flow is not one of the token's.
     """
     token = access_token(connection)
-    if token is not None and flow_id is None and len(token.flows) == 1:
+    if token is not None and plan_id is None and len(token.flows) == 1:
         return token.flows[0]
-    require_flow(connection, flow_id)
-    return flow_id
+    require_flow(connection, plan_id)
+    return plan_id
 
 
 async def _require_owner(
     service: Service, token: AccessTokenRecord, rule: Rule, connection: HTTPConnection
 ) -> None:
     own_id = connection.path_params[str(rule.owner)]
-    if rule.owner == "flow_id":
-        flow_id, version = own_id, connection.query_params.get("version")
-        if flow_id not in token.flows:
-            raise flow_not_found(flow_id)
-    else:
-        record = await service.execution(own_id)
-        flow_id, version = record.flow_id, record.flow_version
-        if flow_id not in token.flows:
-            raise execution_not_found(own_id)
-    if rule.newest and (rule.owner != "flow_id" or version is not None):
-        require_newest(version, (await service.flow(str(flow_id))).version)
+    if rule.owner == "plan_id":
+        if own_id not in token.flows:
+            raise flow_not_found(own_id)
+        asked = connection.query_params.get("revision")
+        if rule.live and asked is not None:
+            require_live(_number(asked), (await service.flow(own_id)).revision)
+        return
+    record = await service.execution(own_id)
+    if record.flow_id is None or record.flow_id not in token.flows:
+        raise execution_not_found(own_id)
+    if rule.live:
+        require_live(record.revision, (await service.flow(record.flow_id)).revision)
+
+
+def _number(text: str) -> int | None:
+    """Return a number of a query; None for any other text, which is then refused."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _MAX_DIGITS else None

@@ -24,8 +24,6 @@ from planwave.storage.chats import ChatRecord
 from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
     ExecutionRecord,
-    FlowRecord,
-    FlowVersion,
     PageCursor,
     PlanRecord,
     PlanRevision,
@@ -73,11 +71,24 @@ RequestId = Annotated[
         examples=[REQUEST_ID],
     ),
 ]
+MAX_REVISION: Final = 2**31 - 1
 PlanIdFilter = Annotated[
     str | None, Query(alias="plan_id", description="Only those of this plan.", pattern=_UUID)
 ]
 FlowIdFilter = Annotated[
-    str | None, Query(alias="flow_id", description="Only those of this flow.", pattern=_UUID)
+    str | None, Query(alias="plan_id", description="Only those of this flow.", pattern=_UUID)
+]
+Force = Annotated[
+    bool, Query(description="Remove what leads to the name of the flow, in place of an answer 409.")
+]
+RevisionChoice = Annotated[
+    int | None,
+    Query(
+        description="The revision to give; else the one that callers start.",
+        ge=1,
+        le=MAX_REVISION,
+        examples=[1],
+    ),
 ]
 Search = Annotated[
     str | None,
@@ -85,7 +96,11 @@ Search = Annotated[
 ]
 SearchFlows = Annotated[
     str | None,
-    Query(alias="q", description="Only those with this in name or description.", max_length=1_000),
+    Query(
+        alias="q",
+        description="Only those with this in name, title, description or goal.",
+        max_length=1_000,
+    ),
 ]
 SearchChats = Annotated[
     str | None,
@@ -106,8 +121,6 @@ _Record = TypeVar(
     "_Record",
     PlanRecord,
     ExecutionRecord,
-    FlowRecord,
-    FlowVersion,
     PlanRevision,
     Trigger,
     NotificationRecord,
@@ -233,24 +246,13 @@ def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], st
 
 
 def _record_id(
-    record: PlanRecord
-    | ExecutionRecord
-    | FlowRecord
-    | FlowVersion
-    | PlanRevision
-    | Trigger
-    | NotificationRecord
-    | ChatRecord,
+    record: PlanRecord | ExecutionRecord | PlanRevision | Trigger | NotificationRecord | ChatRecord,
 ) -> str:
     match record:
         case PlanRecord():
             return record.plan_id
         case ExecutionRecord():
             return record.execution_id
-        case FlowRecord():
-            return record.flow_id
-        case FlowVersion():
-            return record.version
         case PlanRevision():
             return str(record.revision)
         case Trigger():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 from planwave.errors import Conflict, InputError, NotFound
@@ -14,15 +13,13 @@ from planwave.ids import UUID_PATTERN
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.service.flows.flow_queries import Flow
-    from planwave.storage.records import FlowRecord
+    from planwave.storage.records import PlanRecord
 
 LAST: Final = "last"
 """Names the newest execution wherever an id is expected."""
 _LIST_HINT: Final = "`planwave ls` lists executions and plans"
 _FLOW_LIST_HINT: Final = "`planwave flow ls` lists flows"
 _PAGE_SIZE: Final = 200
-_MAX_VERSIONS: Final = 10_000
-"""Only the newest versions of a flow are searched for the start of a version."""
 _MAX_EXAMPLES: Final = 4
 
 _Record = TypeVar("_Record")
@@ -97,14 +94,9 @@ async def find_plan(queries: Queries, name: str) -> str:
     if match.kind == "plan":
         return match.id
     execution = await queries.execution(match.id)
-    if execution.plan_id is not None:
-        return execution.plan_id
-    if execution.flow_id is None:
+    if execution.plan_id is None:
         raise InputError(f"execution {match.id} has no plan", hint="name a plan, or a file")
-    raise InputError(
-        f"execution {match.id} ran a flow, not a plan",
-        hint=f"see the flow: planwave flow show {execution.flow_id}",
-    )
+    return execution.plan_id
 
 
 async def _plan_after_executions(queries: Queries) -> str | None:
@@ -115,22 +107,19 @@ async def _plan_after_executions(queries: Queries) -> str | None:
     return plans[0].plan_id
 
 
-async def find_flow(queries: Queries, name: str, version: str | None = None) -> Flow:
+async def find_flow(queries: Queries, name: str, revision: int | None = None) -> Flow:
     """Return a flow by its id, its name, or a unique part of its id.
 
     Args:
         queries: Where flows are read.
         name: The id, the name, or a part of the id.
-        version: The unique start of one of its versions; None for the current one.
+        revision: One of its revisions; None for the live one.
 
     Raises:
-        NotFound: No flow, or no version of it, matches.
-        InputError: Several flows, or several versions, match; the hint lists some of them.
+        NotFound: No flow matches, or it has no such revision.
+        InputError: Several flows match; the hint lists some of them.
     """
-    flow_id = await find_flow_id(queries, name)
-    if version is not None:
-        version = await _find_version(queries, flow_id, version)
-    return await queries.flow(flow_id, version)
+    return await queries.flow(await find_flow_id(queries, name), revision)
 
 
 async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> str:
@@ -145,38 +134,28 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
         raise _flow_not_found(name)
     if UUID_PATTERN.fullmatch(name) and await _flow_exists(queries, name):
         return name
-    search = partial(queries.flows, text=name)
-    matches = [flow.flow_id async for flow in _read_all(search, _flow_id) if flow.name == name]
-    if not matches and by_part and (part := _id_part(name)):
-        ids = [flow.flow_id async for flow in _read_all(queries.flows, _flow_id)]
-        matches = [flow_id for flow_id in ids if part in flow_id]
+    if (named := await queries.flow_named(name)) is not None:
+        return named.plan_id
+    matches: list[str] = []
+    if by_part and (part := _id_part(name)):
+        ids = [flow.plan_id async for flow in _read_all(queries.flows, _flow_id)]
+        matches = [plan_id for plan_id in ids if part in plan_id]
     if not matches:
-        names = [flow.name async for flow in _read_all(queries.flows, _flow_id)]
+        names = [flow.name or "" async for flow in _read_all(queries.flows, _flow_id)]
         raise _flow_not_found(name, closest_match(name, names))
     return _require_single(matches, "flow", name)
 
 
-async def _flow_exists(queries: Queries, flow_id: str) -> bool:
+async def _flow_exists(queries: Queries, plan_id: str) -> bool:
     try:
-        await queries.flow(flow_id)
+        await queries.flow(plan_id)
     except NotFound:
         return False
     return True
 
 
-def _flow_id(flow: FlowRecord) -> str:
-    return flow.flow_id
-
-
-async def _find_version(queries: Queries, flow_id: str, prefix: str) -> str:
-    versions = await queries.flow_versions(flow_id, limit=_MAX_VERSIONS)
-    matches = [each.version for each in versions if each.version.startswith(prefix.lower())]
-    if not matches:
-        raise NotFound(
-            f"flow {flow_id} has no version {short_repr(prefix)}",
-            hint=f"`planwave flow show {flow_id}` lists its versions",
-        )
-    return _require_single(matches, "version", prefix)
+def _flow_id(flow: PlanRecord) -> str:
+    return flow.plan_id
 
 
 async def _find_exact(queries: Queries, name: str) -> Match | None:

@@ -246,9 +246,9 @@ class AsyncClient(
         """Return a plan."""
         return await self._send(requests.get("api", "plans", plan_id))
 
-    async def delete_plan(self, plan_id: str) -> None:
+    async def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a plan; its executions are kept."""
-        await self._send(requests.delete("api", "plans", plan_id))
+        await self._send(requests.delete("api", "plans", plan_id, force=force or None))
 
     async def edit_plan(
         self,
@@ -386,13 +386,12 @@ class AsyncClient(
         q: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
         waiting: bool = False,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
         """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
-        query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
         answerable = True if waiting else None
         return await self._send(
             requests.get(

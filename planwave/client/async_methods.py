@@ -15,7 +15,6 @@ from planwave.client.types import (
     FlowEditResponse,
     FlowResponse,
     FlowsResponse,
-    FlowVersionsResponse,
     MessageResponse,
     NotificationResponse,
     NotificationsResponse,
@@ -46,10 +45,10 @@ class AsyncFlowMethods(ABC):
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> FlowResponse:
-        """Save a graph, or the graph of a stored plan, as a flow; durable when this returns.
+        """Make a flow of a graph, or give a stored plan a name; durable when this returns.
 
         Args:
-            name: The name of the flow; names need not be unique.
+            name: The name of the flow, unique without regard to case.
             graph: ``{"nodes", "edges"}``.
             plan_id: A stored plan whose graph is saved, instead of ``graph``.
             description: The purpose of the flow; by default the goal of the plan.
@@ -67,71 +66,88 @@ class AsyncFlowMethods(ABC):
         """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
         return await self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
-    async def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
-        """Return a flow, in its current or in the given version."""
-        return await self._send(requests.get("api", "flows", flow_id, version=version))
-
-    async def flow_versions(
-        self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
-    ) -> FlowVersionsResponse:
-        """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
-        path = ("api", "flows", flow_id, "versions")
-        return await self._send(requests.get(*path, cursor=cursor, limit=limit))
+    async def flow(self, plan_id: str, revision: int | None = None) -> FlowResponse:
+        """Return a flow, in the revision that callers start or in another one."""
+        return await self._send(requests.get("api", "flows", plan_id, revision=revision))
 
     async def update_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         name: str | None = None,
         graph: Mapping[str, Any] | None = None,
-        plan_id: str | None = None,
+        from_plan_id: str | None = None,
         description: str | None = None,
         if_match: str | None = None,
+        author: str | None = None,
+        note: str | None = None,
+        force: bool = False,
     ) -> FlowResponse:
         """Change a flow; arguments that are None leave their field unchanged.
 
         Args:
-            flow_id: The flow to change.
+            plan_id: The flow to change.
             name: The new name.
-            graph: The new graph; a graph the flow never had before becomes a new version.
-            plan_id: A stored plan whose graph is used, instead of ``graph``.
+            graph: The new graph; another one than the present is a new revision.
+            from_plan_id: A stored plan whose graph is used, instead of ``graph``.
             description: The new description.
-            if_match: The version the flow must have; otherwise nothing is changed.
+            if_match: The hash the flow must have; otherwise nothing is changed.
+            author: ``person`` or ``api``, the default: who makes the new revision.
+            note: The author's note on it.
+            force: Whether to remove what leads to a name that is changed.
 
         Raises:
-            PreconditionFailed: The flow has another version than ``if_match``.
+            PreconditionFailed: The flow has another hash than ``if_match``.
+            Conflict: ``name-taken``; ``flow-in-use``: something leads to its name.
             GraphInvalid: The graph has errors; nothing was changed.
         """
-        body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return await self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
+        body = {
+            "name": name,
+            "graph": graph,
+            "from_plan_id": from_plan_id,
+            "description": description,
+            "author": author,
+            "note": note,
+        }
+        return await self._send(
+            requests.put("api", "flows", plan_id, body=body, if_match=if_match, force=force or None)
+        )
 
     async def edit_flow(
-        self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
+        self,
+        plan_id: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        if_match: str,
+        author: str | None = None,
+        note: str | None = None,
     ) -> FlowEditResponse:
-        """Apply operations to the name and the graph of a flow, all or none.
+        """Apply operations to a flow, all or none; a graph with errors is refused.
 
         Args:
-            flow_id: The flow to change.
-            operations: As those of :meth:`AsyncClient.edit_plan`; ``set_title`` changes the name.
-            if_match: The version the flow must have; ``*`` for any.
+            plan_id: The flow to change.
+            operations: As those of :meth:`AsyncClient.edit_plan`.
+            if_match: The hash the flow must have; ``*`` for any.
+            author: ``person`` or ``api``, the default: who makes the new revision.
+            note: The author's note on it.
 
         Raises:
-            PreconditionFailed: The flow has the version ``error.current``; nothing was changed.
+            PreconditionFailed: The flow has the hash ``error.current``; nothing was changed.
             InvalidOperation: An operation cannot be applied; nothing was changed.
             GraphInvalid: The changed graph has errors; nothing was changed.
         """
-        body = {"operations": list(operations)}
+        body = {"operations": list(operations), "author": author, "note": note}
         return await self._send(
-            requests.patch("api", "flows", flow_id, body=body, if_match=if_match)
+            requests.patch("api", "flows", plan_id, body=body, if_match=if_match)
         )
 
-    async def publication(self, flow_id: str) -> PublicationResponse:
+    async def publication(self, plan_id: str) -> PublicationResponse:
         """Return what a flow is published as."""
-        return await self._send(requests.get("api", "flows", flow_id, "publication"))
+        return await self._send(requests.get("api", "flows", plan_id, "publication"))
 
     async def publish_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         model: bool | None = None,
         tool: bool | None = None,
@@ -140,35 +156,43 @@ class AsyncFlowMethods(ABC):
         """Publish a flow, or unpublish it; arguments that are None change nothing.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             model: Whether it is a model of ``/v1/models``.
             tool: Whether it is a tool of the MCP server.
             hook: Whether its ``webhook`` node is listened for.
         """
         body = {"model": model, "tool": tool, "hook": hook}
-        path = ("api", "flows", flow_id, "publication")
+        path = ("api", "flows", plan_id, "publication")
         return await self._send(requests.put(*path, body=body))
 
-    async def delete_flow(self, flow_id: str) -> None:
-        """Delete a flow with all its versions; its executions are kept."""
-        await self._send(requests.delete("api", "flows", flow_id))
+    async def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
+        """Delete a flow with its revisions; its executions are kept.
+
+        Raises:
+            Conflict: ``flow-in-use``: something leads to its name, and ``force`` is not set.
+        """
+        await self._send(requests.delete("api", "flows", plan_id, force=force or None))
+
+    async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
+        """Take the name of a flow away; the plan is kept. Errors are those of :meth:`delete_flow`."""
+        await self._send(requests.delete("api", "flows", plan_id, "name", force=force or None))
 
     async def execute_flow(
         self,
-        flow_id: str,
+        flow: str,
         *,
-        version: str | None = None,
+        revision: int | None = None,
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Execute a flow, or one of its versions.
+        """Execute a flow, or one of its revisions.
 
         Args:
-            flow_id: The flow to execute.
-            version: One of its versions; by default the current one.
+            flow: The flow to execute, by its name or its id.
+            revision: One of its revisions; by default the one that callers start.
             inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
                 the graph has one entry node.
             options: As in :meth:`AsyncClient.execute`.
@@ -178,7 +202,7 @@ class AsyncFlowMethods(ABC):
                 execution.
         """
         call = requests.execute_flow(
-            flow_id, version, inputs, options, start, idempotency_key, require_approval
+            flow, revision, inputs, options, start, idempotency_key, require_approval
         )
         return await self._send(call)
 
@@ -191,30 +215,30 @@ class AsyncTriggerMethods(ABC):
 
     async def create_trigger(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         node_id: str | None = None,
-        version: str | None = None,
+        revision: int | None = None,
         idempotency_key: str | None = None,
     ) -> TriggerResponse:
         """Listen for an entry node of a flow.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             node_id: Its entry node; not needed where only one can be listened for.
-            version: The version of the flow that it starts; by default the newest, whatever it is
+            revision: The revision of the flow that it starts; by default the live one, whatever it is
                 then.
             idempotency_key: Repeating the call with the same key and arguments creates one trigger.
         """
-        body = {"flow_id": flow_id, "node_id": node_id, "version": version}
+        body = {"plan_id": plan_id, "node_id": node_id, "revision": revision}
         return await self._send(requests.post("api", "triggers", body=body, key=idempotency_key))
 
     async def triggers(
-        self, *, flow_id: str | None = None, cursor: str | None = None, limit: int | None = None
+        self, *, plan_id: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> TriggersResponse:
         """Return one page of triggers with their last deliveries, newest first."""
         return await self._send(
-            requests.get("api", "triggers", flow_id=flow_id, cursor=cursor, limit=limit)
+            requests.get("api", "triggers", plan_id=plan_id, cursor=cursor, limit=limit)
         )
 
     async def trigger(self, trigger_id: str) -> TriggerResponse:
@@ -293,29 +317,29 @@ class AsyncChatMethods(ABC):
 
     async def create_chat(
         self,
-        flow_id: str | None = None,
+        plan_id: str | None = None,
         *,
         config: Mapping[str, Any] | None = None,
         title: str = "",
-        version: str | None = None,
+        plan_revision: int | None = None,
         node_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> ChatResponse:
         """Create a chat with a flow, or with a model.
 
         Args:
-            flow_id: The flow that replies.
+            plan_id: The flow that replies.
             config: What replies without a flow; docs/chat.md has its fields.
             title: By default the beginning of the first message.
-            version: Of the flow; None for the newest, whatever it is then.
+            plan_revision: Of the flow; None for the live one, whatever it is then.
             node_id: The entry node of the flow; None for the only one.
             idempotency_key: Repeating the call with the same key and arguments creates one chat.
         """
         body = {
-            "flow_id": flow_id,
+            "plan_id": plan_id,
             "config": config,
             "title": title,
-            "version": version,
+            "plan_revision": plan_revision,
             "node_id": node_id,
         }
         return await self._send(requests.post("api", "chats", body=body, key=idempotency_key))
@@ -389,7 +413,7 @@ class AsyncNotificationMethods(ABC):
 
     async def create_notification_target(
         self,
-        flow_id: str,
+        plan_id: str,
         url: str,
         secrets: Sequence[str],
         events: Sequence[str] | None = None,
@@ -399,13 +423,13 @@ class AsyncNotificationMethods(ABC):
         """Notify a URL of the executions of a flow.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             url: The address that messages are sent to.
             secrets: The names of the operator's secrets that sign them.
             events: ``completed``, ``failed``, ``cancelled``, ``waiting``; by default the first three.
             idempotency_key: Repeating the call with the same key and arguments creates one target.
         """
-        body = {"flow_id": flow_id, "url": url, "secrets": secrets, "events": events}
+        body = {"plan_id": plan_id, "url": url, "secrets": secrets, "events": events}
         path = ("api", "notification-targets")
         return await self._send(requests.post(*path, body=body, key=idempotency_key))
 

@@ -59,14 +59,17 @@ def patch(*path: str, body: Mapping[str, Any], if_match: str) -> RequestSpec:
     return RequestSpec("PATCH", _path(path), body=body, if_match=if_match)
 
 
-def put(*path: str, body: Mapping[str, Any], if_match: str | None = None) -> RequestSpec:
+def put(
+    *path: str, body: Mapping[str, Any], if_match: str | None = None, **query: Any
+) -> RequestSpec:
     """Return a PUT request."""
-    return RequestSpec("PUT", _path(path), body=_without_none(body), if_match=if_match)
+    content = _without_none(body)
+    return RequestSpec("PUT", _path(path), _without_none(query), content, if_match=if_match)
 
 
-def delete(*path: str) -> RequestSpec:
+def delete(*path: str, **query: Any) -> RequestSpec:
     """Return a DELETE request."""
-    return RequestSpec("DELETE", _path(path))
+    return RequestSpec("DELETE", _path(path), _without_none(query))
 
 
 def create_plan(
@@ -94,16 +97,16 @@ def execute(
 
 
 def execute_flow(
-    flow_id: str,
-    version: str | None,
+    flow: str,
+    revision: int | None,
     inputs: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
     require_approval: bool = False,
 ) -> RequestSpec:
-    """Return the request that executes a flow, or one of its versions."""
-    source = {"flow_id": flow_id, "version": version}
+    """Return the request that executes a flow, or one of its revisions."""
+    source = {"flow": flow, "revision": revision}
     how = {"inputs": inputs, "options": options, "require_approval": require_approval}
     body = {**source, **how, "start": start}
     return post("api", "execute", body=body, key=key)

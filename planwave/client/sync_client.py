@@ -377,13 +377,13 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         q: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        plan_id: str | None = None,
         waiting: bool = False,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
         """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
-        query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "plan_id": plan_id}
         answerable = True if waiting else None
         return self._send(
             requests.get(

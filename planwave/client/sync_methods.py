@@ -68,20 +68,20 @@ class FlowMethods(ABC):
         """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
         return self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
-    def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
+    def flow(self, plan_id: str, version: str | None = None) -> FlowResponse:
         """Return a flow, in its current or in the given version."""
-        return self._send(requests.get("api", "flows", flow_id, version=version))
+        return self._send(requests.get("api", "flows", plan_id, version=version))
 
     def flow_versions(
-        self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
+        self, plan_id: str, *, cursor: str | None = None, limit: int | None = None
     ) -> FlowVersionsResponse:
         """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
-        path = ("api", "flows", flow_id, "versions")
+        path = ("api", "flows", plan_id, "versions")
         return self._send(requests.get(*path, cursor=cursor, limit=limit))
 
     def update_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         name: str | None = None,
         graph: Mapping[str, Any] | None = None,
@@ -92,7 +92,7 @@ class FlowMethods(ABC):
         """Change a flow; arguments that are None leave their field unchanged.
 
         Args:
-            flow_id: The flow to change.
+            plan_id: The flow to change.
             name: The new name.
             graph: The new graph; a graph the flow never had before becomes a new version.
             plan_id: A stored plan whose graph is used, instead of ``graph``.
@@ -104,15 +104,15 @@ class FlowMethods(ABC):
             GraphInvalid: The graph has errors; nothing was changed.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._send(requests.put("api", "flows", flow_id, body=body, if_match=if_match))
+        return self._send(requests.put("api", "flows", plan_id, body=body, if_match=if_match))
 
     def edit_flow(
-        self, flow_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
+        self, plan_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
     ) -> FlowEditResponse:
         """Apply operations to the name and the graph of a flow, all or none.
 
         Args:
-            flow_id: The flow to change.
+            plan_id: The flow to change.
             operations: As those of :meth:`Client.edit_plan`; ``set_title`` changes the name.
             if_match: The version the flow must have; ``*`` for any.
 
@@ -122,15 +122,15 @@ class FlowMethods(ABC):
             GraphInvalid: The changed graph has errors; nothing was changed.
         """
         body = {"operations": list(operations)}
-        return self._send(requests.patch("api", "flows", flow_id, body=body, if_match=if_match))
+        return self._send(requests.patch("api", "flows", plan_id, body=body, if_match=if_match))
 
-    def publication(self, flow_id: str) -> PublicationResponse:
+    def publication(self, plan_id: str) -> PublicationResponse:
         """Return what a flow is published as."""
-        return self._send(requests.get("api", "flows", flow_id, "publication"))
+        return self._send(requests.get("api", "flows", plan_id, "publication"))
 
     def publish_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         model: bool | None = None,
         tool: bool | None = None,
@@ -139,22 +139,22 @@ class FlowMethods(ABC):
         """Publish a flow, or unpublish it; arguments that are None change nothing.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             model: Whether it is a model of ``/v1/models``.
             tool: Whether it is a tool of the MCP server.
             hook: Whether its ``webhook`` node is listened for.
         """
         body = {"model": model, "tool": tool, "hook": hook}
-        path = ("api", "flows", flow_id, "publication")
+        path = ("api", "flows", plan_id, "publication")
         return self._send(requests.put(*path, body=body))
 
-    def delete_flow(self, flow_id: str) -> None:
+    def delete_flow(self, plan_id: str) -> None:
         """Delete a flow with all its versions; its executions are kept."""
-        self._send(requests.delete("api", "flows", flow_id))
+        self._send(requests.delete("api", "flows", plan_id))
 
     def execute_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         version: str | None = None,
         inputs: Mapping[str, Any] | None = None,
@@ -166,7 +166,7 @@ class FlowMethods(ABC):
         """Execute a flow, or one of its versions.
 
         Args:
-            flow_id: The flow to execute.
+            plan_id: The flow to execute.
             version: One of its versions; by default the current one.
             inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
                 the graph has one entry node.
@@ -177,7 +177,7 @@ class FlowMethods(ABC):
                 execution.
         """
         call = requests.execute_flow(
-            flow_id, version, inputs, options, start, idempotency_key, require_approval
+            plan_id, version, inputs, options, start, idempotency_key, require_approval
         )
         return self._send(call)
 
@@ -190,7 +190,7 @@ class TriggerMethods(ABC):
 
     def create_trigger(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         node_id: str | None = None,
         version: str | None = None,
@@ -199,21 +199,21 @@ class TriggerMethods(ABC):
         """Listen for an entry node of a flow.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             node_id: Its entry node; not needed where only one can be listened for.
             version: The version of the flow that it starts; by default the newest, whatever it is
                 then.
             idempotency_key: Repeating the call with the same key and arguments creates one trigger.
         """
-        body = {"flow_id": flow_id, "node_id": node_id, "version": version}
+        body = {"plan_id": plan_id, "node_id": node_id, "version": version}
         return self._send(requests.post("api", "triggers", body=body, key=idempotency_key))
 
     def triggers(
-        self, *, flow_id: str | None = None, cursor: str | None = None, limit: int | None = None
+        self, *, plan_id: str | None = None, cursor: str | None = None, limit: int | None = None
     ) -> TriggersResponse:
         """Return one page of triggers with their last deliveries, newest first."""
         return self._send(
-            requests.get("api", "triggers", flow_id=flow_id, cursor=cursor, limit=limit)
+            requests.get("api", "triggers", plan_id=plan_id, cursor=cursor, limit=limit)
         )
 
     def trigger(self, trigger_id: str) -> TriggerResponse:
@@ -292,7 +292,7 @@ class ChatMethods(ABC):
 
     def create_chat(
         self,
-        flow_id: str | None = None,
+        plan_id: str | None = None,
         *,
         config: Mapping[str, Any] | None = None,
         title: str = "",
@@ -303,7 +303,7 @@ class ChatMethods(ABC):
         """Create a chat with a flow, or with a model.
 
         Args:
-            flow_id: The flow that replies.
+            plan_id: The flow that replies.
             config: What replies without a flow; docs/chat.md has its fields.
             title: By default the beginning of the first message.
             version: Of the flow; None for the newest, whatever it is then.
@@ -311,7 +311,7 @@ class ChatMethods(ABC):
             idempotency_key: Repeating the call with the same key and arguments creates one chat.
         """
         body = {
-            "flow_id": flow_id,
+            "plan_id": plan_id,
             "config": config,
             "title": title,
             "version": version,
@@ -388,7 +388,7 @@ class NotificationMethods(ABC):
 
     def create_notification_target(
         self,
-        flow_id: str,
+        plan_id: str,
         url: str,
         secrets: Sequence[str],
         events: Sequence[str] | None = None,
@@ -398,13 +398,13 @@ class NotificationMethods(ABC):
         """Notify a URL of the executions of a flow.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             url: The address that messages are sent to.
             secrets: The names of the operator's secrets that sign them.
             events: ``completed``, ``failed``, ``cancelled``, ``waiting``; by default the first three.
             idempotency_key: Repeating the call with the same key and arguments creates one target.
         """
-        body = {"flow_id": flow_id, "url": url, "secrets": secrets, "events": events}
+        body = {"plan_id": plan_id, "url": url, "secrets": secrets, "events": events}
         path = ("api", "notification-targets")
         return self._send(requests.post(*path, body=body, key=idempotency_key))
 

@@ -80,8 +80,8 @@ class ExecutionState:
     title: str = ""
     plan_id: str | None = None
     plan_hash: str | None = None
-    flow_id: str | None = None
-    flow_version: str | None = None
+    revision: int | None = None
+    flow: str | None = None
     graph: GraphDocument | None = None
     inputs: dict[str, dict[str, Any]] | None = None
     options: OptionsDocument | None = None
@@ -281,8 +281,8 @@ class ExecutionState:
             "title": self.title,
             "plan_id": self.plan_id,
             "plan_hash": self.plan_hash,
-            "flow_id": self.flow_id,
-            "flow_version": self.flow_version,
+            "revision": self.revision,
+            "flow": self.flow,
             "graph": self.graph,
             "inputs": self.inputs,
             "options": self.options,
@@ -332,8 +332,8 @@ def _created(state: ExecutionState, event: ExecutionCreated) -> None:
     state.title = data.get("title") or ""
     state.plan_id = data.get("plan_id")
     state.plan_hash = data.get("plan_hash")
-    state.flow_id = data.get("flow_id")
-    state.flow_version = data.get("flow_version")
+    state.revision = data.get("revision")
+    state.flow = data.get("flow")
     state.graph = data.get("graph")
     state.inputs = data.get("inputs")
     state.options = data.get("options")

@@ -28,7 +28,7 @@ class Plan:
         title: A short name.
         graph: The checked graph.
         hash: :func:`graph_hash` of the graph; executions are bound to it.
-        revision: 1 for a new plan.
+        revision: 1 for a new plan; 0 where the graph is that of no revision.
         provider, model: The model that wrote it; None for a plan made by hand.
         diagnostics: Findings that do not prevent it from running (JSON form).
         fixes: The changes planwave made in the model's reply, one sentence each.
@@ -59,7 +59,7 @@ class Plan:
     def as_json(
         self, status: str = "draft", *, graph: Mapping[str, Json] | None = None
     ) -> dict[str, Json]:
-        """Return the plan as the API shows it.
+        """Return the plan as the API shows it before it has a name.
 
         Args:
             status: The status of its newest execution.
@@ -73,6 +73,10 @@ class Plan:
             "revision": self.revision,
             "hash": self.hash,
             "created_at": self.created_at,
+            "name": None,
+            "description": "",
+            "published": [],
+            "live_revision": self.revision,
             "provider": self.provider,
             "model": self.model,
             **(self.graph.to_document() if graph is None else graph),

@@ -35,11 +35,11 @@ MAX_WAIT_S: Final = 366 * 86_400.0
 class FlowSource(Protocol):
     """Port: graphs that are kept under a name."""
 
-    async def get(self, flow_id: str, version: str | None) -> Graph:
-        """Return a version of a flow, or its newest, checked.
+    async def get(self, plan_id: str, revision: int | None) -> Graph:
+        """Return a revision of a flow, or its live one, checked.
 
         Raises:
-            PlanwaveError: There is no such version, or it cannot run here.
+            PlanwaveError: There is no such revision, or it cannot run here.
         """
         ...
 
@@ -47,7 +47,7 @@ class FlowSource(Protocol):
         """Return the id of the flow of a name.
 
         Raises:
-            PlanwaveError: There is none, or there are several.
+            PlanwaveError: There is none.
         """
         ...
 

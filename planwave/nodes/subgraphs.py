@@ -41,14 +41,14 @@ _CACHE_SIZE: Final = 64
 
 
 class FlowName(NodeData):
-    """A stored flow, by its id or by its name; its newest version where none is named."""
+    """A stored flow, by its id or by its name; its live revision where none is named."""
 
     names_flow: ClassVar[bool] = True
     """Marks the data fields that take one; see ``DataField.names_flow``."""
 
     id: str | None = Field(None, min_length=1)
     name: str | None = Field(None, min_length=1)
-    version: str | None = Field(None, min_length=1)
+    revision: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _check_one(self) -> Self:
@@ -160,9 +160,9 @@ async def load(
 
 
 async def load_flow(flow: FlowName, context: FlowContext, key: str = "flow") -> Graph:
-    """Return a flow; which one a name means, and its newest version, are determined once per node."""
-    if flow.id is not None and flow.version is not None:
-        return await flows_of(context).get(flow.id, flow.version)
+    """Return a flow; which one a name means, and its live revision, are determined once per node."""
+    if flow.id is not None and flow.revision is not None:
+        return await flows_of(context).get(flow.id, flow.revision)
 
     async def newest() -> Json:
         return (await stored_flow(flow, context)).to_document()
@@ -177,8 +177,8 @@ async def stored_flow(flow: FlowName, context: FlowContext) -> Graph:
         NodeError: ``no-flows``; errors of the flow store.
     """
     flows = flows_of(context)
-    flow_id = flow.id if flow.name is None else await flows.find(flow.name)
-    return await flows.get(str(flow_id), flow.version)
+    plan_id = flow.id if flow.name is None else await flows.find(flow.name)
+    return await flows.get(str(plan_id), flow.revision)
 
 
 def named_flow(node: Node, catalogue: Catalogue) -> FlowName | None:
@@ -204,7 +204,7 @@ async def dependencies(
 ) -> dict[str, Json]:
     """Return what the result depends on through the nested graph, besides the node's data.
 
-    These are the variables of the graph's expressions, and the graph of a flow without a version.
+    These are the variables of the graph's expressions, and the graph of a flow without a revision.
 
     Raises:
         NodeError: A node inside the graph runs a graph that may have changed, so that no result of
@@ -213,8 +213,8 @@ async def dependencies(
     graph, of_graph = None, None
     if document is not None:
         graph = _graph_of(json.dumps(document))
-    elif flow is not None and flow.id is not None and flow.version is not None:
-        graph = await _load_version(flow.id, flow.version, context)
+    elif flow is not None and flow.id is not None and flow.revision is not None:
+        graph = await _load_revision(flow.id, flow.revision, context)
     elif flow is not None:
         graph = await load_flow(flow, context)
         of_graph = graph_hash(graph)
@@ -223,7 +223,7 @@ async def dependencies(
 
 
 async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> None:
-    """Raise if a node inside the graph runs a graph that can change (a flow without a version)."""
+    """Raise if a node inside the graph runs a graph that can change (a flow without a revision)."""
     catalogue = context.runtime.catalogue
     for path, node in () if graph is None else all_nodes(graph, catalogue):
         facts = catalogue.type_info(node.type)
@@ -231,16 +231,18 @@ async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> No
         if not fields or any(isinstance(node.data.get(field), dict) for field in fields):
             continue
         match node.data.get("flow"):
-            case {"id": str(flow_id), "version": str(version)}:
-                await _require_fixed_graphs(await _load_version(flow_id, version, context), context)
+            case {"id": str(plan_id), "revision": int(revision)}:
+                await _require_fixed_graphs(
+                    await _load_revision(plan_id, revision, context), context
+                )
             case _:
                 raise PermanentError(f"what runs inside {path!r} of {context.node_id!r} may change")
 
 
-async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
-    """Return a version of a flow if it can still be run here, else None."""
+async def _load_revision(plan_id: str, revision: int, context: FlowContext) -> Graph | None:
+    """Return a revision of a flow if it can still be run here, else None."""
     with suppress(PlanwaveError):
-        return await flows_of(context).get(flow_id, version)
+        return await flows_of(context).get(plan_id, revision)
     return None
 
 

@@ -92,8 +92,8 @@ class AccessTokens:
                 code="invalid-access-token",
                 hint=f"give a name of one line, scopes of {', '.join(SCOPES)}, and flows",
             )
-        for flow_id in flows:
-            await self._flows.flow_record(flow_id)
+        for plan_id in flows:
+            await self._flows.flow_record(plan_id)
         limits = limits or TokenLimits()
         now = self._dependencies.now()
         lifetime = limits.expires_in_s
@@ -115,17 +115,17 @@ class AccessTokens:
         return CreatedToken(record, secret)
 
     async def flow_for_token(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
-        """Return the version of a flow that a token may run with some inputs: the newest.
+        """Return the revision of a flow that a token may run with some inputs: the live one.
 
         Only entry nodes can be given a value: one for another node would replace that node, such as
         the approval of a person.
 
         Raises:
             NotFound: There is no such flow.
-            Forbidden: The inputs name another node; ``old-version``: another version than the newest.
+            Forbidden: The inputs name another node; ``old-revision``: another revision than the live one.
         """
-        found = await self._flows.flow(flow.flow_id)
-        require_newest(flow.version or found.version, found.version)
+        found = await self._flows.flow(flow.plan_id)
+        require_live(flow.revision or found.revision, found.revision)
         nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
         for node in nodes:
             info = self._dependencies.catalogue.type_info(node["type"])
@@ -134,7 +134,7 @@ class AccessTokens:
                     f"an access token gives values to entry nodes only, not to {node['id']!r}",
                     hint="leave it out, or use the token of the service",
                 )
-        return FlowRef(found.flow_id, found.version)
+        return FlowRef(found.plan_id, found.revision)
 
     async def access_tokens(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""
@@ -188,20 +188,20 @@ class AccessTokens:
             _log.warning("the last uses of access tokens are not stored: %s", error)
 
 
-def require_newest(version: str | None, newest: str) -> None:
-    """Check that a version is the one that access tokens may use.
+def require_live(revision: int | None, live: int) -> None:
+    """Check that a revision is the one that access tokens may use.
 
     An older one may lack what was added since, such as an approval. The error is the same whether
-    the version exists or not.
+    the revision exists or not.
 
     Raises:
-        Forbidden: ``old-version``.
+        Forbidden: ``old-revision``.
     """
-    if version != newest:
+    if revision != live:
         raise Forbidden(
-            "an access token is good for the newest version of a flow only",
-            code="old-version",
-            hint="leave out the version, or use the token of the service",
+            "an access token is good for the live revision of a flow only",
+            code="old-revision",
+            hint="leave out the revision, or use the token of the service",
         )
 
 

@@ -105,7 +105,6 @@ class Service:
 
     def _bind_plans_and_flows(self) -> None:
         plans = self._plans
-        flows = FlowService(self._dependencies, plans, self._flows)
         self.create_plan = plans.create_plan
         self.check_document = plans.check_document
         self.read_plan = plans.read_plan
@@ -117,15 +116,17 @@ class Service:
         self._editor = PlanEditor(self._dependencies, plans, RevisionQueries(self._store))
         self.edit_plan = self._editor.edit_plan
         self.restore_revision = self._editor.restore_revision
+        flows = FlowService(self._dependencies, plans, self._flows, self._editor)
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
         self.edit_flow = flows.edit_flow
         self.publish_flow = flows.publish_flow
         self.delete_flow = flows.delete_flow
+        self.remove_name = flows.remove_name
         self.find_flow = flows.find_flow
         tools = FlowTools(self._dependencies, self._flows)
         self.flow_tools, self.flow_inputs = tools.flow_tools, tools.flow_inputs
-        self.flow_changes = flows.changes
+        self.plan_changes = plans.changes
 
     def _bind_executions(self) -> None:
         commands, streaming = self._commands, self._streaming
@@ -190,6 +191,7 @@ class Service:
     def _bind_access_tokens(self) -> None:
         tokens = AccessTokens(self._dependencies, self._flows)
         self.load_access_tokens = tokens.load
+        self._plans.releases.append(tokens.load)
         self.create_access_token = tokens.create_access_token
         self.access_tokens = tokens.access_tokens
         self.flow_for_token = tokens.flow_for_token
@@ -236,7 +238,6 @@ class Service:
         self.flow = queries.flow
         self.flows = queries.flows
         self.published_flows = queries.published_flows
-        self.flow_versions = queries.flow_versions
         self.execution = self._after_document(queries.execution)
         self.executions = queries.executions
         self.count_executions = queries.count_executions

@@ -25,8 +25,8 @@ class ChatRecord:
     """A conversation.
 
     Attributes:
-        flow_id: The flow that replies; None with a configuration.
-        version: The version of the flow; None for the newest.
+        plan_id: The flow that replies; None with a configuration.
+        plan_revision: The revision of the flow; None for its live one.
         node_id: The entry node of the flow; None for the only one.
         config: The configuration that is turned into a graph; None with a flow.
         head: The last message of the branch that is shown.
@@ -38,8 +38,8 @@ class ChatRecord:
     created_at: str
     updated_at: str
     title: str = ""
-    flow_id: str | None = None
-    version: str | None = None
+    plan_id: str | None = None
+    plan_revision: int | None = None
     node_id: str | None = None
     config: Mapping[str, Any] | None = None
     head: str | None = None

@@ -32,7 +32,7 @@ DOCUMENT_VERSION: Final = 3
 
 _Document = dict[str, Any]
 _ORIGIN: Final = (
-    "plan_hash", "flow_id", "flow_version", "parent", "trigger", "created_by", "approval",
+    "plan_hash", "revision", "flow", "parent", "trigger", "created_by", "approval",
 )  # fmt: skip
 
 

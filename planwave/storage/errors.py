@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planwave.errors import Conflict, NotFound, StaleEpoch, StoreError
 
 
@@ -33,7 +35,7 @@ def stale_epoch(execution_id: str, epoch: int, owner: int) -> StaleEpoch:
 
 
 def not_found(kind: str, own_id: str) -> NotFound:
-    """Return the error for an unknown execution, plan or flow."""
+    """Return the error for an unknown execution or plan."""
     return NotFound(f"no {kind} {own_id!r} is stored")
 
 
@@ -46,12 +48,30 @@ def execution_not_ended(execution_id: str, status: str) -> Conflict:
     )
 
 
-def in_use(kind: str, own_id: str, execution_id: str) -> Conflict:
-    """Return the error for deleting a plan or flow that an execution still runs."""
+def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
+    """Return the error for deleting a plan that an execution still runs."""
     return Conflict(
-        f"{kind} {own_id} is in use: its execution {execution_id} has not ended",
-        code=f"{kind}-in-use",
+        f"plan {plan_id} is in use: its execution {execution_id} has not ended",
+        code="plan-in-use",
         hint="cancel that execution first, or wait until it ends",
+    )
+
+
+def flow_in_use(name: str, uses: Sequence[str]) -> Conflict:
+    """Return the error for taking away the name of a flow that others lead to."""
+    return Conflict(
+        f"flow {name!r} is in use: {'; '.join(uses)}",
+        code="flow-in-use",
+        hint="take these away first, or all at once with force; graphs that name it stay as they are",
+    )
+
+
+def name_taken(name: str, plan_id: str) -> Conflict:
+    """Return the error for a name that another flow has."""
+    return Conflict(
+        f"another flow has the name {name!r}: {plan_id}",
+        code="name-taken",
+        hint="choose another name, or change that flow",
     )
 
 

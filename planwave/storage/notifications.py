@@ -31,7 +31,7 @@ class NotificationTarget:
         target_id: Its id; of the operator's targets their name in ``planwave.toml``.
         secrets: The names of the operator's secrets that sign, each for itself.
         events: The events that it is notified of, among ``NOTICES``.
-        flow_id: The flow whose executions count; None for those of all flows and plans.
+        plan_id: The flow whose executions count; None for those of all flows and plans.
         created_at: Empty for the operator's targets.
     """
 
@@ -39,7 +39,7 @@ class NotificationTarget:
     url: str
     secrets: tuple[str, ...]
     events: tuple[str, ...]
-    flow_id: str | None = None
+    plan_id: str | None = None
     created_at: str = ""
 
 
@@ -152,7 +152,7 @@ class NotificationStore(Protocol):
 
 def notifications_of(
     execution_id: str,
-    flow_id: str | None,
+    plan_id: str | None,
     notices: Sequence[BatchNotice],
     targets: Sequence[NotificationTarget],
 ) -> list[NotificationRecord]:
@@ -161,5 +161,5 @@ def notifications_of(
         NotificationRecord(new_id(), target.target_id, execution_id, seq, event, at, at, at)
         for seq, event, at in notices
         for target in targets
-        if event in target.events and target.flow_id in (None, flow_id)
+        if event in target.events and target.plan_id in (None, plan_id)
     ]

@@ -22,108 +22,6 @@ if TYPE_CHECKING:
     from planwave.storage.triggers import TriggerStore
 
 
-@dataclass(frozen=True, slots=True)
-class FlowRecord:
-    """A flow as lists show it.
-
-    Attributes:
-        version: The hash of the current graph; the same graph is the same version.
-        revision: The number of changes; 1 for a new flow.
-        node_count: The number of nodes in the current graph.
-        published: What the flow is published as; no save changes it.
-        updated_by: Who saved the revision; None where an older planwave did.
-    """
-
-    flow_id: str
-    name: str
-    description: str
-    version: str
-    revision: int
-    created_at: str
-    updated_at: str
-    node_count: int
-    published: tuple[str, ...] = ()
-    updated_by: Principal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FlowVersion:
-    """One version of a flow's graph.
-
-    Attributes:
-        revision: The revision of the flow in which this graph was saved first.
-        created_at: The time of that, UTC.
-        graph: The graph document as saved last; None in lists.
-        created_by: Who saved this graph first; None where an older planwave did.
-    """
-
-    flow_id: str
-    version: str
-    revision: int
-    created_at: str
-    node_count: int
-    graph: dict[str, Any] | None = None
-    created_by: Principal | None = None
-
-
-class FlowStore(Protocol):
-    """Flows and their versions. Writes are durable on return."""
-
-    async def save(
-        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
-    ) -> bool:
-        """Save a flow, and its current graph if ``graph`` is given.
-
-        Args:
-            flow: The new record.
-            graph: The graph document with the hash ``flow.version``; required for a new flow.
-            after: The revision before this one; 0 for a new flow.
-
-        Returns:
-            Whether the flow was saved; False if another revision or flow of this id came first.
-        """
-        ...
-
-    async def get(self, flow_id: str) -> FlowRecord | None: ...
-    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
-        """Return one version, with its graph."""
-        ...
-
-    async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
-        """Store what a flow is published as; return whether there is a flow of this id."""
-        ...
-
-    async def page(
-        self,
-        *,
-        text: str | None = None,
-        published: str | None = None,
-        before: str | PageCursor | None = None,
-        limit: int = 50,
-    ) -> Sequence[FlowRecord]:
-        """Return flows, newest first; ``before`` is the id or cursor of the last one of a page.
-
-        Raises:
-            NotFound: ``before`` is an unknown id.
-        """
-        ...
-
-    async def versions(
-        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowVersion]:
-        """Return the versions of a flow, newest first, without their graphs."""
-        ...
-
-    async def delete(self, flow_id: str) -> None:
-        """Delete a flow with its versions, triggers and targets of notifications; its executions are kept, with their graphs.
-
-        Raises:
-            NotFound: No flow has this id.
-            Conflict: ``flow-in-use``: an execution of the flow has not ended.
-        """
-        ...
-
-
 Projected = TypeVar("Projected")
 
 
@@ -132,13 +30,18 @@ class PlanRecord:
     """A stored plan: columns for search, and ``document``, the JSON of ``Plan.as_json()``.
 
     Attributes:
-        document: The current revision.
+        document: The newest revision.
+        name: The name, for which it is a flow; None for a plan without one. Unique without regard to case.
+        description: The purpose of a flow: what it says to callers, and the goal of its executions.
+        published: What a flow is published as.
+        live_revision: The revision that callers of a flow start: the newest one without errors; None
+            without one.
         edits: The number of times the record was changed, also without a new revision.
         author: The author of the current revision: ``person``, ``planner`` or ``api``; None in a
             plan that was never changed.
         note: The author's note on the current revision.
         updated_at: The time of the current revision, UTC; None in a plan that was never changed.
-        edited_by: Who made the current revision; None where an older planwave did.
+        edited_by: Who made the newest revision; None where an older planwave did.
         plain: Whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
     """
 
@@ -153,6 +56,10 @@ class PlanRecord:
     note: str = ""
     updated_at: str | None = None
     edited_by: Principal | None = None
+    name: str | None = None
+    description: str = ""
+    published: tuple[str, ...] = ()
+    live_revision: int | None = 1
     plain: bool = field(default=False, compare=False)
 
 
@@ -189,19 +96,14 @@ class RevisionStore(Protocol):
     """Changes of plans, and the revisions before the current one. Writes are durable on return."""
 
     async def save(
-        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
-    ) -> bool:
-        """Save a changed plan and, if it has a new revision, the one before.
-
-        Args:
-            plan: The new record; its ``edits`` is ``after + 1``.
-            superseded: The revision that is no longer the current one, with its document.
-            after: The ``edits`` of the record that the change was made from.
-
-        Returns:
-            Whether the plan was saved; False if it was changed or deleted meanwhile.
-        """
-        ...
+        self,
+        plan: PlanRecord,
+        superseded: PlanRevision | None = None,
+        *,
+        after: int,
+        most: int | None = None,
+        force: bool = False,
+    ) -> bool: ...
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
         """Return a revision before the current one, with its document."""
@@ -223,8 +125,9 @@ class ExecutionRecord:
 
     ``status`` is one of ``starting executing paused completed failed cancelled``.
     ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: the
-    execution was accepted for running, and runs even after a restart. ``flow_version`` is the version
-    of the flow ``flow_id``; None if the graph of the execution was changed. ``created_by`` is who
+    execution was accepted for running, and runs even after a restart. ``revision`` is that of the plan;
+    None if the graph of the execution was changed. ``flow`` is the name that the plan had where the
+    execution was started as a flow; None for one of a plan. ``created_by`` is who
     created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of.
     """
 
@@ -240,10 +143,15 @@ class ExecutionRecord:
     document_seq: int = 0
     epoch: int = 1
     queued: bool = False
-    flow_id: str | None = None
-    flow_version: str | None = None
+    revision: int | None = None
+    flow: str | None = None
     created_by: Principal | None = None
     parent_id: str | None = None
+
+    @property
+    def flow_id(self) -> str | None:
+        """The id of the flow as which it was started; None for one of a plan."""
+        return None if self.flow is None else self.plan_id
 
     @property
     def is_behind(self) -> bool:
@@ -388,8 +296,6 @@ class Store(Protocol):
     @property
     def stats(self) -> StoreStats: ...
     @property
-    def flows(self) -> FlowStore: ...
-    @property
     def revisions(self) -> RevisionStore: ...
     @property
     def triggers(self) -> TriggerStore: ...
@@ -404,10 +310,22 @@ class Store(Protocol):
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """Return the plan with a name, whatever its case."""
+        ...
+
     async def plans(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        named: bool = False,
+        published: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> list[PlanRecord]:
         """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
+
+        ``named``: only flows; ``published``: only those that are published as this.
 
         Concurrent callers may share the same documents and must not change them.
 
@@ -420,12 +338,15 @@ class Store(Protocol):
         """Return the status of the newest execution of each plan; plans without one are omitted."""
         ...
 
-    async def delete_plan(self, plan_id: str) -> None:
+    async def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a plan with all its revisions; its executions are kept, with their graphs.
+
+        ``force`` removes what leads to its name: publication, triggers, targets, its place in tokens.
 
         Raises:
             NotFound: No plan has this id.
-            Conflict: ``plan-in-use``: an execution of the plan has not ended.
+            Conflict: ``plan-in-use``: an execution of the plan has not ended; ``flow-in-use``: something
+                leads to its name, and ``force`` is not set.
         """
         ...
 
@@ -459,9 +380,12 @@ class Store(Protocol):
         before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
     ) -> list[ExecutionRecord]:
-        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
+        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans.
+
+        ``as_flow``: only those that were started as a flow.
+        """
         ...
 
     async def count_open(self, account: str) -> int:
@@ -478,7 +402,7 @@ class Store(Protocol):
         text: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
     ) -> dict[str, int]:
         """Return the number of executions by status; statuses that none has are left out."""
         ...

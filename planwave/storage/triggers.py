@@ -24,7 +24,7 @@ class TriggerRecord:
     Attributes:
         node_id: The entry node; a flow has one trigger for each of its entry nodes at most.
         kind: The type of that node when the trigger was created.
-        version: The version of the flow that it starts; None for the newest.
+        revision: The revision of the flow that it starts; None for the live one.
         enabled: Whether it starts executions.
         position: Where its adapter continues after a restart, such as the last slot of a schedule;
             its form is up to the adapter.
@@ -32,11 +32,11 @@ class TriggerRecord:
     """
 
     trigger_id: str
-    flow_id: str
+    plan_id: str
     node_id: str
     kind: str
     created_at: str
-    version: str | None = None
+    revision: int | None = None
     enabled: bool = True
     position: str = ""
     created_by: Principal | None = None
@@ -80,7 +80,7 @@ class TriggerStore(Protocol):
 
     async def get(self, trigger_id: str) -> TriggerRecord | None: ...
     async def page(
-        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[TriggerRecord]:
         """Return triggers, newest first; those of deleted flows were deleted with them."""
         ...

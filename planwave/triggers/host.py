@@ -64,13 +64,13 @@ class TriggerHost:
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._listens = True
-        self._service.flow_changes.append(self._on_flow_change)
+        self._service.plan_changes.append(self._on_flow_change)
         await self._refresh(None)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._listens = False
-        self._service.flow_changes.remove(self._on_flow_change)
+        self._service.plan_changes.remove(self._on_flow_change)
         for trigger_id in list(self._listeners):
             self._stop(trigger_id)
         await self._tasks.__aexit__(None, None, None)
@@ -81,17 +81,17 @@ class TriggerHost:
 
     async def create(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         node_id: str | None = None,
-        version: str | None = None,
+        revision: int | None = None,
         trigger_id: str | None = None,
     ) -> Trigger:
         """Listen for an entry node of a flow; see :meth:`TriggerService.create_trigger`."""
         made = await self._service.create_trigger(
-            flow_id, self._adapters, node_id=node_id, version=version, trigger_id=trigger_id
+            plan_id, self._adapters, node_id=node_id, revision=revision, trigger_id=trigger_id
         )
-        await self._refresh(flow_id)
+        await self._refresh(plan_id)
         return self._checked(made)
 
     async def get(self, trigger_id: str) -> Trigger:
@@ -103,10 +103,10 @@ class TriggerHost:
         return self._checked(await self._service.trigger(trigger_id))
 
     async def page(
-        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Trigger]:
         """Return triggers, newest first; ``problem`` says why one starts nothing."""
-        found = await self._service.triggers(flow_id=flow_id, before=before, limit=limit)
+        found = await self._service.triggers(plan_id=plan_id, before=before, limit=limit)
         return [self._checked(each) for each in found]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
@@ -116,34 +116,34 @@ class TriggerHost:
             NotFound: There is none of this id.
         """
         changed = await self._service.set_trigger_enabled(trigger_id, enabled=enabled)
-        await self._refresh(changed.flow_id)
+        await self._refresh(changed.plan_id)
         return self._checked(changed)
 
-    async def publication(self, flow_id: str) -> dict[str, Any]:
+    async def publication(self, plan_id: str) -> dict[str, Any]:
         """Return what a flow is published as, in the JSON form of the API.
 
         Raises:
             NotFound: There is no flow of this id.
         """
-        flow = await self._service.flow(flow_id)
+        flow = await self._service.flow(plan_id)
         hooks = [
             {
                 "trigger_id": each.trigger_id,
                 "path": hook_path(each.trigger_id),
                 "enabled": each.enabled,
             }
-            for each in await self._hooks(flow_id)
+            for each in await self._hooks(plan_id)
         ]
         published = {each: each in flow.published for each in PUBLICATIONS}
-        return {"flow_id": flow_id, "name": flow.name, **published, "hooks": hooks}
+        return {"plan_id": plan_id, "name": flow.name, **published, "hooks": hooks}
 
     async def publish(
-        self, flow_id: str, changes: Mapping[Publication, bool], *, hook: bool | None = None
+        self, plan_id: str, changes: Mapping[Publication, bool], *, hook: bool | None = None
     ) -> dict[str, Any]:
         """Publish a flow, or unpublish it; return what it is published as then.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             changes: See :meth:`FlowService.publish_flow`.
             hook: Whether its ``webhook`` node is listened for; None leaves that as it is.
 
@@ -152,17 +152,17 @@ class TriggerHost:
             InputError: ``invalid-trigger``: it has no ``webhook`` node, or several; ``not-a-model``.
         """
         if hook is not None:
-            hooks = await self._hooks(flow_id)
+            hooks = await self._hooks(plan_id)
             if hook and not hooks:
-                await self._service.create_trigger(flow_id, {WEBHOOK})
+                await self._service.create_trigger(plan_id, {WEBHOOK})
             for each in hooks:
                 await self._service.set_trigger_enabled(each.trigger_id, enabled=hook)
-        await self._service.publish_flow(flow_id, changes)
-        return await self.publication(flow_id)
+        await self._service.publish_flow(plan_id, changes)
+        return await self.publication(plan_id)
 
-    async def _hooks(self, flow_id: str) -> list[Trigger]:
+    async def _hooks(self, plan_id: str) -> list[Trigger]:
         most = self._service.limits.triggers
-        found = await self._service.triggers(flow_id=flow_id, limit=most)
+        found = await self._service.triggers(plan_id=plan_id, limit=most)
         return [each for each in found if each.kind == WEBHOOK]
 
     async def delete(self, trigger_id: str) -> None:
@@ -216,10 +216,10 @@ class TriggerHost:
         return {
             "trigger_id": trigger.trigger_id,
             "kind": trigger.kind,
-            "flow_id": trigger.flow_id,
-            "flow_name": trigger.flow_name,
-            "flow_version": trigger.flow_version,
-            "version": trigger.version,
+            "plan_id": trigger.plan_id,
+            "flow": trigger.flow,
+            "revision": trigger.revision,
+            "live_revision": trigger.live_revision,
             "node_id": trigger.node_id,
             "enabled": trigger.enabled,
             "problem": trigger.problem,
@@ -240,21 +240,21 @@ class TriggerHost:
 
     # -- listeners
 
-    def _on_flow_change(self, flow_id: str) -> None:
-        self._tasks.create_task(self._refresh_safely(flow_id))
+    def _on_flow_change(self, plan_id: str) -> None:
+        self._tasks.create_task(self._refresh_safely(plan_id))
 
-    async def _refresh_safely(self, flow_id: str) -> None:
+    async def _refresh_safely(self, plan_id: str) -> None:
         try:
-            await self._refresh(flow_id)
+            await self._refresh(plan_id)
         except Exception as error:  # noqa: BLE001 - a task boundary
-            _log.warning("the triggers of flow %s listen as before: %s", flow_id, error)
+            _log.warning("the triggers of flow %s listen as before: %s", plan_id, error)
 
-    async def _refresh(self, flow_id: str | None) -> None:
+    async def _refresh(self, plan_id: str | None) -> None:
         """Start and stop listeners as the triggers of a flow, or all of them, are now."""
         async with self._refreshing:
             if not self._listens:
                 return
-            found = await self.page(flow_id=flow_id, limit=self._service.limits.triggers)
+            found = await self.page(plan_id=plan_id, limit=self._service.limits.triggers)
             self.webhooks.known.update(
                 e.trigger_id for e in found if e.kind == WEBHOOK and e.enabled
             )
@@ -264,7 +264,7 @@ class TriggerHost:
                 if each.enabled and each.problem is None and self._adapters[each.kind].listens
             }
             for trigger_id, (trigger, _) in list(self._listeners.items()):
-                in_scope = flow_id in (None, trigger.flow_id)
+                in_scope = plan_id in (None, trigger.plan_id)
                 if in_scope and not _is_same(trigger, wanted.get(trigger_id)):
                     self._stop(trigger_id)
             for trigger_id, trigger in wanted.items():

@@ -243,7 +243,7 @@ class Webhooks(TriggerAdapter):
         value: dict[str, Any] = {
             "body": body,
             "hook_id": trigger.trigger_id,
-            "agent_id": trigger.flow_id,
+            "agent_id": trigger.plan_id,
             "node_id": trigger.node_id,
             "received_at": self.service.now().isoformat(timespec="microseconds"),
             "headers": {name: v for name, v in request.headers.items() if name not in hidden},

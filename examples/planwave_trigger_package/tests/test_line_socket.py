@@ -37,7 +37,7 @@ async def test_line_starts_one_execution(tmp_path: Path) -> None:
     service.catalogue.register(package.LineSocket, replace=True)
     async with service, TriggerHost(service, settings, [package.LineSockets]) as triggers:
         flow = await service.create_flow("alarms", graph=FLOW)
-        await triggers.create(flow.flow_id)
+        await triggers.create(flow.plan_id)
         reader, writer = await connect(port)
         writer.write(b"[42] the disk is full\n[42] the disk is full\n")
         execution_id = (await reader.readline()).decode().strip()

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.access_rules import flow_to_run, listed_flow, require_flow
+from planwave.api.access_rules import access_token, flow_to_run, listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
     PreassignedExecutionIdDep,
@@ -24,7 +24,6 @@ from planwave.api.json_body import graph_depth, json_body
 from planwave.api.pagination import (
     Cursor,
     ExecutionId,
-    FlowIdFilter,
     PageSize,
     PlanIdFilter,
     Search,
@@ -68,8 +67,8 @@ from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
 from planwave.executor.options import RunOptions
 from planwave.principals import principal_json
-from planwave.service.executions.execution_service import Executable
-from planwave.service.flows.flow_queries import FlowRef
+from planwave.service.executions.execution_service import Executable, PlanRef
+from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.queries.digest import ExecutionDigest
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
@@ -109,11 +108,12 @@ async def create_execution(
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
-    require_flow(request, body.flow_id)
     service = app_state(request).service
+    flow_id = await _flow_id(body.flow, service)
+    require_flow(request, flow_id)
     make = service.execute if body.start else service.create_execution
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
-        chosen = await _execution_source(body, service, graph_depth(request))
+        chosen = await _execution_source(body, flow_id, service, graph_depth(request))
         if isinstance(chosen, FlowRef):
             terms = body.options.budget is not None or body.options.policies is not None
             chosen = await flow_to_run(request, service, chosen, body.inputs, changes_terms=terms)
@@ -197,7 +197,6 @@ async def list_executions(
         ),
     ] = None,
     plan_id: PlanIdFilter = None,
-    flow_id: FlowIdFilter = None,
     waiting: Annotated[
         bool, Query(description="Only those that wait for an answer of a person.")
     ] = False,
@@ -212,8 +211,9 @@ async def list_executions(
 ) -> Response:
     """Return executions, newest first, page by page."""
     size = page_size(limit, service.limits)
-    own_flow = listed_flow(request, flow_id)
-    filters = {"text": q, "since": since, "plan_id": plan_id, "flow_id": own_flow}
+    filters: dict[str, Any] = {"text": q, "since": since, "plan_id": listed_flow(request, plan_id)}
+    # Runs of the plan before it had a name, and of its drafts, are not for tokens.
+    filters["as_flow"] = access_token(request) is not None
     found = await service.executions(
         status=status,
         waiting=waiting,
@@ -342,9 +342,9 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
     return {
         "execution_id": state.execution_id,
         "plan_id": state.plan_id,
+        "revision": state.revision,
         "plan_hash": state.plan_hash,
-        "flow_id": state.flow_id,
-        "flow_version": state.flow_version,
+        "flow": state.flow,
         "title": state.title,
         "user_prompt": state.goal,
         "status": state.status,
@@ -385,8 +385,20 @@ def _log_json(events: Sequence[Event], after: int) -> dict[str, Any]:
     }
 
 
-async def _execution_source(body: ExecuteRequest, service: Service, depth: int) -> Executable:
-    """Return the plan's id, the flow or the graph; the body has one of them.
+async def _flow_id(flow: str | None, service: Service) -> str | None:
+    """Return the id of a flow that a body names; one that is not there is as one of another token."""
+    if flow is None:
+        return None
+    try:
+        return (await service.find_flow(flow)).plan_id
+    except NotFound as error:
+        raise flow_not_found(flow) from error
+
+
+async def _execution_source(
+    body: ExecuteRequest, flow_id: str | None, service: Service, depth: int
+) -> Executable:
+    """Return the plan, the flow or the graph; the body has one of them.
 
     Raises:
         NotFound: No id of that form was ever given out.
@@ -394,9 +406,10 @@ async def _execution_source(body: ExecuteRequest, service: Service, depth: int) 
     """
     if body.graph is not None:
         return await service.parse_and_check(body.graph, own_depth=depth)
-    if body.flow_id is not None:
-        return FlowRef(validate_id(body.flow_id, "flow"), body.version)
-    return validate_id(body.plan_id or "", "plan")
+    if flow_id is not None:
+        return FlowRef(flow_id, body.revision)
+    plan_id = validate_id(body.plan_id or "", "plan")
+    return plan_id if body.revision is None else PlanRef(plan_id, body.revision)
 
 
 async def _plan_of_first_request(service: Service, execution_id: str | None) -> str | None:
@@ -434,8 +447,8 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
     shown = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
-        "flow_id": record.flow_id,
-        "flow_version": record.flow_version,
+        "revision": record.revision,
+        "flow": record.flow,
         "status": record.status,
         "position": service.position(record.execution_id),
     }
@@ -448,8 +461,8 @@ def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> dict[st
         **shown,
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
-        "flow_id": record.flow_id,
-        "flow_version": record.flow_version,
+        "revision": record.revision,
+        "flow": record.flow,
         "created_by": principal_json(record.created_by),
         "title": record.title,
         "user_prompt": record.user_prompt,

@@ -14,6 +14,7 @@ from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDe
 from planwave.api.json_body import graph_depth, json_body
 from planwave.api.pagination import (
     Cursor,
+    Force,
     PageSize,
     PlanId,
     Search,
@@ -27,7 +28,7 @@ from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, example_
 from planwave.api.schemas.plans import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
 from planwave.api.schemas.requests import CheckRequest, PlanRequest
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
-from planwave.service.plans.documents import CheckReport
+from planwave.service.plans.documents import CheckReport, plan_json
 from planwave.service.service import Service
 from planwave.storage.records import PlanRecord
 
@@ -114,9 +115,14 @@ async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     response_description="It is gone.",
     responses=problems(404, 409),
 )
-async def delete_plan(service: ServiceDep, plan_id: PlanId) -> Response:
-    """Delete a plan. Its executions stay, with their graphs; one that has not ended forbids it."""
-    await service.delete_plan(plan_id)
+async def delete_plan(service: ServiceDep, plan_id: PlanId, force: Force = False) -> Response:
+    """Delete a plan with its revisions. Its executions stay, with their graphs.
+
+    An execution that has not ended forbids it. So does what leads to the name of a flow, which `flow-in-use` lists: its publication, triggers, access
+    tokens, targets of notifications, and graphs that name it. With `force` all but the graphs are
+    removed too.
+    """
+    await service.delete_plan(plan_id, force=force)
     return Response(status_code=204)
 
 
@@ -166,7 +172,7 @@ async def check_graph(
 async def plan_response(service: Service, plan: PlanRecord) -> Response:
     """Return a stored plan with its status; its hash is the ``ETag``."""
     status = await service.plan_status(plan.plan_id)
-    return json_response({**plan.document, "status": status}, etag=plan.hash)
+    return json_response(plan_json(plan, status), etag=plan.hash)
 
 
 async def _check_response(service: Service, report: CheckReport) -> Response:
@@ -191,6 +197,7 @@ def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
         "plan_id": plan.plan_id,
         "user_prompt": plan.user_prompt,
         "title": plan.title,
+        "name": plan.name,
         "status": status,
         "revision": document.get("revision", 1),
         "hash": plan.hash,

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.json_body import json_body
 from planwave.api.pagination import (
+    MAX_REVISION,
     Cursor,
     PageSize,
     PlanId,
@@ -41,16 +42,15 @@ from planwave.service.plans.revisions import revision_json
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
 
-_MAX_REVISION = 2**31 - 1
 Revision = Annotated[
-    int, Path(description="The number of a revision.", ge=1, le=_MAX_REVISION, examples=[1])
+    int, Path(description="The number of a revision.", ge=1, le=MAX_REVISION, examples=[1])
 ]
 OtherRevision = Annotated[
     int | None,
     Query(
         description="The number of the other revision; else the current one.",
         ge=1,
-        le=_MAX_REVISION,
+        le=MAX_REVISION,
         examples=[2],
     ),
 ]
@@ -76,8 +76,8 @@ async def edit_plan(
 
     `If-Match` is required (`428` without it). If the plan has another hash, the answer is `412`; it
     names the present hash in `current`. A graph with errors is stored as a draft with its
-    `diagnostics`, and cannot be executed. A change of nothing but `ui` makes no revision and leaves
-    the hash as it is.
+    `diagnostics`, and cannot be executed; callers of a flow go on starting `live_revision`. A change of
+    nothing but `ui` makes no revision and leaves the hash as it is.
     """
     plan = await service.edit_plan(
         plan_id,

@@ -18,29 +18,17 @@ MAX_NOTE_CHARS: Final = 1_000
 _Author = Literal["person", "api"]
 
 
-class FlowEditRequest(RequestModel):
-    """Changes to a flow, applied all or none."""
+class AuthoredRequest(RequestModel):
+    """Who makes a change, and why."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"operations": [EDITED_NOTE]}]})
-
-    operations: list[OperationModel] = Field(
-        min_length=1, description="Applied in order; see the limit `plan_operations`."
-    )
-
-    def to_operations(self) -> Sequence[edits.Operation]:
-        """Return the operations as the service takes them."""
-        return [to_operation(each) for each in self.operations]
-
-
-class _AuthoredRequest(RequestModel):
     author: _Author = Field("api", description="Who makes the change: a person, or a program.")
     note: str = Field(
         "", max_length=MAX_NOTE_CHARS, description="Why; it is stored with the revision."
     )
 
 
-class PlanEditRequest(FlowEditRequest, _AuthoredRequest):
-    """Changes to a plan, applied all or none."""
+class PlanEditRequest(AuthoredRequest):
+    """Changes to a plan or a flow, applied all or none."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -51,8 +39,16 @@ class PlanEditRequest(FlowEditRequest, _AuthoredRequest):
         }
     )
 
+    operations: list[OperationModel] = Field(
+        min_length=1, description="Applied in order; see the limit `plan_operations`."
+    )
 
-class RestoreRequest(_AuthoredRequest):
+    def to_operations(self) -> Sequence[edits.Operation]:
+        """Return the operations as the service takes them."""
+        return [to_operation(each) for each in self.operations]
+
+
+class RestoreRequest(AuthoredRequest):
     """The author of a restored revision; without a body, a program."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"author": "person"}]})

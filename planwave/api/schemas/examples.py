@@ -184,8 +184,8 @@ REVISION_DIFF: Final[_Json] = {
 CREATED: Final[_Json] = {
     "execution_id": EXECUTION_ID,
     "plan_id": PLAN_ID,
-    "flow_id": None,
-    "flow_version": None,
+    "revision": 1,
+    "flow": None,
     "status": "starting",
     "position": None,
 }
@@ -229,8 +229,8 @@ EXECUTIONS: Final[_Json] = {
     "executions": [
         {
             **_ENDED_FIELDS,
-            "flow_id": None,
-            "flow_version": None,
+            "revision": 1,
+            "flow": None,
             "created_by": {"kind": "operator"},
             "title": "A note about water",
             "user_prompt": GOAL,
@@ -252,8 +252,8 @@ EXECUTIONS: Final[_Json] = {
 EXECUTION: Final[_Json] = {
     **_ENDED_FIELDS,
     "plan_hash": HASH,
-    "flow_id": None,
-    "flow_version": None,
+    "revision": 1,
+    "flow": None,
     "title": "A note about water",
     "user_prompt": GOAL,
     "node_states": {"facts": "completed", "note": "completed"},
@@ -328,8 +328,8 @@ DOCUMENT: Final[_Json] = {
     "schema_version": 3,
     **_ENDED_FIELDS,
     "plan_hash": HASH,
-    "flow_id": None,
-    "flow_version": None,
+    "revision": 1,
+    "flow": None,
     "parent": None,
     "trigger": None,
     "created_by": {"kind": "operator"},
@@ -543,31 +543,20 @@ def example_response(description: str, example: _Json, status: int = 200) -> dic
 
 
 _FLOW_FIELDS: Final[dict[str, Any]] = {
-    "flow_id": FLOW_ID,
+    "plan_id": FLOW_ID,
     "name": "Note",
+    "title": "A note about water",
     "description": "Write a note about water",
-    "version": HASH,
     "revision": 1,
     "created_at": TIME,
     "updated_at": TIME,
     "published": ["model"],
 }
-FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
+FLOW: Final = {**_FLOW_FIELDS, "hash": HASH, "graph": GRAPH}
 EDITED_FLOW: Final[_Json] = {**FLOW, "diagnostics": []}
 FLOWS: Final = {
-    "flows": [{**_FLOW_FIELDS, "updated_by": {"kind": "operator"}, "node_count": 2}],
-    "next_cursor": None,
-}
-FLOW_VERSIONS: Final = {
-    "flow_id": FLOW_ID,
-    "versions": [
-        {
-            "version": HASH,
-            "revision": 1,
-            "created_at": TIME,
-            "created_by": {"kind": "operator"},
-            "node_count": 2,
-        }
+    "flows": [
+        {**_FLOW_FIELDS, "newest_revision": 1, "updated_by": {"kind": "operator"}, "node_count": 2}
     ],
     "next_cursor": None,
 }

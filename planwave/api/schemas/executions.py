@@ -25,8 +25,8 @@ class ExecutionCreated(ResponseModel):
 
     execution_id: str
     plan_id: str | None
-    flow_id: str | None
-    flow_version: str | None
+    revision: int | None
+    flow: str | None
     status: ExecutionStatus
     position: int | None
     """Place in the queue, 1 for the next one; null if it is not queued."""
@@ -73,8 +73,8 @@ class ExecutionSummary(ResponseModel):
 
     execution_id: str
     plan_id: str | None
-    flow_id: str | None
-    flow_version: str | None
+    revision: int | None
+    flow: str | None
     created_by: PrincipalResponse | None
     title: str
     user_prompt: str
@@ -220,10 +220,11 @@ class ExecutionResponse(ResponseModel):
 
     execution_id: str
     plan_id: str | None
+    revision: int | None
+    """The revision of the plan that it runs; null where its graph was changed since."""
     plan_hash: str | None
-    flow_id: str | None
-    flow_version: str | None
-    """The version of the flow it runs; null where its graph was changed since."""
+    flow: str | None
+    """The name of the plan at the start, where it was started as a flow; null for one of a plan."""
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -375,9 +376,9 @@ class DocumentResponse(ResponseModel):
     schema_version: int
     execution_id: str
     plan_id: str | None
+    revision: int | None
     plan_hash: str | None
-    flow_id: str | None
-    flow_version: str | None
+    flow: str | None
     parent: Any
     """The execution that it forks."""
     trigger: Any

@@ -15,24 +15,31 @@ from planwave.api.schemas.common import (
 from planwave.api.schemas.plans import DiagnosticResponse
 
 
-class FlowSummary(ResponseModel):
-    """A flow as lists show it."""
-
-    flow_id: str
+class _FlowFields(ResponseModel):
+    plan_id: str
+    """The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision."""
     name: str
+    """Unique without regard to case."""
+    title: str
     description: str
     """Its purpose; its executions have it as their goal."""
-    version: str
-    """The hash of its graph; equal graphs are the same version."""
     revision: int
-    """Counts its changes; 1 for a new one."""
+    """The revision that callers start."""
     created_at: str
     updated_at: str
-    updated_by: PrincipalResponse | None
-    """Who saved the revision; null where it is not known."""
-    node_count: int
+    """When the revision was made, UTC."""
     published: list[Literal["model", "tool"]]
-    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+    """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+
+
+class FlowSummary(_FlowFields):
+    """A flow as lists show it."""
+
+    newest_revision: int
+    """A higher number than `revision` while the newest revision is a draft with errors."""
+    updated_by: PrincipalResponse | None
+    """Who made the newest revision; null where it is not known."""
+    node_count: int
 
 
 class FlowsResponse(ResponseModel):
@@ -43,23 +50,12 @@ class FlowsResponse(ResponseModel):
     """For the next page; null on the last one."""
 
 
-class FlowResponse(ResponseModel):
-    """A flow: a graph saved under a name."""
+class FlowResponse(_FlowFields):
+    """A flow: a plan that has a name, in the revision that callers start."""
 
-    flow_id: str
-    name: str
-    description: str
-    """Its purpose; its executions have it as their goal."""
-    version: str
-    """The hash of the graph: the `ETag`, which `If-Match` compares."""
-    revision: int
-    """Counts its changes; of an older version, that which brought it."""
-    created_at: str
-    updated_at: str
-    """When the revision was saved, UTC."""
+    hash: str
+    """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
     graph: GraphDocument
-    published: list[Literal["model", "tool"]]
-    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
 
 
 class FlowEditResponse(FlowResponse):
@@ -67,27 +63,6 @@ class FlowEditResponse(FlowResponse):
 
     diagnostics: list[DiagnosticResponse]
     """Warnings about its graph, and about names that the operations could not follow."""
-
-
-class FlowVersionResponse(ResponseModel):
-    """One content of a flow."""
-
-    version: str
-    revision: int
-    """The first one that had it."""
-    created_at: str
-    created_by: PrincipalResponse | None
-    """Who saved this graph first; null where it is not known."""
-    node_count: int
-
-
-class FlowVersionsResponse(ResponseModel):
-    """One page of versions, newest first."""
-
-    flow_id: str
-    versions: list[FlowVersionResponse]
-    next_cursor: str | None
-    """For the next page; null on the last one."""
 
 
 class PublicationRequest(RequestModel):
@@ -119,7 +94,7 @@ class PublishedHook(ResponseModel):
 class PublicationResponse(ResponseModel):
     """What a flow is published as."""
 
-    flow_id: str
+    plan_id: str
     name: str
     model: bool
     tool: bool

@@ -15,8 +15,8 @@ TARGET_ID: Final = "019a0000-0000-7000-8000-00000000000d"
 NOTIFICATION_ID: Final = "019a0000-0000-7000-8000-00000000000e"
 TARGET: Final[dict[str, Any]] = {
     "target_id": TARGET_ID,
-    "flow_id": FLOW_ID,
-    "flow_name": "Note",
+    "plan_id": FLOW_ID,
+    "flow": "Note",
     "url": "https://example.com/planwave",
     "secrets": ["orders"],
     "events": ["completed", "failed", "cancelled"],
@@ -41,7 +41,7 @@ NOTIFICATIONS: Final[dict[str, Any]] = {"notifications": [NOTIFICATION], "next_c
 class TargetCreateRequest(RequestModel):
     """What is notified of the executions of a flow."""
 
-    flow_id: str = Field(description="The flow.", examples=[FLOW_ID])
+    plan_id: str = Field(description="The flow.", examples=[FLOW_ID])
     url: str = Field(
         min_length=1,
         max_length=2_000,
@@ -68,9 +68,9 @@ class TargetResponse(ResponseModel):
 
     target_id: str
     """Its id; of a target of the operator its name in `planwave.toml`."""
-    flow_id: str | None
+    plan_id: str | None
     """The flow whose executions count; null for those of all, which only the operator sets."""
-    flow_name: str | None
+    flow: str | None
     url: str
     secrets: list[str]
     """The names of the secrets that sign."""

@@ -103,6 +103,13 @@ class CheckResponse(ResponseModel):
     """Its forecast; null if it has errors other than those of providers."""
 
 
+class PlanOrigin(ResponseModel):
+    """A revision of another plan."""
+
+    plan_id: str
+    revision: int
+
+
 class PlanResponse(GraphDocument):
     """A plan: a titled graph made for a goal."""
 
@@ -115,6 +122,16 @@ class PlanResponse(GraphDocument):
     hash: str
     """Of the graph; executions are bound to it."""
     created_at: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
+    description: str
+    """The purpose of a flow."""
+    published: list[Literal["model", "tool"]]
+    """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    live_revision: int | None
+    """The revision that callers of a flow start: the newest one without errors; null without one."""
+    origin: PlanOrigin | None = None
+    """The flow that it was copied from; left out for all others."""
     provider: str | None
     """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None
@@ -133,6 +150,8 @@ class PlanSummary(ResponseModel):
     plan_id: str
     user_prompt: str
     title: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
     status: PlanStatus
     revision: int
     hash: str

@@ -16,8 +16,8 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from planwave.api.schemas.common import GraphDocument, RequestModel
+from planwave.api.schemas.edits import AuthoredRequest
 from planwave.api.schemas.examples import (
-    FLOW_ID,
     GOAL,
     GRAPH,
     PLAN_ID,
@@ -146,21 +146,24 @@ class ExecuteRequest(RequestModel):
         json_schema_extra={
             "examples": [
                 {"plan_id": PLAN_ID, "start": True},
-                {"flow_id": FLOW_ID, "inputs": {"facts": {"output": "Ice floats."}}},
+                {"flow": "Note", "inputs": {"facts": {"output": "Ice floats."}}},
                 {"graph": GRAPH},
             ],
             "oneOf": [
                 {"required": ["plan_id"]},
-                {"required": ["flow_id"]},
+                {"required": ["flow"]},
                 {"required": ["graph"]},
             ],
-            "dependentRequired": {"version": ["flow_id"]},
         }
     )
 
     plan_id: str | None = Field(None, description="A stored plan.")
-    flow_id: str | None = Field(None, description="A flow.")
-    version: str | None = Field(None, description="One of its versions; else the present one.")
+    flow: str | None = Field(None, description="A flow, by its name or its id.", max_length=200)
+    revision: int | None = Field(
+        None,
+        ge=1,
+        description="One of its revisions; else the newest of a plan, or the live one of a flow.",
+    )
     graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
@@ -173,10 +176,12 @@ class ExecuteRequest(RequestModel):
 
     @model_validator(mode="after")
     def _require_one_source(self) -> ExecuteRequest:
-        if [self.plan_id, self.flow_id, self.graph].count(None) != 2:
-            raise PydanticCustomError("either", "give one of plan_id, flow_id and graph")
-        if self.version is not None and self.flow_id is None:
-            raise PydanticCustomError("either", "a version is one of a flow: give its flow_id")
+        if [self.plan_id, self.flow, self.graph].count(None) != 2:
+            raise PydanticCustomError("either", "give one of plan_id, flow and graph")
+        if self.revision is not None and self.graph is not None:
+            raise PydanticCustomError(
+                "either", "a revision is one of a plan or a flow: give plan_id or flow"
+            )
         return self
 
 
@@ -216,7 +221,9 @@ class FlowCreateRequest(RequestModel):
     graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
-    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+    plan_id: str | None = Field(
+        None, description="A stored plan, which gets the name; one that has a name is copied."
+    )
 
     @model_validator(mode="after")
     def _require_one_source(self) -> FlowCreateRequest:
@@ -225,14 +232,14 @@ class FlowCreateRequest(RequestModel):
         return self
 
 
-class FlowUpdateRequest(RequestModel):
+class FlowUpdateRequest(AuthoredRequest):
     """Changes to a flow."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [{"graph": GRAPH}, {"name": "Notes"}],
             "minProperties": 1,
-            "not": {"required": ["graph", "plan_id"]},
+            "not": {"required": ["graph", "from_plan_id"]},
         }
     )
 
@@ -243,14 +250,14 @@ class FlowUpdateRequest(RequestModel):
     graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
-    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+    from_plan_id: str | None = Field(None, description="A stored plan whose graph it gets.")
 
     @model_validator(mode="after")
     def _require_change(self) -> FlowUpdateRequest:
-        if self.plan_id is not None and self.graph is not None:
-            raise PydanticCustomError("either", "give either graph or plan_id")
-        if [self.name, self.description, self.graph, self.plan_id].count(None) == 4:
-            raise PydanticCustomError("nothing", "give name, description, graph or plan_id")
+        if self.from_plan_id is not None and self.graph is not None:
+            raise PydanticCustomError("either", "give either graph or from_plan_id")
+        if [self.name, self.description, self.graph, self.from_plan_id].count(None) == 4:
+            raise PydanticCustomError("nothing", "give name, description, graph or from_plan_id")
         return self
 
 

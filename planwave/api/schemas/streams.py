@@ -92,8 +92,8 @@ class SnapshotMessage(ResponseModel):
     title: str
     plan_id: str | None
     plan_hash: str | None
-    flow_id: str | None
-    flow_version: str | None
+    revision: int | None
+    flow: str | None
     graph: GraphDocument | None
     inputs: dict[str, dict[str, Any]] | None
     options: OptionsDocument | None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, HASH, TIME
+from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, TIME
 
 TRIGGER_ID: Final = "019a0000-0000-7000-8000-00000000000c"
 TRIGGER: Final[dict[str, Any]] = {
     "trigger_id": TRIGGER_ID,
     "kind": "webhook",
-    "flow_id": FLOW_ID,
-    "flow_name": "Note",
-    "flow_version": HASH,
-    "version": None,
+    "plan_id": FLOW_ID,
+    "flow": "Note",
+    "revision": None,
+    "live_revision": 1,
     "node_id": "hook",
     "enabled": True,
     "problem": None,
@@ -32,7 +32,7 @@ TRIGGER: Final[dict[str, Any]] = {
 }
 TRIGGERS: Final[dict[str, Any]] = {"triggers": [TRIGGER], "next_cursor": None}
 PUBLICATION: Final[dict[str, Any]] = {
-    "flow_id": FLOW_ID,
+    "plan_id": FLOW_ID,
     "name": "Note",
     "model": True,
     "tool": False,

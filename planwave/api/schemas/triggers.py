@@ -14,17 +14,17 @@ from planwave.api.schemas.requests import RequestModel
 class TriggerCreateRequest(RequestModel):
     """What to listen for."""
 
-    flow_id: str = Field(description="The flow.", examples=[FLOW_ID])
+    plan_id: str = Field(description="The flow.", examples=[FLOW_ID])
     node_id: str | None = Field(
         default=None,
         max_length=64,
         description="Its entry node; not needed where only one can be listened for.",
         examples=["hook"],
     )
-    version: str | None = Field(
+    revision: int | None = Field(
         default=None,
-        pattern="^[0-9a-f]{64}$",
-        description="The version of the flow that it starts; without one the newest, whatever it is then.",
+        ge=1,
+        description="The revision of the flow that it starts; without one the live one, whatever it is then.",
     )
 
 
@@ -57,12 +57,13 @@ class TriggerResponse(ResponseModel):
     trigger_id: str
     kind: str
     """The type of its node."""
-    flow_id: str
-    flow_name: str
-    flow_version: str
-    """The version that it starts now."""
-    version: str | None
-    """The version that it is bound to; null for the newest."""
+    plan_id: str
+    flow: str
+    """The name of the flow."""
+    revision: int | None
+    """The revision that it is bound to; null for the live one."""
+    live_revision: int
+    """The revision that it starts now."""
     node_id: str
     enabled: bool
     problem: str | None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
     from planwave.storage.records import (
         ExecutionRecord,
-        FlowRecord,
-        FlowVersion,
         PlanRecord,
         PlanRevision,
     )
@@ -106,26 +104,22 @@ class Queries(Protocol):
         """
         ...
 
-    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
-        """Return a flow with the graph of one of its versions, the current one by default.
+    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow in one of its revisions, the live one by default.
 
         Raises:
-            NotFound: No flow has this id, or it has no such version.
+            NotFound: No flow has this id, or it has no such revision.
         """
+        ...
+
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """Return the flow of a name, whatever its case; None where there is none."""
         ...
 
     async def flows(
         self, *, text: str | None = None, before: str | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]:
-        """Return flows, only those with this text in name or description."""
-        ...
-
-    async def flow_versions(self, flow_id: str, *, limit: int = 50) -> Sequence[FlowVersion]:
-        """Return the versions of a flow, newest first, without their graphs.
-
-        Raises:
-            NotFound: No flow has this id.
-        """
+    ) -> Sequence[PlanRecord]:
+        """Return flows, only those with this text in name, title, description or goal."""
         ...
 
 
@@ -181,7 +175,7 @@ class Backend(Protocol):
         ...
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
-        """Return the plan of one version of a flow, for an execution with these inputs.
+        """Return the plan of one revision of a flow, for an execution with these inputs.
 
         Raises:
             GraphInvalid: The graph has errors here; the message names the flow.
@@ -328,23 +322,28 @@ class Backend(Protocol):
         plan_id: str | None = None,
         description: str | None = None,
     ) -> Flow:
-        """Save a graph, or a stored plan, as a new flow."""
+        """Make a flow of a graph, or give a stored plan a name."""
         ...
 
     async def update_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         name: str | None = None,
         graph: bytes | None = None,
-        plan_id: str | None = None,
+        graph_of: str | None = None,
         description: str | None = None,
+        force: bool = False,
     ) -> Flow:
-        """Save a graph, or a stored plan, as a new version of a flow, or change its name."""
+        """Save a graph, or that of a stored plan, as a new revision of a flow, or change its name."""
         ...
 
-    async def delete_flow(self, flow_id: str) -> object:
-        """Delete a flow with all its versions."""
+    async def delete_flow(self, plan_id: str, *, force: bool = False) -> object:
+        """Delete a flow with its revisions."""
+        ...
+
+    async def remove_name(self, plan_id: str, *, force: bool = False) -> object:
+        """Take the name of a flow away; the plan stays."""
         ...
 
 

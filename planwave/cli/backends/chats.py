@@ -16,7 +16,7 @@ class ChatBackend(Protocol):
     """Begins chats and replies; each method that begins a reply returns the id of its message."""
 
     async def create(
-        self, flow_id: str | None, version: str | None, config: Mapping[str, Any] | None
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """Create a chat; return its id."""
         ...
@@ -42,10 +42,12 @@ class LocalChats:
         self.cancel = service.cancel_reply
 
     async def create(
-        self, flow_id: str | None, version: str | None, config: Mapping[str, Any] | None
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """See :meth:`ChatBackend.create`."""
-        made = await self._service.create_chat(flow_id=flow_id, version=version, config=config)
+        made = await self._service.create_chat(
+            plan_id=plan_id, plan_revision=plan_revision, config=config
+        )
         return made.record.chat_id
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
@@ -83,10 +85,10 @@ class RemoteChats:
         self.events = client.reply_events
 
     async def create(
-        self, flow_id: str | None, version: str | None, config: Mapping[str, Any] | None
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """See :meth:`ChatBackend.create`."""
-        made = await self._client.create_chat(flow_id, version=version, config=config)
+        made = await self._client.create_chat(plan_id, plan_revision=plan_revision, config=config)
         return made["chat_id"]
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:

@@ -103,7 +103,7 @@ class LocalBackend:
             plan_of_flow(flow), diagnostics=checked.diagnostics, forecast=checked.forecast
         )
         resolve_inputs(inputs, plan.graph, self.service.catalogue)
-        self._source = FlowRef(flow.flow_id, flow.version)
+        self._source = FlowRef(flow.plan_id, flow.revision)
         return plan
 
     async def resume(self, execution_id: str) -> None:

@@ -24,7 +24,7 @@ class NotificationBackend(Protocol):
         ...
 
     async def create_target(
-        self, flow_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> dict[str, Any]: ...
     async def delete_target(self, target_id: str) -> None: ...
     async def resend(self, notification_id: str) -> dict[str, Any]: ...
@@ -47,10 +47,10 @@ class LocalNotifications:
         return [notification_document(each) for each in found]
 
     async def create_target(
-        self, flow_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> dict[str, Any]:
         """See :meth:`Service.create_notification_target`."""
-        made = await self._service.create_notification_target(flow_id, url, secrets, events)
+        made = await self._service.create_notification_target(plan_id, url, secrets, events)
         return target_document(made)
 
     async def resend(self, notification_id: str) -> dict[str, Any]:
@@ -75,10 +75,10 @@ class RemoteNotifications:
         return cast("list[dict[str, Any]]", page["notifications"])
 
     async def create_target(
-        self, flow_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> dict[str, Any]:
         """See :meth:`AsyncClient.create_notification_target`."""
-        made = await self._client.create_notification_target(flow_id, url, secrets, events)
+        made = await self._client.create_notification_target(plan_id, url, secrets, events)
         return cast("dict[str, Any]", made)
 
     async def resend(self, notification_id: str) -> dict[str, Any]:

@@ -42,8 +42,6 @@ from planwave.service.plans.documents import (
 from planwave.storage.documents import document_seq
 from planwave.storage.records import (
     ExecutionRecord,
-    FlowRecord,
-    FlowVersion,
     PlanRecord,
     PlanRevision,
 )
@@ -203,31 +201,31 @@ class RemoteBackend:
         items = await self._read_pages(read, "plans", "plan_id", before, limit)
         return [_plan_record({**each, "nodes": [{}] * each["node_count"]}) for each in items]
 
-    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
+    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
         """See :meth:`Queries.flow`."""
-        return _flow(await self._client.flow(flow_id, version))
+        return _flow(await self._client.flow(plan_id, revision))
+
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """See :meth:`Queries.flow_named`."""
+        wanted = name.casefold()
+        before: str | None = None
+        while page := await self.flows(text=name, before=before, limit=_MAX_PAGE_SIZE):
+            for flow in page:
+                if flow.name is not None and flow.name.casefold() == wanted:
+                    return flow
+            before = page[-1].plan_id
+        return None
 
     async def flows(
         self, *, text: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[FlowRecord]:
+    ) -> list[PlanRecord]:
         """See :meth:`Queries.flows`."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.flows(q=text, cursor=cursor, limit=size)
 
-        items = await self._read_pages(read, "flows", "flow_id", before, limit)
+        items = await self._read_pages(read, "flows", "plan_id", before, limit)
         return [_flow_record(each) for each in items]
-
-    async def flow_versions(self, flow_id: str, *, limit: int = 50) -> list[FlowVersion]:
-        """See :meth:`Queries.flow_versions`."""
-
-        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.flow_versions(flow_id, cursor=cursor, limit=size)
-
-        items = await self._read_pages(read, "versions", "version", None, limit)
-        fields = ("version", "revision", "created_at", "node_count")
-        rows = ([each[name] for name in fields] + [None, _by(each)] for each in items)
-        return [FlowVersion(flow_id, *row) for row in rows]
 
     async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
         """See :meth:`Queries.plan_revisions`."""
@@ -352,13 +350,13 @@ class RemoteBackend:
             "inputs": await self._resolve_inputs(inputs, plan) or None,
             "options": None if options is None else options.as_json(),
         }
-        source = plan.plan_id or self._source
-        if isinstance(source, Flow):
+        if isinstance(self._source, Flow):
+            flow = self._source
             created = await self._client.execute_flow(
-                source.flow_id, version=source.version, **arguments
+                flow.plan_id, revision=flow.revision, **arguments
             )
         else:
-            created = await self._client.execute(source, **arguments)
+            created = await self._client.execute(plan.plan_id or self._source, **arguments)
         return str(created["execution_id"])
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
@@ -485,24 +483,34 @@ class RemoteBackend:
 
     async def update_flow(
         self,
-        flow_id: str,
+        plan_id: str,
         *,
         name: str | None = None,
         graph: bytes | None = None,
-        plan_id: str | None = None,
+        graph_of: str | None = None,
         description: str | None = None,
+        force: bool = False,
     ) -> Flow:
         """See :meth:`Backend.update_flow`."""
         document = None if graph is None else _parse_document(graph)
         return _flow(
             await self._client.update_flow(
-                flow_id, name=name, graph=document, plan_id=plan_id, description=description
+                plan_id,
+                name=name,
+                graph=document,
+                from_plan_id=graph_of,
+                description=description,
+                force=force,
             )
         )
 
-    async def delete_flow(self, flow_id: str) -> None:
+    async def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
         """See :meth:`Backend.delete_flow`."""
-        await self._client.delete_flow(flow_id)
+        await self._client.delete_flow(plan_id, force=force)
+
+    async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
+        """See :meth:`Backend.remove_name`."""
+        await self._client.remove_name(plan_id, force=force)
 
     def _reject_imports(self) -> None:
         if self._import_conflict is not None:
@@ -560,6 +568,7 @@ def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
         plan["title"],
         plan["hash"],
         {**plan},
+        name=plan["name"],
     )
 
 
@@ -575,10 +584,23 @@ def _by(item: Mapping[str, Any]) -> Principal | None:
     return Principal.from_json(item["created_by"])
 
 
-def _flow_record(flow: Mapping[str, Any]) -> FlowRecord:
-    fields = {name: flow[name] for name in FlowRecord.__slots__ if name in flow}
-    fields["published"] = tuple(flow["published"])
-    return FlowRecord(**fields)
+def _flow_record(flow: Mapping[str, Any]) -> PlanRecord:
+    """Return the record of a flow of a list; of the nodes, only their number is known."""
+    document = {"revision": flow["newest_revision"], "nodes": [{}] * flow["node_count"]}
+    return PlanRecord(
+        flow["plan_id"],
+        flow["created_at"],
+        "",
+        flow["title"],
+        "",
+        document,
+        updated_at=flow["updated_at"],
+        edited_by=Principal.from_json(flow["updated_by"]),
+        name=flow["name"],
+        description=flow["description"],
+        published=tuple(flow["published"]),
+        live_revision=flow["revision"],
+    )
 
 
 def _flow(flow: Mapping[str, Any]) -> Flow:

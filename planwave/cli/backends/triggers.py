@@ -24,12 +24,12 @@ class TriggerBackend(Protocol):
         ...
 
     async def create(
-        self, flow_id: str, node_id: str | None, version: str | None
+        self, plan_id: str, node_id: str | None, revision: int | None
     ) -> dict[str, Any]: ...
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]: ...
     async def delete(self, trigger_id: str) -> None: ...
     async def publish(
-        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
     ) -> dict[str, Any]:
         """Publish a flow, or unpublish it; return the JSON of ``PublicationResponse``."""
         ...
@@ -48,20 +48,20 @@ class LocalTriggers:
         self.delete = self._host.delete
 
     async def publish(
-        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
     ) -> dict[str, Any]:
         """See :meth:`TriggerHost.publish`."""
-        return await self._host.publish(flow_id, changes, hook=hook)
+        return await self._host.publish(plan_id, changes, hook=hook)
 
     async def all(self) -> list[dict[str, Any]]:
         """See :meth:`TriggerBackend.all`."""
         return await self._host.as_json(await self._host.page(limit=self._service.limits.triggers))
 
     async def create(
-        self, flow_id: str, node_id: str | None, version: str | None
+        self, plan_id: str, node_id: str | None, revision: int | None
     ) -> dict[str, Any]:
         """See :meth:`TriggerHost.create`."""
-        made = await self._host.create(flow_id, node_id=node_id, version=version)
+        made = await self._host.create(plan_id, node_id=node_id, revision=revision)
         return (await self._host.as_json([made]))[0]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:
@@ -84,10 +84,10 @@ class RemoteTriggers:
         self.delete = client.delete_trigger
 
     async def publish(
-        self, flow_id: str, changes: Mapping[Publication, bool], hook: bool | None
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
     ) -> dict[str, Any]:
         """See :meth:`AsyncClient.publish_flow`."""
-        made = await self._client.publish_flow(flow_id, **changes, hook=hook)
+        made = await self._client.publish_flow(plan_id, **changes, hook=hook)
         return cast("dict[str, Any]", made)
 
     async def all(self) -> list[dict[str, Any]]:
@@ -102,10 +102,10 @@ class RemoteTriggers:
                 return found
 
     async def create(
-        self, flow_id: str, node_id: str | None, version: str | None
+        self, plan_id: str, node_id: str | None, revision: int | None
     ) -> dict[str, Any]:
         """See :meth:`AsyncClient.create_trigger`."""
-        made = await self._client.create_trigger(flow_id, node_id=node_id, version=version)
+        made = await self._client.create_trigger(plan_id, node_id=node_id, revision=revision)
         return cast("dict[str, Any]", made)
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:

@@ -90,9 +90,9 @@ async def _talk(
     console = ctx.console()
     async with ctx.backend(settings) as backend:
         found = None if flow is None else await find_flow(backend.queries, flow)
-        flow_id = None if found is None else found.flow_id
-        chosen = None if flow_id is not None else config
-        chat_id = await backend.chats().create(flow_id, None, chosen)
+        plan_id = None if found is None else found.plan_id
+        chosen = None if plan_id is not None else config
+        chat_id = await backend.chats().create(plan_id, None, chosen)
         await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -38,15 +37,15 @@ from planwave.cli.options import (
 )
 from planwave.cli.views.flow import flow_lines, publication_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
-from planwave.service.flows.flow_queries import PUBLICATIONS
+from planwave.service.flows.flow_queries import PUBLICATIONS, flow_summary
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.inputs import Source
     from planwave.service.flows.flow_queries import Flow, Publication
-    from planwave.storage.records import FlowVersion
+    from planwave.storage.records import PlanRevision
 
-_VERSIONS_SHOWN: Final = 20
+_REVISIONS_SHOWN: Final = 20
 _Result = TypeVar("_Result")
 
 flow_app = typer.Typer(
@@ -67,7 +66,7 @@ NewNameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="The name of the flow. An existing flow of that name, or id, gets a new version.",
+        help="The name of the flow. An existing flow of that name, or id, gets a new revision.",
         show_default=False,
     ),
 ]
@@ -92,19 +91,28 @@ DescriptionOption = Annotated[
         "--description", metavar="TEXT", help="The purpose of the flow: the goal of its executions."
     ),
 ]
-VersionOption = Annotated[
-    str | None,
+RevisionOption = Annotated[
+    int | None,
     typer.Option(
-        "--version",
-        metavar="VERSION",
-        help="A version of the flow, or its unique start. [default: the current version]",
+        "--revision",
+        metavar="N",
+        min=1,
+        help="A revision of the flow. [default: the live one, which callers start]",
+    ),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Also remove what leads to its name: publication, triggers, notifications, its place in "
+        "access tokens.",
     ),
 ]
 
 
 @flow_app.callback()
 def flow() -> None:
-    """Save graphs under a name, with all their versions, and run them."""
+    """Save graphs under a name, with their revisions, and run them."""
 
 
 @flow_app.command()
@@ -121,7 +129,7 @@ def save(
 ) -> None:
     """Save a graph or a plan under a name.
 
-    The graph is checked first. Saving an unchanged graph again keeps the version.
+    The graph is checked first. A stored plan gets the name. Saving an unchanged graph again keeps the revision.
 
     For example:
 
@@ -147,8 +155,7 @@ def save(
         console.result(saved.as_json())
         return
     console.verbatim(
-        f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}, "
-        f"version {saved.version}"
+        f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}"
     )
     console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(saved.name)}')}")
 
@@ -173,7 +180,7 @@ def ls(
     found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
     flows = found[:limit]
     if console.json:
-        console.result({"flows": [asdict(each) for each in flows]})
+        console.result({"flows": [flow_summary(each) for each in flows]})
     elif flows:
         console.lines(flow_lines(console, flows))
         if len(found) > limit:
@@ -189,32 +196,32 @@ def ls(
 def show(
     typer_ctx: typer.Context,
     name: NameArgument,
-    version: VersionOption = None,
+    revision: RevisionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Show a flow: its graph and its versions.
+    """Show a flow: its graph and its revisions.
 
     For example:
 
     * `planwave flow show triage`
-    * `planwave flow show triage --json --version 3f0c > triage.json`
+    * `planwave flow show triage --json --revision 2 > triage.json`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
-    async def read(queries: Queries) -> tuple[Flow, Sequence[FlowVersion]]:
-        flow = await find_flow(queries, name, version)
-        return flow, await queries.flow_versions(flow.flow_id, limit=_VERSIONS_SHOWN + 1)
+    async def read(queries: Queries) -> tuple[Flow, Sequence[PlanRevision]]:
+        flow = await find_flow(queries, name, revision)
+        return flow, await queries.plan_revisions(flow.plan_id, limit=_REVISIONS_SHOWN + 1)
 
-    flow, versions = ctx.read(read)
+    flow, revisions = ctx.read(read)
     if console.json:
         console.result(flow.as_json())
     else:
-        show_flow(console, flow, versions[:_VERSIONS_SHOWN])
-        if len(versions) > _VERSIONS_SHOWN:
+        show_flow(console, flow, revisions[:_REVISIONS_SHOWN])
+        if len(revisions) > _REVISIONS_SHOWN:
             console.text("There are older entries.")
 
 
@@ -225,12 +232,13 @@ def rename(
     new_name: Annotated[
         str, typer.Argument(metavar="NEW_NAME", help="Its new name.", show_default=False)
     ],
+    force: ForceOption = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Change the name of a flow; its id, versions and executions stay.
+    """Change the name of a flow; its id, revisions and executions stay.
 
     For example:
 
@@ -240,7 +248,7 @@ def rename(
 
     async def change_name(backend: Backend) -> tuple[Flow, Flow]:
         flow = await find_flow(backend.queries, name)
-        return flow, await backend.update_flow(flow.flow_id, name=new_name)
+        return flow, await backend.update_flow(flow.plan_id, name=new_name, force=force)
 
     before, renamed = asyncio.run(_with_backend(ctx, change_name))
     console = ctx.console()
@@ -254,30 +262,37 @@ def rename(
 def rm(
     typer_ctx: typer.Context,
     name: NameArgument,
+    force: ForceOption = False,
+    keep_plan: Annotated[
+        bool, typer.Option("--keep-plan", help="Only take the name away; the plan stays.")
+    ] = False,
     json: JsonFlag = False,
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """Remove a flow with all its versions; its executions stay.
+    """Remove a flow with its revisions; its executions stay.
 
     For example:
 
     * `planwave flow rm triage`
+    * `planwave flow rm triage --keep-plan`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
     async def delete(backend: Backend) -> None:
-        await backend.delete_flow(flow.flow_id)
+        remove = backend.remove_name if keep_plan else backend.delete_flow
+        await remove(flow.plan_id, force=force)
 
     asyncio.run(_with_backend(ctx, delete))
     console = ctx.console()
+    what = f"the name {flow.name} of plan" if keep_plan else flow.name
     if console.json:
-        console.result({"removed": flow.flow_id, "name": flow.name})
+        console.result({"removed": flow.plan_id, "name": flow.name})
     else:
-        console.verbatim(f"{console.glyph('completed')} Removed {flow.name} ({flow.flow_id})")
+        console.verbatim(f"{console.glyph('completed')} Removed {what} ({flow.plan_id})")
 
 
 @flow_app.command()
@@ -321,14 +336,14 @@ def publish(
     async def change(backend: Backend) -> dict[str, Any]:
         flow = await find_flow(backend.queries, name)
         triggers = backend.triggers(ctx.settings())
-        return await triggers.publish(flow.flow_id, changes, False if none else hook)
+        return await triggers.publish(flow.plan_id, changes, False if none else hook)
 
     published = asyncio.run(_with_backend(ctx, change))
     console = ctx.console()
     if console.json:
         console.result(published)
         return
-    console.verbatim(f"{console.glyph('completed')} {published['name']} ({published['flow_id']})")
+    console.verbatim(f"{console.glyph('completed')} {published['name']} ({published['plan_id']})")
     console.lines(publication_lines(published))
 
 
@@ -336,7 +351,7 @@ def publish(
 def run(
     typer_ctx: typer.Context,
     name: NameArgument,
-    version: VersionOption = None,
+    revision: RevisionOption = None,
     inputs: InputOption = None,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
@@ -358,13 +373,13 @@ def run(
     For example:
 
     * `planwave flow run triage --input "The printer is on fire"`
-    * `planwave flow run triage --input message=Hello --version 3f0c --json`
+    * `planwave flow run triage --input message=Hello --revision 2 --json`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, provider, model, config=config)
     arguments = read_inputs(inputs or ())
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
-    flow = ctx.read(lambda queries: find_flow(queries, name, version))
+    flow = ctx.read(lambda queries: find_flow(queries, name, revision))
     job = RunJob(flow=flow, options=options, inputs=arguments, require_approval=approve)
     run_and_exit(ctx, job)
 
@@ -391,7 +406,7 @@ async def _save_flow(
                 name, graph=graph, plan_id=plan_id, description=description
             )
         return await backend.update_flow(
-            flow_id, graph=graph, plan_id=plan_id, description=description
+            flow_id, graph=graph, graph_of=plan_id, description=description
         )
     except GraphInvalid as error:
         where = f"plan {plan_id}" if source is None else source.name

@@ -116,7 +116,7 @@ def add(
 
     async def create(backend: Backend, own: NotificationBackend) -> dict[str, Any]:
         found = await find_flow(backend.queries, flow, None)
-        return await own.create_target(found.flow_id, url, secret, events)
+        return await own.create_target(found.plan_id, url, secret, events)
 
     made, console = _run(ctx, create), ctx.console()
     if console.json:

@@ -125,7 +125,7 @@ def create(
         # Lazy: test_help_loads_no_heavy_library
         from planwave.service.access_tokens import TokenLimits
 
-        found = [(await find_flow(backend.queries, each)).flow_id for each in flows]
+        found = [(await find_flow(backend.queries, each)).plan_id for each in flows]
         limits = TokenLimits(requests, executions, None if days is None else days * _DAY_S)
         wanted: Sequence[Scope] = [each.value for each in scopes]
         return await backend.tokens().create(name, wanted, found, limits)

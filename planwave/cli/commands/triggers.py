@@ -81,12 +81,13 @@ def add(
             "--node", metavar="NODE", help="Its entry node, where several can be listened for."
         ),
     ] = None,
-    version: Annotated[
-        str | None,
+    revision: Annotated[
+        int | None,
         typer.Option(
-            "--version",
-            metavar="VERSION",
-            help="The version to start, or its unique start. [default: the newest, whatever it is then]",
+            "--revision",
+            metavar="N",
+            min=1,
+            help="The revision to start. [default: the live one, whatever it is then]",
         ),
     ] = None,
     json: JsonFlag = False,
@@ -104,9 +105,8 @@ def add(
     ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def create(backend: Backend, triggers: TriggerBackend) -> dict[str, Any]:
-        found = await find_flow(backend.queries, flow, version)
-        bound = None if version is None else found.version
-        return await triggers.create(found.flow_id, node, bound)
+        found = await find_flow(backend.queries, flow, revision)
+        return await triggers.create(found.plan_id, node, revision)
 
     _show(ctx, "Added", _run(ctx, create))
 
@@ -246,7 +246,7 @@ def _show(ctx: CommandContext, what: str, trigger: dict[str, Any]) -> None:
 
 
 def _name(trigger: dict[str, Any]) -> str:
-    return f"the {trigger['kind']} of {trigger['flow_name']} ({trigger['trigger_id']})"
+    return f"the {trigger['kind']} of {trigger['flow']} ({trigger['trigger_id']})"
 
 
 def _run(

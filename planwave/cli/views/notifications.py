@@ -18,7 +18,7 @@ def target_lines(console: CommandConsole, targets: Sequence[Mapping[str, Any]]) 
     """Return the lines of a list of targets."""
     ids = console.short_ids(each["target_id"] for each in targets)
     for target in targets:
-        of = target["flow_name"] or "all executions"
+        of = target["flow"] or "all executions"
         yield Text.assemble(
             (ids[target["target_id"]], "cyan"),
             f"  {truncate(target['url'], _URL_CHARS)}  ",

@@ -38,7 +38,7 @@ def _trigger_line(trigger: Mapping[str, Any], shown_id: str) -> Line:
         (shown_id, "cyan"),
         f"  {trigger['kind']:<10} ",
         (f"{state:<9} ", "dim"),
-        truncate(trigger["flow_name"], _NAME_CHARS),
+        truncate(trigger["flow"], _NAME_CHARS),
         (f" / {trigger['node_id']}", "dim"),
     )
 

@@ -47,9 +47,9 @@ class Caller(NamedTuple):
         """Return whether the caller may do what needs a scope; with None what is the operator's."""
         return self.flows is None or scope in self.scopes
 
-    def has_flow(self, flow_id: str | None) -> bool:
+    def has_flow(self, plan_id: str | None) -> bool:
         """Return whether the caller may use a flow, or with None what belongs to no flow."""
-        return self.flows is None or flow_id in self.flows
+        return self.flows is None or plan_id in self.flows
 
     def require_scope(self, scope: str | None, what: str) -> None:
         """Check a scope.
@@ -83,14 +83,13 @@ class Caller(NamedTuple):
 
         Raises:
             NotFound: There is none, or it is another's.
-            InputError: ``ambiguous-flow``.
         """
         if self.flows is None:
-            return (await service.find_flow(name)).flow_id
-        for flow_id in self.flows:
-            with suppress(NotFound):  # it was deleted
-                if name in (flow_id, (await service.flow(flow_id)).name):
-                    return flow_id
+            return (await service.find_flow(name)).plan_id
+        with suppress(NotFound):
+            found = (await service.find_flow(name)).plan_id
+            if found in self.flows:
+                return found
         raise NotFound(f"there is no flow {short_repr(name)}")
 
 

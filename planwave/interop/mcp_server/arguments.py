@@ -56,7 +56,9 @@ class RunArguments(_ToolArguments):
     )
     plan_id: str | None = _optional("A stored plan, as `plan` returns it.")
     flow: str | None = _optional("A stored flow, by its name or its id.")
-    version: str | None = _optional("A version of the flow; left out: the newest.")
+    revision: int | None = Field(
+        None, ge=1, description="A revision of the flow; left out: the live one."
+    )
     provider: str | None = _optional("With `goal`: the provider that plans.")
     model: str | None = _optional("With `goal`: a model of that provider.")
     inputs: dict[str, Any] | None = Field(

@@ -101,7 +101,7 @@ class ToolCalls:
             if source == "goal":
                 ref: str | FlowRef = await self._planned(given, execution_id, progress)
             elif given.flow is not None:
-                ref = FlowRef(await caller.find_flow(self._service, given.flow), given.version)
+                ref = FlowRef(await caller.find_flow(self._service, given.flow), given.revision)
                 if caller.flows is not None:
                     ref = await self._service.flow_for_token(ref, given.inputs)
             else:
@@ -145,7 +145,7 @@ class ToolCalls:
                 self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
             )
 
-        name = f"{admission.caller.principal.account} {tool.flow.flow_id}"
+        name = f"{admission.caller.principal.account} {tool.flow.plan_id}"
         record = await self._once(call, name, key, arguments, execute)
         return await self._wait(record.execution_id, progress, None)
 
@@ -333,7 +333,7 @@ def _source_of(given: RunArguments) -> str:
     named = [name for name in _ONE_SOURCE if getattr(given, name) is not None]
     if len(named) != 1:
         raise _invalid("give one of goal, plan_id and flow", "goal plans; the others exist already")
-    for name, source in (("version", "flow"), ("provider", "goal"), ("model", "goal")):
+    for name, source in (("revision", "flow"), ("provider", "goal"), ("model", "goal")):
         if getattr(given, name) is not None and named != [source]:
             raise _invalid(f"{name} goes with {source}", f"leave {name} out, or give {source}")
     return named[0]

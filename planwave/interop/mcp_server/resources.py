@@ -59,8 +59,10 @@ async def list_resources(
         if caller.flows is None:
             found = await service.executions(before=before, limit=_PAGE)
         elif caller.has_scope(READ):
-            for flow_id in caller.flows:
-                found += await service.executions(before=before, limit=_PAGE, flow_id=flow_id)
+            for plan_id in caller.flows:
+                found += await service.executions(
+                    before=before, limit=_PAGE, plan_id=plan_id, as_flow=True
+                )
     except NotFound as error:
         raise MCPError(mcp_types.INVALID_PARAMS, "the cursor is unknown") from error
     newest = sorted(found, key=lambda each: each.execution_id, reverse=True)[:_PAGE]

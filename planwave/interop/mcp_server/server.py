@@ -63,14 +63,14 @@ class PlanwaveMcpServer:
         self._open_calls = OpenCalls(service)
 
     async def __aenter__(self) -> Self:
-        self._service.flow_changes.append(self._on_flow_change)
+        self._service.plan_changes.append(self._on_flow_change)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._service.flow_changes.remove(self._on_flow_change)
+        self._service.plan_changes.remove(self._on_flow_change)
         await self._open_calls.close()
 
-    def _on_flow_change(self, flow_id: str) -> None:
+    def _on_flow_change(self, plan_id: str) -> None:
         self._open_calls.spawn(self._changes.announce())
 
     # -- handlers
@@ -165,7 +165,7 @@ class PlanwaveMcpServer:
         if not caller.has_scope(RUN):
             return {}
         found = await self._service.flow_tools(ARGUMENTS)
-        return {name: each for name, each in found.items() if caller.has_flow(each.flow.flow_id)}
+        return {name: each for name, each in found.items() if caller.has_flow(each.flow.plan_id)}
 
     async def list_resources(
         self, context: Request, params: mcp_types.PaginatedRequestParams | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -20,11 +19,11 @@ _OWNER: Final = "planwave"
 
 
 class PublishedModel(NamedTuple):
-    """A model; ``flow_id`` is None for the planner."""
+    """A model; ``plan_id`` is None for the planner."""
 
     id: str
     created: int
-    flow_id: str | None = None
+    plan_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the model in the form of the OpenAI API."""
@@ -44,17 +43,16 @@ class PublishedModels:
         self._is_visible = is_visible
 
     async def all(self) -> Sequence[PublishedModel]:
-        """Return the models, sorted by name; flows that share a name are named by their ids."""
+        """Return the models, sorted by name; a flow with the name of the planner is named by its id."""
         flows = await self._service.published_flows("model")
-        names = Counter(flow.name for flow in flows)
         found = [
             PublishedModel(
-                flow.name if names[flow.name] == 1 and flow.name != PLANNER else flow.flow_id,
+                flow.name if flow.name not in (None, PLANNER) else flow.plan_id,
                 _seconds(flow.created_at),
-                flow.flow_id,
+                flow.plan_id,
             )
             for flow in flows
-            if self._is_visible(flow.flow_id)
+            if self._is_visible(flow.plan_id)
         ]
         planner = [PublishedModel(PLANNER, 0)] if self._is_visible(None) else []
         return [*planner, *sorted(found)]
@@ -66,7 +64,7 @@ class PublishedModels:
             ModelNotFound: The client has none of this name.
         """
         for model in await self.all():
-            if name in (model.id, model.flow_id):
+            if name in (model.id, model.plan_id):
                 return model
         raise ModelNotFound(name)
 
@@ -81,10 +79,10 @@ class PublishedModels:
             QueueFull, ShuttingDown, StoreError: Nothing was started.
             ProviderError, PlanInvalid: The goal could not be planned.
         """
-        if model.flow_id is None:
+        if model.plan_id is None:
             await self._run_goal(_goal_of(turn), execution_id)
             return False
-        flow = await self._service.flow(model.flow_id)
+        flow = await self._service.flow(model.plan_id)
         inputs = chat_inputs(flow.graph, flow.name, turn)
         await self._service.execute(flow, inputs=inputs, execution_id=execution_id)
         return _cancels_on_disconnect(flow)

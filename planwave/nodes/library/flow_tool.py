@@ -42,8 +42,8 @@ class FlowTool(ToolNode):
 
     Without ``parameters`` the arguments are the inputs of the flow: ``input`` for its ``start`` node,
     ``message``, ``files`` … for a ``user_input``, the ids of its entry nodes where there are several.
-    With ``parameters`` the arguments are one object, which every entry node gives. Without a version,
-    an agent uses the version that was the newest at its first call. The effect is the strongest of the
+    With ``parameters`` the arguments are one object, which every entry node gives. Without a revision,
+    an agent uses the one that was live at its first call. The effect is the strongest of the
     flow's nodes.
     """
 
@@ -71,7 +71,7 @@ class FlowTool(ToolNode):
             data.approval or "never",
             kind=FLOW,
             timeout_s=data.timeout_s,
-            details={"flow": data.flow.name or data.flow.id, "version": data.flow.version},
+            details={"flow": data.flow.name or data.flow.id, "revision": data.flow.revision},
         )
 
     def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:

@@ -65,8 +65,8 @@ class ChatService:
         self,
         *,
         title: str = "",
-        flow_id: str | None = None,
-        version: str | None = None,
+        plan_id: str | None = None,
+        plan_revision: int | None = None,
         node_id: str | None = None,
         config: Mapping[str, Any] | None = None,
         chat_id: str | None = None,
@@ -75,32 +75,32 @@ class ChatService:
 
         Args:
             title: What people call it; "" takes the beginning of the first message.
-            flow_id: The flow that replies.
-            version: Its version; None for the newest, whatever it is then.
+            plan_id: The flow that replies.
+            plan_revision: Its revision; None for the live one, whatever it is then.
             node_id: Its entry node; None for the only one.
             config: What replies without a flow; see ``configurations.FIELDS``.
             chat_id: The id, chosen by a caller that may repeat the request; a chat that exists is
                 returned.
 
         Raises:
-            NotFound: There is no such flow or version.
+            NotFound: There is no such flow or revision.
             InputError: ``invalid-chat``: the flow has no such entry node, or the configuration is none.
             GraphInvalid, UnavailableProvider, UnknownProvider, UnknownModel: It cannot run here.
             LimitExceeded: ``chats``.
         """
         if chat_id is not None and await self._store.chats.get(chat_id) is not None:
             return await self.chat(chat_id)
-        _check_choice(flow_id, version or node_id, config)
+        _check_choice(plan_id, plan_revision is not None or node_id is not None, config)
         now = self._dependencies.timestamp()
         record = ChatRecord(
             chat_id or make_id(),
             now,
             now,
             _valid_title(title),
-            flow_id,
-            version,
+            plan_id,
+            plan_revision,
             node_id,
-            None if flow_id is not None else dict(config or {}),
+            None if plan_id is not None else dict(config or {}),
             created_by=current_principal(),
         )
         await self._runs.source_of(record, "")
@@ -491,19 +491,19 @@ class ChatService:
 _PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}
 
 
-def _check_choice(flow_id: str | None, of_flow: str | None, config: object) -> None:
+def _check_choice(plan_id: str | None, of_flow: str | None, config: object) -> None:
     """Check that a chat has a flow or a configuration.
 
     Raises:
         InputError: ``invalid-chat``.
     """
-    if flow_id is not None and config is not None:
+    if plan_id is not None and config is not None:
         raise InputError(
             "a chat has either a flow or a configuration", code=INVALID_CHAT, hint="leave one out"
         )
-    if flow_id is None and of_flow:
+    if plan_id is None and of_flow:
         raise InputError(
-            "version and node_id belong to a flow", code=INVALID_CHAT, hint="add flow_id"
+            "plan_revision and node_id belong to a flow", code=INVALID_CHAT, hint="add plan_id"
         )
 
 

@@ -45,6 +45,7 @@ from planwave.service.plans.documents import (
 )
 from planwave.service.plans.planner_service import PlannerService, require_stored_plan
 from planwave.service.plans.policies import Policies, apply_policies
+from planwave.service.plans.revisions import RevisionQueries, plan_at
 from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
 from planwave.service.streaming.stored_execution import load_record
@@ -66,8 +67,17 @@ class UnstoredPlan(NamedTuple):
     plan: Plan
 
 
-Executable: TypeAlias = str | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
-"""The id of a stored plan, or of a flow; or one that was read."""
+class PlanRef(NamedTuple):
+    """One revision of a stored plan."""
+
+    plan_id: str
+    revision: int
+
+
+Executable: TypeAlias = (
+    str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
+)
+"""The id of a stored plan, a revision of one, a flow; or one that was read."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
     "node_timeout_s": "node_timeout_s",
@@ -96,13 +106,13 @@ class ResolvedPlan(NamedTuple):
     Attributes:
         plan: The graph with its goal and title.
         plan_to_store: The plan, where it is to be stored with the execution.
-        flow: Which version of which flow it is.
+        flow: The name of the flow, where it is started as one.
         report: What this service has found of ``plan.graph`` just now.
     """
 
     plan: Plan
     plan_to_store: Plan | None = None
-    flow: FlowRef | None = None
+    flow: str | None = None
     report: CheckReport | None = None
 
 
@@ -143,7 +153,7 @@ class ExecutionService:
 
         Args:
             plan: The id of a stored plan, or its record, which binds the execution to that revision;
-                one that was just read, which is stored too; a flow, or one of its versions.
+                one that was just read, which is stored too; a flow, or one of its revisions.
             inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
@@ -156,7 +166,7 @@ class ExecutionService:
             queued: Whether to queue it in the same commit; after a crash, the next process starts it.
 
         Raises:
-            NotFound: No such plan, flow or version.
+            NotFound: No such plan, flow or revision.
             UnavailableProvider, UnknownProvider, UnknownModel, ShuttingDown: Nothing was created.
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
@@ -318,6 +328,7 @@ class ExecutionService:
             graph=fork.graph,
             hash=(state.plan_hash or "") if is_same else new_hash,
             created_at=self._dependencies.timestamp(),
+            revision=(state.revision or 0) if is_same else 0,
         )
         return await self._persist(
             plan,
@@ -337,9 +348,7 @@ class ExecutionService:
             new_id,
             wave_count(program, plan_inputs(program, inputs, chosen)),
             queued=queued,
-            flow=FlowRef(state.flow_id, state.flow_version if is_same else None)
-            if state.flow_id
-            else None,
+            flow=state.flow,
         )
 
     async def _create(
@@ -403,8 +412,7 @@ class ExecutionService:
         match source:
             case FlowRef() | Flow():
                 flow = source if isinstance(source, Flow) else await self._flows.flow(*source)
-                version = FlowRef(flow.flow_id, flow.version)
-                return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=version)
+                return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=flow.name)
             case CheckedPlan(plan, report, checked_by):
                 return ResolvedPlan(
                     plan, plan_to_store=plan, report=report if checked_by is self._plans else None
@@ -415,6 +423,10 @@ class ExecutionService:
                 return ResolvedPlan(source, plan_to_store=source)
             case PlanRecord():
                 return ResolvedPlan(self._plans.readable_plan(source))
+            case PlanRef(plan_id, revision):
+                record = await load_plan(self._store, plan_id)
+                kept = await RevisionQueries(self._store).revision_of(record, revision)
+                return ResolvedPlan(self._plans.readable_plan(plan_at(record, kept)))
             case _:
                 record = await load_plan(self._store, source)
                 return ResolvedPlan(self._plans.readable_plan(record))
@@ -433,7 +445,7 @@ class ExecutionService:
         waves: int,
         *,
         queued: bool,
-        flow: FlowRef | None = None,
+        flow: str | None = None,
         plan_to_store: Plan | None = None,
     ) -> CreatedExecution:
         """Store a new execution, and ``plan_to_store`` in the same commit.
@@ -533,22 +545,22 @@ def new_execution(
     at: str,
     *,
     queued: bool = False,
-    flow: FlowRef | None = None,
+    flow: str | None = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Return the record and the first event of a new execution of a plan or a flow.
 
     Args:
-        plan: The plan; of a flow one without an id.
+        plan: The plan.
         spec: With what it is to be run.
         waves: How many waves it will have.
         execution_id: Its id.
         at: When it is made, UTC, ISO 8601.
         queued: Its start is accepted with it.
-        flow: Which version of which flow it is.
+        flow: The name of the flow, where it is started as one.
     """
     facts = _created_data(plan, spec, waves)
     if flow is not None:
-        facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
+        facts["flow"] = flow
     by = current_principal()
     facts["created_by"] = by.as_json()
     record = ExecutionRecord(
@@ -560,8 +572,8 @@ def new_execution(
         at,
         last_seq=1,
         queued=queued,
-        flow_id=facts.get("flow_id"),
-        flow_version=facts.get("flow_version"),
+        revision=facts["revision"],
+        flow=flow,
         created_by=by,
         parent_id=None if spec.parent is None else spec.parent["execution_id"],
     )
@@ -573,6 +585,7 @@ def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
         "goal": plan.user_prompt,
         "title": plan.title,
         "plan_id": plan.plan_id or None,
+        "revision": (plan.revision or None) if plan.plan_id else None,
         "plan_hash": plan.hash,
         "graph": plan.graph.document,
         "options": spec.options.as_json(),

@@ -1,4 +1,4 @@
-"""Flows as they are stored: look-ups and lists, and the plan that executing a flow means."""
+"""Flows, which are plans with a name: look-ups and lists, and the plan that calling a flow means."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from planwave.errors import NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph
-from planwave.principals import current_principal
+from planwave.principals import current_principal, principal_json
+from planwave.service.plans.revisions import RevisionQueries
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
-    from planwave.storage.records import FlowRecord, FlowVersion, Store
+    from planwave.storage.records import PlanRecord, Store
 
 LIST_HINT: Final = "list the flows"
 Publication = Literal["model", "tool"]
@@ -25,30 +26,32 @@ _PAGE: Final = 200
 
 
 class FlowRef(NamedTuple):
-    """One version of a flow, or with None the one that it has when it is looked up."""
+    """One revision of a flow, or with None the one that is live when it is looked up."""
 
-    flow_id: str
-    version: str | None = None
+    plan_id: str
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A flow with one of its graphs.
+    """A flow in one of its revisions: what those see who call it.
 
     Attributes:
         description: The purpose of the flow, and the goal of its executions.
-        version: The hash of the graph.
-        revision: Of the flow: counts its changes. Of an older version: the one it came with.
-        updated_at: When that was, UTC.
-        graph: The graph document, as it was saved.
+        title: The title of the revision.
+        revision: The number of the revision.
+        hash: Of the graph of the revision.
+        updated_at: When the revision was made, UTC.
+        graph: The graph document of the revision.
         published: What the flow is published as, of :data:`PUBLICATIONS`.
     """
 
-    flow_id: str
+    plan_id: str
     name: str
+    title: str
     description: str
-    version: str
     revision: int
+    hash: str
     created_at: str
     updated_at: str
     graph: dict[str, Any]
@@ -59,83 +62,94 @@ class Flow:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+def flow_summary(record: PlanRecord) -> dict[str, Any]:
+    """Return a flow as lists show it, in the JSON form of the API."""
+    document = record.document
+    return {
+        "plan_id": record.plan_id,
+        "name": record.name,
+        "title": record.title,
+        "description": record.description,
+        "revision": record.live_revision,
+        "newest_revision": document.get("revision", 1),
+        "created_at": record.created_at,
+        "updated_at": record.updated_at or record.created_at,
+        "updated_by": principal_json(record.edited_by),
+        "node_count": len(document.get("nodes") or ()),
+        "published": list(record.published),
+    }
+
+
 class FlowQueries:
-    """The stored flows and their versions, for reading."""
+    """The plans that have a name, for reading."""
 
     list_hint = LIST_HINT
     """The way out in errors about a flow that is not there."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._revisions = RevisionQueries(store)
 
-    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
-        """Return a flow with its present graph, or that of one of its versions.
-
-        Raises:
-            NotFound: There is none of that id, or it has no such version.
-        """
-        record = await self.flow_record(flow_id)
-        return await self.flow_of(record, version or record.version)
-
-    async def flow_of(self, record: FlowRecord, version: str) -> Flow:
-        """Return a stored flow with the graph of one of its versions.
+    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow in its live revision, or in another one.
 
         Raises:
-            NotFound: The flow has no such version.
+            NotFound: There is none of that id, or it has no such revision.
         """
-        kept = await self._store.flows.version(record.flow_id, version)
-        if kept is None:
-            raise _version_not_found(record.flow_id, version)
-        is_present = kept.version == record.version
+        return await self.flow_of(await self.flow_record(plan_id), revision)
+
+    async def flow_of(self, record: PlanRecord, revision: int | None = None) -> Flow:
+        """Return a stored flow in its live revision, or in another one.
+
+        Raises:
+            NotFound: The flow has no such revision.
+        """
+        number = revision or record.live_revision or 1
+        found = await self._revisions.revision_of(record, number)
+        document = found.document or {}
         return Flow(
-            record.flow_id,
-            record.name,
+            record.plan_id,
+            record.name or "",
+            found.title,
             record.description,
-            kept.version,
-            record.revision if is_present else kept.revision,
+            found.revision,
+            found.hash,
             record.created_at,
-            record.updated_at if is_present else kept.created_at,
-            kept.graph or {},
+            found.created_at,
+            {name: document.get(name) or [] for name in ("nodes", "edges")},
             record.published,
         )
 
     async def flows(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]:
-        """Return flows, newest first; ``text`` is searched in name and description."""
-        return await self._store.flows.page(text=text, before=before, limit=limit)
+    ) -> Sequence[PlanRecord]:
+        """Return flows, newest first; ``text`` is searched in names, titles, descriptions and goals."""
+        return await self._store.plans(text=text, named=True, before=before, limit=limit)
 
-    async def published_flows(self, publication: Publication) -> Sequence[FlowRecord]:
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """Return the flow of a name, whatever its case; None where there is none."""
+        return await self._store.flow_named(name)
+
+    async def published_flows(self, publication: Publication) -> Sequence[PlanRecord]:
         """Return all flows that are published as one kind of thing, newest first."""
-        found: list[FlowRecord] = []
+        found: list[PlanRecord] = []
         before: PageCursor | None = None
         while True:
-            page = await self._store.flows.page(published=publication, before=before, limit=_PAGE)
+            page = await self._store.plans(published=publication, before=before, limit=_PAGE)
             found += page
             if len(page) < _PAGE:
                 return found
-            before = PageCursor(page[-1].created_at, page[-1].flow_id)
+            before = PageCursor(page[-1].created_at, page[-1].plan_id)
 
-    async def flow_versions(
-        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowVersion]:
-        """Return the versions of a flow, newest first, without their graphs.
-
-        Raises:
-            NotFound: There is none of that id.
-        """
-        await self.flow_record(flow_id)
-        return await self._store.flows.versions(flow_id, before=before, limit=limit)
-
-    async def flow_record(self, flow_id: str) -> FlowRecord:
+    async def flow_record(self, plan_id: str) -> PlanRecord:
         """Return the record of a flow.
 
         Raises:
             NotFound: No flow has this id.
         """
-        record = await self._store.flows.get(flow_id)
-        if record is None:
-            raise flow_not_found(flow_id)
+        record = await self._store.plan(plan_id)
+        if record is None or record.name is None:
+            raise flow_not_found(plan_id)
         return record
 
 
@@ -148,46 +162,45 @@ class FlowsOfToken(FlowQueries):
         super().__init__(store)
         self._flow_ids = frozenset(flow_ids)
 
-    async def flow_record(self, flow_id: str) -> FlowRecord:
+    async def flow_record(self, plan_id: str) -> PlanRecord:
         """Return the record of a flow; see :class:`FlowQueries`."""
-        if flow_id not in self._flow_ids:
-            raise flow_not_found(flow_id)
-        return await super().flow_record(flow_id)
+        if plan_id not in self._flow_ids:
+            raise flow_not_found(plan_id)
+        return await super().flow_record(plan_id)
 
     async def flows(
         self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]:
+    ) -> Sequence[PlanRecord]:
         """Return flows; see :class:`FlowQueries`. A page may have fewer than asked for."""
         page = await super().flows(text=text, before=before, limit=limit)
-        return [each for each in page if each.flow_id in self._flow_ids]
+        return [each for each in page if each.plan_id in self._flow_ids]
+
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """Return the flow of a name; see :class:`FlowQueries`."""
+        found = await super().flow_named(name)
+        return found if found is not None and found.plan_id in self._flow_ids else None
 
 
-def flow_not_found(flow_id: str) -> NotFound:
+def flow_not_found(plan_id: str) -> NotFound:
     """Return the error for an id that no flow has."""
-    return NotFound(f"there is no flow {short_repr(flow_id)}", hint=LIST_HINT)
-
-
-def _version_not_found(flow_id: str, version: str) -> NotFound:
-    return NotFound(
-        f"flow {flow_id} has no version {short_repr(version)}",
-        hint="list its versions",
-    )
+    return NotFound(f"there is no flow {short_repr(plan_id)}", hint=LIST_HINT)
 
 
 def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
-    """Return the plan of a flow, not stored, with the flow's description as its goal.
+    """Return the plan that runs where a flow is called: with its description as the goal.
 
     Raises:
         GraphInvalid: The stored graph was changed from outside, or exceeds lowered limits.
     """
     graph, _ = read_graph(flow.graph, limits=limits)
     return Plan(
-        plan_id="",
+        plan_id=flow.plan_id,
         user_prompt=flow.description,
         title=flow.name,
         graph=graph,
-        hash=flow.version,
+        hash=flow.hash,
         created_at=flow.updated_at,
+        revision=flow.revision,
     )
 
 

@@ -20,7 +20,7 @@ from planwave.service.flows.flow_service import FlowResolver
 if TYPE_CHECKING:
     from planwave.graph.model import Graph, Json
     from planwave.service.dependencies import ServiceDependencies
-    from planwave.storage.records import FlowRecord
+    from planwave.storage.records import PlanRecord
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class FlowTool(NamedTuple):
 
     Attributes:
         name: A name for programs, made of that of the flow, and unique.
-        flow: The version that a call runs.
+        flow: The revision that a call runs.
         parameters: The JSON Schema of the arguments, an object.
     """
 
@@ -67,20 +67,20 @@ class FlowTools:
         """
         names = set(reserved)
         tools: dict[str, FlowTool] = {}
-        # The oldest first: another flow of the same name changes no name that is in use.
+        # The oldest first: another flow of a similar name changes no name that is in use.
         for record in reversed(await self._flows.published_flows("tool")):
             name = _name_of(record, names)
             names.add(name)
             try:
-                graph = await self._graphs.get(record.flow_id, record.version)
+                graph = await self._graphs.get(record.plan_id, record.live_revision)
             except PlanwaveError as error:
-                _log.warning("flow %s is no tool now: %s", record.flow_id, error)
+                _log.warning("flow %s is no tool now: %s", record.plan_id, error)
                 continue
             tools[name] = FlowTool(
                 name,
-                record.name,
-                record.description or record.name,
-                FlowRef(record.flow_id, record.version),
+                record.name or "",
+                record.description or record.name or "",
+                FlowRef(record.plan_id, record.live_revision),
                 input_schema(prepare(graph, self._catalogue), self._catalogue),
             )
         return tools
@@ -146,8 +146,10 @@ def unknown_tool(name: str, known: Iterable[str]) -> NotFound:
     return NotFound(f"there is no tool {short_repr(name)}", hint=hint)
 
 
-def _name_of(record: FlowRecord, taken: set[str]) -> str:
-    words = _OTHER_CHARS.sub("_", record.name.lower()).strip("_")[:_MAX_NAME_CHARS].strip("_")
+def _name_of(record: PlanRecord, taken: set[str]) -> str:
+    words = (
+        _OTHER_CHARS.sub("_", (record.name or "").lower()).strip("_")[:_MAX_NAME_CHARS].strip("_")
+    )
     if words and words not in taken:
         return words
-    return f"{words or 'flow'}_{record.flow_id[-_ID_CHARS:]}"
+    return f"{words or 'flow'}_{record.plan_id[-_ID_CHARS:]}"

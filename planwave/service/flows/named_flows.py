@@ -13,11 +13,11 @@ from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.subgraphs import FlowName, named_flow
 from planwave.service.flows.flow_queries import LIST_HINT
-from planwave.storage.records import FlowRecord
+from planwave.storage.records import PlanRecord
 
 UNKNOWN_FLOW: Final = "unknown-flow"
 _PAGE: Final = 200
-"""Flows that are read to find one by its name, or the nearest name."""
+"""Flows that are read to find the nearest name."""
 
 
 class FlowLookup(Protocol):
@@ -26,29 +26,23 @@ class FlowLookup(Protocol):
     One that has not all flows has a ``list_hint`` that says so.
     """
 
-    async def flow(self, flow_id: str, version: str | None = None) -> Any: ...
+    async def flow(self, plan_id: str, revision: int | None = None) -> Any: ...
+    async def flow_named(self, name: str) -> PlanRecord | None: ...
     async def flows(
         self, *, text: str | None = None, before: str | None = None, limit: int = 50
-    ) -> Sequence[FlowRecord]: ...
+    ) -> Sequence[PlanRecord]: ...
 
 
-async def flow_named(flows: FlowLookup, name: str) -> FlowRecord:
-    """Return the one flow of a name.
+async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
+    """Return the flow of a name, whatever its case.
 
     Raises:
         NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
-        InputError: ``ambiguous-flow``: several have it.
     """
-    matches = [each for each in await flows.flows(text=name, limit=_PAGE) if each.name == name]
-    if len(matches) > 1:
-        raise InputError(
-            f"{len(matches)} flows have the name {short_repr(name)}",
-            code="ambiguous-flow",
-            hint="name it by its id, one of: " + ", ".join(each.flow_id for each in matches[:5]),
-        )
-    if not matches:
+    found = await flows.flow_named(name)
+    if found is None:
         raise await unknown_flow(flows, name)
-    return matches[0]
+    return found
 
 
 def names_flows(graph: Graph, catalogue: Catalogue) -> bool:
@@ -57,7 +51,7 @@ def names_flows(graph: Graph, catalogue: Catalogue) -> bool:
 
 
 async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -> list[Diagnostic]:
-    """Return an error for each node whose flow, or its version, does not exist.
+    """Return an error for each node whose flow, or its revision, does not exist.
 
     Nodes of nested graphs are reported at the node around them. What comes over a wire is not known.
     """
@@ -74,11 +68,10 @@ async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -
         try:
             await _require(flow, flows)
         except InputError as error:
-            code = error.code if error.code == "ambiguous-flow" else UNKNOWN_FLOW
             pointer = f"/nodes/{numbers[outer]}/data"
             found.append(
                 Diagnostic(
-                    code,
+                    UNKNOWN_FLOW,
                     "error",
                     f"node {path!r}: {error.message}",
                     f"{pointer}/flow" if path == outer else pointer,
@@ -91,20 +84,20 @@ async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -
 
 async def _require(flow: FlowName, flows: FlowLookup) -> None:
     if flow.name is not None:
-        flow_id = (await flow_named(flows, flow.name)).flow_id
+        plan_id = (await flow_named(flows, flow.name)).plan_id
     else:
-        flow_id = str(flow.id)
+        plan_id = str(flow.id)
         try:
-            await flows.flow(flow_id)
+            await flows.flow(plan_id)
         except InputError as error:
-            raise await unknown_flow(flows, flow_id) from error
-    if flow.version is not None:
-        await flows.flow(flow_id, flow.version)
+            raise await unknown_flow(flows, plan_id) from error
+    if flow.revision is not None:
+        await flows.flow(plan_id, flow.revision)
 
 
 async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:
     """Return the error for a flow that does not exist; its hint has the nearest name."""
-    names = [each.name for each in await flows.flows(limit=_PAGE)]
+    names = [each.name or "" for each in await flows.flows(limit=_PAGE)]
     near = name if name in names else closest_match(name, names)
     hint: str = getattr(flows, "list_hint", LIST_HINT)
     if near is not None:

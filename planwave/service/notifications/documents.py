@@ -17,8 +17,8 @@ def target_document(report: TargetReport) -> dict[str, Any]:
     target = report.target
     return {
         "target_id": target.target_id,
-        "flow_id": target.flow_id,
-        "flow_name": report.flow_name,
+        "plan_id": target.plan_id,
+        "flow": report.flow,
         "url": target.url,
         "secrets": list(target.secrets),
         "events": [event_name(each) for each in target.events],

@@ -29,7 +29,7 @@ class TargetReport(NamedTuple):
     """A target, the name of its flow, and why it gets nothing (None if it does)."""
 
     target: NotificationTarget
-    flow_name: str | None
+    flow: str | None
     problem: str | None
 
 
@@ -48,7 +48,7 @@ class NotificationService:
 
     async def create_notification_target(
         self,
-        flow_id: str,
+        plan_id: str,
         url: str,
         secrets: Sequence[str],
         events: Sequence[str] = ENDS,
@@ -58,7 +58,7 @@ class NotificationService:
         """Notify a URL of the executions of a flow from now on; durable when this returns.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             url: The URL; requests to it keep to the rules for all URLs that users choose.
             secrets: The names of the operator's secrets that sign; each must be for the host of the URL.
             events: The events it is notified of, such as ``failed``.
@@ -72,13 +72,13 @@ class NotificationService:
         """
         if target_id is not None and (known := await self._store.target(target_id)) is not None:
             return await self._report(known)
-        flow = await self._flows.flow(flow_id)
+        flow = await self._flows.flow(plan_id)
         new = NotificationTarget(
             target_id or new_id(),
             _checked_url(url),
             tuple(dict.fromkeys(secrets)),
             event_types(list(dict.fromkeys(events))),
-            flow.flow_id,
+            flow.plan_id,
             self._dependencies.timestamp(),
         )
         self._check_secrets(new)
@@ -144,7 +144,7 @@ class NotificationService:
         return await self.notification(notification_id)
 
     async def _report(self, target: NotificationTarget) -> TargetReport:
-        name = None if target.flow_id is None else (await self._flows.flow(target.flow_id)).name
+        name = None if target.plan_id is None else (await self._flows.flow(target.plan_id)).name
         return TargetReport(target, name, problem_of(target, self._dependencies.secrets))
 
     def _check_secrets(self, target: NotificationTarget) -> None:

@@ -62,4 +62,4 @@ def problem_of(target: NotificationTarget, secrets: Mapping[str, Secret]) -> str
 
 def _may_sign(secret: Secret, target: NotificationTarget) -> bool:
     """Return whether a secret may sign for a target: the author of a flow does not decide it."""
-    return target.flow_id is None or secret.may_be_sent_to(target.url)
+    return target.plan_id is None or secret.may_be_sent_to(target.url)

@@ -35,10 +35,11 @@ _GRAPH_FIELDS: Final = ("nodes", "edges")
 _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
-        "model", "diagnostics", "fixes", "attempts", "forecast",
+        "model", "diagnostics", "fixes", "attempts", "forecast", "name", "description",
+        "published", "live_revision", "origin",
     }
 )  # fmt: skip
-"""What ``Plan.as_json`` puts around a graph; anything else at the top is an unknown field."""
+"""What the API shows of a plan around its graph; anything else at the top is an unknown field."""
 
 _PROVIDER_ERRORS: Final[dict[str, type[InputError]]] = {
     "unknown-provider": UnknownProvider,
@@ -221,8 +222,21 @@ def record_of(plan: Plan) -> PlanRecord:
         plan.hash,
         document,
         edited_by=current_principal(),
+        live_revision=plan.revision,
         plain=is_plain_document(plan.graph) and is_plain(around),
     )
+
+
+def plan_json(record: PlanRecord, status: str) -> dict[str, Any]:
+    """Return a stored plan in the JSON form of the API."""
+    return {
+        **record.document,
+        "status": status,
+        "name": record.name,
+        "description": record.description,
+        "published": list(record.published),
+        "live_revision": record.live_revision,
+    }
 
 
 def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:

@@ -1,10 +1,11 @@
-"""Changing plans: edits and restores, each a new revision.
+"""Changing plans, with a name or without: edits and restores, each a new revision.
 
 A caller names the hash that it has read. The change applies only if the plan still has this hash, so
 no caller overwrites a revision that it has not seen. Each change is computed from one stored record
 and saved only if that record was not changed meanwhile; otherwise it is computed again.
 
-A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. A graph
+A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. Callers of a
+flow go on starting its live revision, the newest one without errors. A graph
 that cannot be read is stored as it was given. Its hash is of another kind than that of a graph
 (:func:`planwave.graph.plan.unreadable_hash`), so the two are never equal.
 
@@ -21,6 +22,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from planwave.errors import LimitExceeded, PreconditionFailed
+from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.editor import PlanContent, apply_operations, keep_ui
 from planwave.graph.editing.forms import check_operations
 from planwave.graph.model import Json
@@ -29,7 +31,7 @@ from planwave.graph.plan import canonical_json, graph_hash, unreadable_hash
 from planwave.jsonio import dumps_trusted
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.plans.documents import CheckReport, load_plan
+from planwave.service.plans.documents import CheckReport, load_plan, raise_for_graph
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import Editor, RevisionQueries, current_revision
 from planwave.storage.records import PlanRecord, PlanRevision
@@ -37,11 +39,43 @@ from planwave.storage.records import PlanRecord, PlanRevision
 _GRAPH_PARTS = ("nodes", "edges")
 
 
-class _Change(NamedTuple):
-    """A changed plan, and the revision that it replaces; None if only ``ui`` has changed."""
+ContentChange = Callable[[PlanContent], PlanContent]
+"""Returns the title and the graph of a plan after a change."""
+
+
+class PlanChange(NamedTuple):
+    """A change of a plan.
+
+    Attributes:
+        content: Changes the title and the graph; None leaves them.
+        name: The new name; None leaves it.
+        description: The new description; None leaves it.
+        takes_name: Whether to take the name away, so that the plan is no flow any more.
+        takes_drafts: Whether a graph with errors is stored, as a draft; otherwise it is refused.
+        force: Whether to remove what leads to a name that is taken away.
+    """
+
+    content: ContentChange | None = None
+    name: str | None = None
+    description: str | None = None
+    takes_name: bool = False
+    takes_drafts: bool = True
+    force: bool = False
+
+
+class EditedPlan(NamedTuple):
+    """A plan after a change, with what was found of its graph and what the change could not follow."""
+
+    plan: PlanRecord
+    diagnostics: Sequence[Diagnostic] = ()
+
+
+class _Saved(NamedTuple):
+    """A changed plan, and the revision that it replaces; None if its content is the same but for ``ui``."""
 
     plan: PlanRecord
     superseded: PlanRevision | None
+    diagnostics: Sequence[Diagnostic] = ()
 
 
 class PlanEditor:
@@ -81,8 +115,20 @@ class PlanEditor:
             PreconditionFailed: ``plan-changed``: the plan has another hash.
             InvalidOperation: An operation has a wrong form, whatever the plan's hash, or cannot be
                 applied.
-            LimitExceeded: ``plan_operations``, ``plan_revisions``, ``plan_bytes``, ``nodes``,
-                ``edges``.
+            LimitExceeded: ``plan_operations``, ``plan_bytes``, ``nodes``, ``edges``.
+        """
+        change = PlanChange(await self.operations_change(operations))
+        edited = await self.change_plan(
+            plan_id, change, expected=expected, author=author, note=note
+        )
+        return edited.plan
+
+    async def operations_change(self, operations: Sequence[Operation]) -> ContentChange:
+        """Return the change that operations make.
+
+        Raises:
+            InvalidOperation: An operation has a wrong form.
+            LimitExceeded: ``plan_operations``.
         """
         most = self._dependencies.limits.plan_operations
         if len(operations) > most:
@@ -92,7 +138,7 @@ class PlanEditor:
         def change(content: PlanContent) -> PlanContent:
             return apply_operations(content, operations, self._dependencies.catalogue)
 
-        return await self._save(plan_id, change, expected, author, note)
+        return change
 
     async def restore_revision(
         self,
@@ -120,7 +166,6 @@ class PlanEditor:
         Raises:
             NotFound: No plan has this id, or it has no such revision.
             PreconditionFailed: ``plan-changed``: the plan has another hash.
-            LimitExceeded: ``plan_revisions``.
         """
         found = await self._revisions.plan_revision(plan_id, revision)
         document: Mapping[str, Json] = found.document or {}
@@ -131,51 +176,84 @@ class PlanEditor:
             return PlanContent(found.title, bare)
 
         note = note or f"revision {revision} restored"
-        return await self._save(plan_id, change, expected, author, note)
+        edited = await self.change_plan(
+            plan_id, PlanChange(change), expected=expected, author=author, note=note
+        )
+        return edited.plan
 
-    async def _save(
+    async def change_plan(
         self,
         plan_id: str,
-        change: Callable[[PlanContent], PlanContent],
-        expected: Collection[str] | None,
-        author: Editor,
-        note: str,
-    ) -> PlanRecord:
-        """Save the change of a plan; compute it again as long as others save theirs meanwhile."""
+        change: PlanChange,
+        *,
+        expected: Collection[str] | None = None,
+        author: Editor = "api",
+        note: str = "",
+    ) -> EditedPlan:
+        """Save the change of a plan; compute it again as long as others save theirs meanwhile.
+
+        The result is durable when this returns. Arguments are those of :meth:`edit_plan`.
+
+        Raises:
+            NotFound, PreconditionFailed, InvalidOperation, LimitExceeded: See :meth:`edit_plan`.
+            GraphInvalid: The graph has errors, and the change takes no drafts.
+            Conflict: ``name-taken``, ``flow-in-use``.
+        """
         while True:
             plan = await load_plan(self._store, plan_id)
             if expected is not None and plan.hash not in expected:
                 raise _changed_error(plan)
             made = await asyncio.to_thread(self._changed, plan, change, author, note)
-            if made is None:
-                return plan
-            if await self._store.revisions.save(made.plan, made.superseded, after=plan.edits):
-                return made.plan
+            if made.plan is plan:
+                return EditedPlan(plan, made.diagnostics)
+            if await self._store.revisions.save(
+                made.plan,
+                made.superseded,
+                after=plan.edits,
+                most=self._dependencies.limits.plan_revisions,
+                force=change.force,
+            ):
+                if plan.name is not None or made.plan.name is not None:
+                    await self._plans.report_change(plan_id, released=change.force)
+                return EditedPlan(made.plan, made.diagnostics)
 
-    def _changed(
+    def _changed(self, plan: PlanRecord, change: PlanChange, author: Editor, note: str) -> _Saved:
+        """Return a plan with a change: the same object where it stays as it is."""
+        made = _Saved(plan, None)
+        if change.content is not None:
+            made = self._with_content(plan, change, change.content, author, note)
+        name = None if change.takes_name else change.name or plan.name
+        description = plan.description if change.description is None else change.description
+        if (name, description) == (plan.name, plan.description):
+            return made
+        renamed = replace(made.plan, name=name, description=description, edits=plan.edits + 1)
+        return made._replace(plan=renamed)
+
+    def _with_content(
         self,
         plan: PlanRecord,
-        change: Callable[[PlanContent], PlanContent],
+        change: PlanChange,
+        apply: ContentChange,
         author: Editor,
         note: str,
-    ) -> _Change | None:
-        """Return a plan with a change; None if it stays as it is."""
+    ) -> _Saved:
         present = {name: plan.document[name] for name in _GRAPH_PARTS}
-        content = change(PlanContent(plan.title, present))
+        content = apply(PlanContent(plan.title, present))
         self._require_within_limits(content.graph)
         report = self._plans.check_document(content.graph)
+        if not change.takes_drafts:
+            raise_for_graph(report.diagnostics)
         graph = report.graph_document() or dict(content.graph)
         digest = unreadable_hash(graph) if report.graph is None else graph_hash(report.graph)
+        report = replace(report, diagnostics=(*report.diagnostics, *content.findings))
         if (digest, content.title) == (plan.hash, plan.title):
             if canonical_json(graph) == canonical_json(present):
-                return None
+                return _Saved(plan, None, report.diagnostics)
             document = {**plan.document, **graph}
-            return _Change(replace(plan, document=document, edits=plan.edits + 1), None)
-        report = replace(report, diagnostics=report.diagnostics + content.findings)
-        return _Change(
-            self._next_revision(plan, content.title, graph, digest, report, author, note),
-            current_revision(plan),
-        )
+            moved = replace(plan, document=document, edits=plan.edits + 1)
+            return _Saved(moved, None, report.diagnostics)
+        made = self._next_revision(plan, content.title, graph, digest, report, author, note)
+        return _Saved(made, current_revision(plan), report.diagnostics)
 
     def _next_revision(
         self,
@@ -188,9 +266,6 @@ class PlanEditor:
         note: str,
     ) -> PlanRecord:
         number = plan.document.get("revision", 1) + 1
-        most = self._dependencies.limits.plan_revisions
-        if number > most:
-            raise LimitExceeded("plan_revisions", most, number, what=f"plan {plan.plan_id}")
         document: dict[str, Any] = {
             **plan.document,
             **graph,
@@ -200,18 +275,18 @@ class PlanEditor:
             "diagnostics": [found.as_json() for found in report.diagnostics],
             "forecast": self._plans.forecast_report(report) or {},
         }
-        return PlanRecord(
-            plan.plan_id,
-            plan.created_at,
-            plan.user_prompt,
-            title,
-            digest,
-            document,
+        return replace(
+            plan,
+            title=title,
+            hash=digest,
+            document=document,
             edits=plan.edits + 1,
             author=author,
             note=note,
             updated_at=self._dependencies.timestamp(),
             edited_by=current_principal(),
+            live_revision=number if report.is_sound else plan.live_revision,
+            plain=False,
         )
 
     def _require_within_limits(self, graph: Mapping[str, Json]) -> None:

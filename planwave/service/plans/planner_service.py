@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +31,18 @@ from planwave.storage.records import PlanRecord, Store
 
 
 class PlannerService:
-    """The use cases of plans: create, read, check, forecast and delete them."""
+    """The use cases of plans: create, read, check, forecast and delete them.
+
+    Attributes:
+        changes: Called with the id of a plan after one with a name was changed, or any was deleted.
+        releases: Called after what led to the name of a flow may have been removed.
+    """
 
     def __init__(self, dependencies: ServiceDependencies) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
+        self.changes: list[Callable[[str], object]] = []
+        self.releases: list[Callable[[], Awaitable[object]]] = []
 
     async def create_plan(
         self,
@@ -158,14 +165,33 @@ class PlannerService:
         raise_for_graph(self.check_graph(graph))
         return self.forecast_graph(graph)
 
-    async def delete_plan(self, plan_id: str) -> None:
-        """Delete a plan. Its executions stay: they carry their graph.
+    async def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
+        """Delete a plan with its revisions. Its executions stay: they carry their graph.
+
+        Args:
+            plan_id: Which.
+            force: Whether to remove what leads to its name, if it has one.
 
         Raises:
             NotFound: There is none of that id.
-            Conflict: ``plan-in-use``: an execution of it has not ended.
+            Conflict: ``plan-in-use``: an execution of it has not ended; ``flow-in-use``: something
+                leads to its name, and ``force`` is not set.
         """
-        await self._store.delete_plan(plan_id)
+        await self._store.delete_plan(plan_id, force=force)
+        await self.report_change(plan_id, released=force)
+
+    async def report_change(self, plan_id: str, *, released: bool = False) -> None:
+        """Tell those who follow the changes of plans that one was changed or deleted.
+
+        Args:
+            plan_id: Which.
+            released: Whether what led to its name may have been removed.
+        """
+        for call in self.changes:
+            call(plan_id)
+        if released:
+            for reload in self.releases:
+                await reload()
 
     def forecast_graph(self, graph: Graph) -> dict[str, Any]:
         """Return the forecast of a graph without errors."""

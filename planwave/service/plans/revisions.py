@@ -61,14 +61,22 @@ class RevisionQueries:
         Raises:
             NotFound: No plan has this id, or it has no such revision.
         """
-        current = current_revision(await load_plan(self._store, plan_id))
+        return await self.revision_of(await load_plan(self._store, plan_id), revision)
+
+    async def revision_of(self, plan: PlanRecord, revision: int) -> PlanRevision:
+        """Return one revision of a plan that was read, with its document.
+
+        Raises:
+            NotFound: It has no such revision.
+        """
+        current = current_revision(plan)
         if revision == current.revision:
             return current
-        found = await self._store.revisions.get(plan_id, revision)
+        found = await self._store.revisions.get(plan.plan_id, revision)
         if found is None:
             raise NotFound(
-                f"plan {plan_id} has no revision {revision}",
-                hint=f"its current revision is {current.revision}",
+                f"plan {plan.plan_id} has no revision {revision}",
+                hint=f"its newest revision is {current.revision}",
             )
         return found
 
@@ -120,6 +128,12 @@ def current_revision(plan: PlanRecord) -> PlanRevision:
         document={name: document.get(name) or [] for name in REVISION_PARTS},
         created_by=plan.edited_by,
     )
+
+
+def plan_at(plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
+    """Return a plan as it was in one of its revisions."""
+    document = {**plan.document, **(revision.document or {}), "revision": revision.revision}
+    return replace(plan, title=revision.title, hash=revision.hash, document=document)
 
 
 def revision_json(revision: PlanRevision) -> dict[str, Any]:

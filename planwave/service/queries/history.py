@@ -67,7 +67,7 @@ class QueryService:
         self.flow = flows.flow
         self.flows = flows.flows
         self.published_flows = flows.published_flows
-        self.flow_versions = flows.flow_versions
+        self.flow_named = flows.flow_named
         revisions = RevisionQueries(store)
         self.plan_revisions = revisions.plan_revisions
         self.plan_revision = revisions.plan_revision
@@ -114,7 +114,7 @@ class QueryService:
         before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
         waiting: bool = False,
     ) -> list[ExecutionRecord]:
         """Return executions, newest first.
@@ -126,14 +126,14 @@ class QueryService:
             before: The last one already seen: its id, or its place.
             limit: How many at most.
             plan_id: Only those of this plan.
-            flow_id: Only those of this flow.
+            as_flow: Only those that were started as a flow.
             waiting: Only those with an open request to people; they are executing or paused.
 
         Raises:
             InputError: ``invalid-time``.
             NotFound: No execution has the id ``before``.
         """
-        filters = _filters(text, since, plan_id, flow_id)
+        filters = _filters(text, since, plan_id, as_flow)
         if not waiting:
             return await self._store.executions(
                 status=status, before=before, limit=limit, **filters
@@ -149,7 +149,7 @@ class QueryService:
         text: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
     ) -> dict[str, int]:
         """Return the number of executions: ``total``, by status, and of those ``waiting``.
 
@@ -158,7 +158,7 @@ class QueryService:
         Raises:
             InputError: ``invalid-time``.
         """
-        filters = _filters(text, since, plan_id, flow_id)
+        filters = _filters(text, since, plan_id, as_flow)
         counts = await self._store.count_executions(**filters)
         waiting = await self._waiting_executions(ACTIVE_STATUSES, None, filters)
         return {"total": sum(counts.values()), "waiting": len(waiting), **counts}
@@ -167,7 +167,7 @@ class QueryService:
         self,
         statuses: Sequence[str],
         before: str | PageCursor | None,
-        filters: Mapping[str, str | None],
+        filters: Mapping[str, Any],
     ) -> list[ExecutionRecord]:
         """Return the executions of these statuses that wait for a person."""
         records = await self._all_executions(statuses, before, filters)
@@ -183,7 +183,7 @@ class QueryService:
         self,
         statuses: Sequence[str],
         before: str | PageCursor | None,
-        filters: Mapping[str, str | None],
+        filters: Mapping[str, Any],
     ) -> list[ExecutionRecord]:
         """Return all executions of these statuses, page by page from the store.
 
@@ -326,11 +326,11 @@ class QueryService:
 
 
 def _filters(
-    text: str | None, since: str | None, plan_id: str | None, flow_id: str | None
-) -> dict[str, str | None]:
+    text: str | None, since: str | None, plan_id: str | None, as_flow: bool
+) -> dict[str, Any]:
     """Return the filters of a list of executions as the store takes them."""
     time = None if since is None else utc_time(since)
-    return {"text": text, "since": time, "plan_id": plan_id, "flow_id": flow_id}
+    return {"text": text, "since": time, "plan_id": plan_id, "as_flow": as_flow}
 
 
 def _is_waiting(digest: ExecutionDigest | None) -> bool:

@@ -23,7 +23,7 @@ class RunningDelivery(NamedTuple):
     key: str
 
 
-async def running_deliveries(store: Store, trigger_id: str, flow_id: str) -> list[RunningDelivery]:
+async def running_deliveries(store: Store, trigger_id: str, plan_id: str) -> list[RunningDelivery]:
     """Return the deliveries of a trigger whose executions have not ended, newest first.
 
     Executions are read, not the list of deliveries: that is short, and an execution may run, or wait
@@ -31,7 +31,7 @@ async def running_deliveries(store: Store, trigger_id: str, flow_id: str) -> lis
     """
     found: dict[str, RunningDelivery] = {}
     for status in _ACTIVE:
-        async for execution_id in _executions(store, flow_id, status):
+        async for execution_id in _executions(store, plan_id, status):
             if execution_id in found:
                 continue
             key = await _delivery_key(store, trigger_id, execution_id)
@@ -41,10 +41,10 @@ async def running_deliveries(store: Store, trigger_id: str, flow_id: str) -> lis
     return [found[each] for each in sorted(found, reverse=True)]
 
 
-async def _executions(store: Store, flow_id: str, status: str) -> AsyncIterator[str]:
+async def _executions(store: Store, plan_id: str, status: str) -> AsyncIterator[str]:
     before: PageCursor | None = None
     while page := await store.executions(
-        flow_id=flow_id, status=status, before=before, limit=_PAGE
+        plan_id=plan_id, status=status, before=before, limit=_PAGE
     ):
         for record in page:
             yield record.execution_id

@@ -32,8 +32,8 @@ class Trigger:
 
     Attributes:
         kind: The type of the node when the trigger was created.
-        version: The version of the flow that it is bound to; None for the newest.
-        flow_version: The version that it starts now.
+        revision: The revision of the flow that it is bound to; None for the live one.
+        live_revision: The revision that it starts now.
         data: The validated data of the node; None with a problem.
         replies: Whether the flow has a node that answers a request, in a nested graph or not.
         problem: Why it starts nothing, or None.
@@ -41,15 +41,15 @@ class Trigger:
     """
 
     trigger_id: str
-    flow_id: str
+    plan_id: str
     node_id: str
     kind: str
     created_at: str
-    version: str | None
+    revision: int | None
     enabled: bool
     position: str
-    flow_name: str
-    flow_version: str
+    flow: str
+    live_revision: int
     data: Any = None
     replies: bool = False
     problem: str | None = None
@@ -74,32 +74,32 @@ class TriggerService:
 
     async def create_trigger(
         self,
-        flow_id: str,
+        plan_id: str,
         kinds: Collection[str],
         *,
         node_id: str | None = None,
-        version: str | None = None,
+        revision: int | None = None,
         trigger_id: str | None = None,
     ) -> Trigger:
         """Bind an entry node of a flow, so that it is listened for; durable when this returns.
 
         Args:
-            flow_id: The flow.
+            plan_id: The flow.
             kinds: The node types that can be listened for.
             node_id: The entry node; None for the only one of these types.
-            version: The version of the flow to start; None for the newest, whatever it is then.
+            revision: The revision of the flow to start; None for the live one, whatever it is then.
             trigger_id: The id of the trigger, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
 
         Raises:
-            NotFound: No such flow or version.
+            NotFound: No such flow or revision.
             InputError: ``invalid-trigger``: there is no such node, or several.
             Conflict: ``trigger-exists``: the node has a trigger.
             LimitExceeded: ``triggers``.
         """
         if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
             return await self.trigger(trigger_id)
-        flow = await self._flows.flow(flow_id, version)
+        flow = await self._flows.flow(plan_id, revision)
         node = _entry_node(flow, kinds, node_id)
         most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
         if present >= most:
@@ -108,11 +108,11 @@ class TriggerService:
         own_id, now = trigger_id or new_id(), self._dependencies.timestamp()
         record = TriggerRecord(
             own_id,
-            flow_id,
+            plan_id,
             node["id"],
             node["type"],
             now,
-            version,
+            revision,
             created_by=current_principal(),
         )
         if not await self._store.triggers.create(record):
@@ -135,10 +135,10 @@ class TriggerService:
         return await self._resolve(record)
 
     async def triggers(
-        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Trigger]:
         """Return triggers, newest first."""
-        page = await self._store.triggers.page(flow_id=flow_id, before=before, limit=limit)
+        page = await self._store.triggers.page(plan_id=plan_id, before=before, limit=limit)
         return [await self._resolve(record) for record in page]
 
     async def set_trigger_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
@@ -189,7 +189,7 @@ class TriggerService:
 
     async def running_deliveries(self, trigger: Trigger) -> list[RunningDelivery]:
         """Return the deliveries of a trigger whose executions have not ended, newest first."""
-        return await running_deliveries(self._store, trigger.trigger_id, trigger.flow_id)
+        return await running_deliveries(self._store, trigger.trigger_id, trigger.plan_id)
 
     async def start_triggered(
         self, trigger: Trigger, values: Mapping[str, Json], delivery: DeliveryRecord
@@ -197,7 +197,7 @@ class TriggerService:
         """Start the execution of a claimed delivery, unless it was started before.
 
         Args:
-            trigger: The trigger; the version that it shows is started.
+            trigger: The trigger; the live revision that it shows is started.
             values: The outputs of its node, by handle.
             delivery: The claimed delivery.
 
@@ -210,14 +210,14 @@ class TriggerService:
                 ids = {"trigger_id": trigger.trigger_id, "new_execution_id": delivery.execution_id}
                 await audit.record("execution.created", ids)
             return await self._executions.execute(
-                FlowRef(trigger.flow_id, trigger.flow_version),
+                FlowRef(trigger.plan_id, trigger.live_revision),
                 inputs={trigger.node_id: dict(values)},
                 trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
                 execution_id=delivery.execution_id,
             )
 
     async def _resolve(self, record: TriggerRecord) -> Trigger:
-        flow = await self._flows.flow(record.flow_id, record.version)
+        flow = await self._flows.flow(record.plan_id, record.revision)
         nodes = {node["id"]: node for node in flow.graph.get("nodes", ())}
         problem, data = None, None
         node = nodes.get(record.node_id)
@@ -231,15 +231,15 @@ class TriggerService:
             )
         return Trigger(
             record.trigger_id,
-            record.flow_id,
+            record.plan_id,
             record.node_id,
             record.kind,
             record.created_at,
-            record.version,
+            record.revision,
             record.enabled,
             record.position,
             flow.name,
-            flow.version,
+            flow.revision,
             data,
             holds_reply(flow.graph),
             problem,

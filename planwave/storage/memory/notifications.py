@@ -38,18 +38,18 @@ class MemoryNotifications:
     def set_operator_targets(self, targets: Sequence[NotificationTarget]) -> None:
         self._operator = tuple(targets)
 
-    def add(self, execution_id: str, flow_id: str | None, notices: Sequence[BatchNotice]) -> None:
+    def add(self, execution_id: str, plan_id: str | None, notices: Sequence[BatchNotice]) -> None:
         """Store the notifications of the events of an execution."""
         targets = (*self._operator, *self._targets.values())
-        found = notifications_of(execution_id, flow_id, notices, targets)
+        found = notifications_of(execution_id, plan_id, notices, targets)
         self._records |= {each.notification_id: each for each in found}
         if found and self.on_new is not None:
             self.on_new()
 
     async def create_target(self, target: NotificationTarget) -> bool:
         self._check_open()
-        if target.flow_id is None or not self._has_flow(target.flow_id):
-            raise not_found("flow", target.flow_id or "")
+        if target.plan_id is None or not self._has_flow(target.plan_id):
+            raise not_found("flow", target.plan_id or "")
         return self._targets.setdefault(target.target_id, target) is target
 
     async def target(self, target_id: str) -> NotificationTarget | None:
@@ -72,9 +72,9 @@ class MemoryNotifications:
             del self._records[each.notification_id]
         return True
 
-    def delete_of_flow(self, flow_id: str) -> None:
+    def delete_of_flow(self, plan_id: str) -> None:
         """Delete the targets of a flow, with their notifications."""
-        for target in [each for each in self._targets.values() if each.flow_id == flow_id]:
+        for target in [each for each in self._targets.values() if each.plan_id == plan_id]:
             del self._targets[target.target_id]
             for each in [x for x in self._records.values() if x.target_id == target.target_id]:
                 del self._records[each.notification_id]

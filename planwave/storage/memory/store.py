@@ -183,7 +183,7 @@ class MemoryStore:
     def _notify(self, kept: _StoredExecution, batch: EncodedBatch | None) -> None:
         if batch is not None and batch.notices:
             record = kept.record
-            self._notifications.add(record.execution_id, record.flow_id, batch.notices)
+            self._notifications.add(record.execution_id, record.plan_id, batch.notices)
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         self._check_open()
@@ -212,7 +212,7 @@ class MemoryStore:
         before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        plan_id: str | None = None,
     ) -> list[ExecutionRecord]:
         found = newest_first((kept.record for kept in self._executions.values()), _sort_key, before)
         return [
@@ -221,7 +221,7 @@ class MemoryStore:
             if (status is None or record.status == status)
             and (since is None or record.created_at >= since)
             and (plan_id is None or record.plan_id == plan_id)
-            and (flow_id is None or record.flow_id == flow_id)
+            and (plan_id is None or record.plan_id == plan_id)
             and matches_text(text, record.title, record.user_prompt)
         ][: max(limit, 0)]
 
@@ -231,10 +231,10 @@ class MemoryStore:
         text: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        plan_id: str | None = None,
     ) -> dict[str, int]:
         found = await self.executions(
-            text=text, since=since, plan_id=plan_id, flow_id=flow_id, limit=len(self._executions)
+            text=text, since=since, plan_id=plan_id, plan_id=plan_id, limit=len(self._executions)
         )
         return dict(Counter(record.status for record in found))
 
@@ -387,14 +387,14 @@ class MemoryStore:
         """Raise if an execution of a plan or flow has not ended."""
         for kept in self._executions.values():
             record = kept.record
-            used = record.plan_id if kind == "plan" else record.flow_id
+            used = record.plan_id if kind == "plan" else record.plan_id
             if used == own_id and record.status not in ENDED_STATUSES:
                 raise in_use(kind, own_id, record.execution_id)
 
-    def _release_flow(self, flow_id: str) -> None:
-        self._require_unused("flow", flow_id)
-        self._triggers.delete_of_flow(flow_id)
-        self._notifications.delete_of_flow(flow_id)
+    def _release_flow(self, plan_id: str) -> None:
+        self._require_unused("flow", plan_id)
+        self._triggers.delete_of_flow(plan_id)
+        self._notifications.delete_of_flow(plan_id)
 
     def _require_execution(self, execution_id: str) -> _StoredExecution:
         kept = self._executions.get(execution_id)

@@ -32,10 +32,10 @@ class MemoryTriggers:
 
     async def create(self, trigger: TriggerRecord) -> bool:
         self._check_open()
-        if not self._has_flow(trigger.flow_id):
-            raise not_found("flow", trigger.flow_id)
-        entry = trigger.flow_id, trigger.node_id
-        known = {(each.flow_id, each.node_id) for each in self._triggers.values()}
+        if not self._has_flow(trigger.plan_id):
+            raise not_found("flow", trigger.plan_id)
+        entry = trigger.plan_id, trigger.node_id
+        known = {(each.plan_id, each.node_id) for each in self._triggers.values()}
         if trigger.trigger_id in self._triggers or entry in known:
             return False
         self._triggers[trigger.trigger_id] = trigger
@@ -46,13 +46,13 @@ class MemoryTriggers:
         return self._triggers.get(trigger_id)
 
     async def page(
-        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[TriggerRecord]:
         found = sorted(self._triggers.values(), key=_sort_key, reverse=True)
         return [
             each
             for each in found
-            if (flow_id is None or each.flow_id == flow_id)
+            if (plan_id is None or each.plan_id == plan_id)
             and (before is None or _sort_key(each) < before)
         ][: max(limit, 0)]
 
@@ -77,9 +77,9 @@ class MemoryTriggers:
         self._deliveries.pop(trigger_id, None)
         return self._triggers.pop(trigger_id, None) is not None
 
-    def delete_of_flow(self, flow_id: str) -> None:
+    def delete_of_flow(self, plan_id: str) -> None:
         """Delete the triggers of a flow."""
-        for each in [each for each in self._triggers.values() if each.flow_id == flow_id]:
+        for each in [each for each in self._triggers.values() if each.plan_id == plan_id]:
             del self._triggers[each.trigger_id], self._deliveries[each.trigger_id]
 
     async def claim(self, trigger_id: str, key: str, at: str, *, expired: str) -> DeliveryRecord:

@@ -31,6 +31,7 @@ from planwave.storage.event_codec import (
 )
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.outbox import Outbox
+from planwave.storage.sqlite.schema import plans
 
 _DOUBLINGS: Final = 8
 """The largest statement has ``1 << _DOUBLINGS`` (256) rows."""
@@ -88,18 +89,18 @@ class AppendOp(NamedTuple):
     epoch: int
     batch: EncodedBatch | None
     record: ExecutionRecord | None = None
-    plan: Mapping[str, str | None] | None = None
+    plan: Mapping[str, str | int | None] | None = None
 
 
 _ADD_PLANS: Final = MultiRowStatement.insert(
     "plans",
-    "plan_id, created_at, title, user_prompt, hash, search, document, edited_by",
+    ", ".join(column.name for column in plans.c),
     "ON CONFLICT DO NOTHING",
 )
 _ADD_EXECUTIONS: Final = MultiRowStatement.insert(
     "executions",
     "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
-    "epoch, queued, flow_id, flow_version, created_by, parent_id",
+    "epoch, queued, revision, flow, created_by, parent_id",
 )
 _ADD_TEXTS: Final = MultiRowStatement.insert(
     "execution_texts", "execution, title, user_prompt, search"
@@ -285,8 +286,8 @@ def _execution_row(key: int, record: ExecutionRecord, change: StatusChange) -> t
         record.document_seq,
         record.epoch,
         int(record.queued),
-        record.flow_id,
-        record.flow_version,
+        record.revision,
+        None if record.flow is None else storable_text(record.flow),
         principal_text(record.created_by),
         record.parent_id,
     )

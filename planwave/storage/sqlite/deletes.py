@@ -1,4 +1,4 @@
-"""Deleting plans, flows and executions, in the writer thread.
+"""Deleting plans and executions, in the writer thread.
 
 An execution is deleted in two steps. The first hides it, the second removes its rows in small parts, so
 that other writes wait for one part only. Rows that remain after a crash stay hidden, and the next
@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from planwave.storage.errors import (
     execution_not_ended,
-    in_use,
     not_found,
+    plan_in_use,
 )
 from planwave.storage.event_codec import ENDED_STATUSES
+from planwave.storage.sqlite.flow_names import release_name
 from planwave.storage.sqlite.schema import (
     DELETED,
     answered_requests,
     artifact_uses,
     batches,
     calls,
-    deliveries,
     execution_texts,
     executions,
-    flow_versions,
-    flows,
-    notification_targets,
-    notifications,
-    plan_revisions,
     plans,
-    triggers,
+    revisions,
 )
 
 _ROWS: Final = 200
@@ -51,54 +46,28 @@ class PurgeResult(NamedTuple):
     is_done: bool
 
 
-def delete_plan(connection: Connection, plan_id: str) -> None:
-    """Delete a plan with its revisions; all its executions must have ended.
+def delete_plan(connection: Connection, plan_id: str, *, force: bool = False) -> None:
+    """Delete a plan with its revisions and all that its name leads to; all its executions must have ended.
 
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
     """
-    _require_unused(connection, "plan", executions.c.plan_id, plan_id)
-    connection.execute(delete(plan_revisions).where(plan_revisions.c.plan_id == plan_id))
+    _require_ended(connection, plan_id)
+    release_name(connection, plan_id, force=force)
+    connection.execute(delete(revisions).where(revisions.c.plan_id == plan_id))
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
         raise not_found("plan", plan_id)
 
 
-def delete_flow(connection: Connection, flow_id: str) -> None:
-    """Delete a flow with its versions, triggers and targets of notifications; all its executions must have ended.
-
-    Raises:
-        NotFound, Conflict: See ``FlowStore.delete``.
-    """
-    _require_unused(connection, "flow", executions.c.flow_id, flow_id)
-    _delete_triggers(connection, flow_id)
-    _delete_notification_targets(connection, flow_id)
-    connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
-    if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
-        raise not_found("flow", flow_id)
-
-
-def _delete_triggers(connection: Connection, flow_id: str) -> None:
-    own = select(triggers.c.trigger_id).where(triggers.c.flow_id == flow_id)
-    connection.execute(delete(deliveries).where(deliveries.c.trigger_id.in_(own)))
-    connection.execute(delete(triggers).where(triggers.c.flow_id == flow_id))
-
-
-def _delete_notification_targets(connection: Connection, flow_id: str) -> None:
-    of_flow = notification_targets.c.flow_id == flow_id
-    own = select(notification_targets.c.target_id).where(of_flow)
-    connection.execute(delete(notifications).where(notifications.c.target_id.in_(own)))
-    connection.execute(delete(notification_targets).where(of_flow))
-
-
-def _require_unused(connection: Connection, kind: str, column: Column[str], own_id: str) -> None:
-    """Raise if an execution of a plan or flow has not ended."""
+def _require_ended(connection: Connection, plan_id: str) -> None:
+    """Raise if an execution of a plan has not ended."""
     running = connection.execute(
         select(executions.c.execution_id)
-        .where(column == own_id, executions.c.status.not_in(ENDED_STATUSES))
+        .where(executions.c.plan_id == plan_id, executions.c.status.not_in(ENDED_STATUSES))
         .limit(1)
     ).scalar()
     if running is not None:
-        raise in_use(kind, own_id, running)
+        raise plan_in_use(plan_id, running)
 
 
 def soft_delete_execution(connection: Connection, execution_id: str) -> None:
@@ -147,7 +116,6 @@ def soft_delete(connection: Connection, keys: list[tuple[int, str]]) -> None:
         .values(
             status=DELETED,
             plan_id=None,
-            flow_id=None,
             execution_id=func.printf("deleted %d", executions.c.key),
         ),
         delete(execution_texts).where(execution_texts.c.execution == bindparam("hidden")),

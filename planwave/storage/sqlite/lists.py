@@ -147,12 +147,21 @@ PLANS: Final = ListQuery(
         plans.c.author,
         plans.c.note,
         plans.c.updated_at,
+        plans.c.name,
+        plans.c.description,
+        plans.c.live_revision,
+        plans.c.published,
         plans.c.edited_by,
     ],
     plans,
     plans.c.created_at,
     plans.c.plan_id,
-    {"text": contains(plans.c.search)},
+    {
+        "text": contains(plans.c.search),
+        "named": plans.c.name.is_not(None),
+        "name_key": plans.c.name_key == query_parameter("name_key"),
+        "published": func.instr(plans.c.published, query_parameter("published")) > 0,
+    },
 )
 _EXECUTION: Final = (
     executions.c.execution_id,
@@ -167,8 +176,8 @@ _EXECUTION: Final = (
     executions.c.document_seq,
     executions.c.epoch,
     executions.c.queued,
-    executions.c.flow_id,
-    executions.c.flow_version,
+    executions.c.revision,
+    executions.c.flow,
     executions.c.created_by,
     executions.c.parent_id,
 )
@@ -179,7 +188,7 @@ _EXECUTION_FILTERS: Final = {
     "status": executions.c.status == query_parameter("status"),
     "since": executions.c.created_at >= query_parameter("since"),
     "plan_id": executions.c.plan_id == query_parameter("plan_id"),
-    "flow_id": executions.c.flow_id == query_parameter("flow_id"),
+    "as_flow": executions.c.flow.is_not(None),
     "text": contains(execution_texts.c.search),
 }
 EXECUTIONS: Final = ListQuery(
@@ -273,19 +282,35 @@ def search_text(text: str | None) -> str | None:
 
 def plan_from_row(row: Any) -> PlanRecord:
     """Return the plan of a row."""
-    plan_id, created_at, user_prompt, title, digest, document, *more, edited_by = row
-    by, content = Principal.from_text(edited_by), json.loads(document)
-    return PlanRecord(plan_id, created_at, user_prompt, title, digest, content, *more, edited_by=by)
+    plan_id, created_at, user_prompt, title, digest, document, *more = row
+    edits, author, note, updated_at, name, description, live_revision, published, edited_by = more
+    return PlanRecord(
+        plan_id,
+        created_at,
+        user_prompt,
+        title,
+        digest,
+        json.loads(document),
+        edits,
+        author,
+        note,
+        updated_at,
+        Principal.from_text(edited_by),
+        name,
+        description,
+        tuple(published.split()),
+        live_revision,
+    )
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *fields, queued, flow_id, flow_version, created_by, parent_id = row
+    *fields, queued, revision, flow, created_by, parent_id = row
     return ExecutionRecord(
         *fields,
         queued=bool(queued),
-        flow_id=flow_id,
-        flow_version=flow_version,
+        revision=revision,
+        flow=flow,
         created_by=Principal.from_text(created_by),
         parent_id=parent_id,
     )

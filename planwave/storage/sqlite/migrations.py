@@ -76,7 +76,7 @@ def _add_flows(connection: Connection) -> None:
     """Up to version 4 there were no flows."""
     flows.create(connection)
     flow_versions.create(connection)
-    for column in ("flow_id", "flow_version"):
+    for column in ("plan_id", "flow_version"):
         connection.exec_driver_sql(f"ALTER TABLE executions ADD COLUMN {column} TEXT")
     for index in executions.indexes:
         if index.name == "executions_by_flow":

@@ -12,10 +12,10 @@ from planwave.storage.event_codec import BatchNotice
 from planwave.storage.notifications import NotificationTarget, notifications_of
 
 SELECT_TARGETS: Final = (
-    "SELECT target_id, url, secrets, events, flow_id, created_at FROM notification_targets "
+    "SELECT target_id, url, secrets, events, plan_id, created_at FROM notification_targets "
     "ORDER BY created_at DESC, target_id DESC"
 )
-_FLOW_OF: Final = "SELECT flow_id FROM executions WHERE key = ?"
+_FLOW_OF: Final = "SELECT iif(flow IS NULL, NULL, plan_id) FROM executions WHERE key = ?"
 _ADD: Final = (
     "INSERT INTO notifications (notification_id, target_id, execution_id, seq, event, created_at, "
     "since, next_at, status, attempts, error, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -50,7 +50,7 @@ class Outbox:
 
 def target_from_row(row: Any) -> NotificationTarget:
     """Return a target from a row of ``SELECT_TARGETS``."""
-    target_id, url, secrets, events, flow_id, created_at = row
+    target_id, url, secrets, events, plan_id, created_at = row
     return NotificationTarget(
-        target_id, url, tuple(json.loads(secrets)), tuple(json.loads(events)), flow_id, created_at
+        target_id, url, tuple(json.loads(secrets)), tuple(json.loads(events)), plan_id, created_at
     )

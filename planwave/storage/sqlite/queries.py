@@ -30,6 +30,7 @@ from planwave.storage.event_codec import (
 )
 from planwave.storage.records import PlanRecord
 from planwave.storage.sqlite.appends import MultiRowStatement
+from planwave.storage.sqlite.flow_names import name_key, require_free_name
 from planwave.storage.sqlite.lists import LAST_SEQ
 from planwave.storage.sqlite.schema import batches, calls, executions, plans
 
@@ -44,7 +45,7 @@ UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
 """Inserts a :func:`plan_row`, or replaces the one of the same id."""
 
 
-def plan_row(plan: PlanRecord) -> dict[str, str | None]:
+def plan_row(plan: PlanRecord) -> dict[str, str | int | None]:
     """Return the columns of a plan, in the order of the table.
 
     Raises:
@@ -56,10 +57,31 @@ def plan_row(plan: PlanRecord) -> dict[str, str | None]:
         "title": storable_text(plan.title),
         "user_prompt": storable_text(plan.user_prompt),
         "hash": plan.hash,
-        "search": search_key(plan.title, plan.user_prompt),
+        "search": search_key(
+            f"{plan.name or ''}\n{plan.title}", f"{plan.description}\n{plan.user_prompt}"
+        ),
         "document": encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
+        "edits": plan.edits,
+        "author": plan.author,
+        "note": storable_text(plan.note),
+        "updated_at": plan.updated_at,
         "edited_by": principal_text(plan.edited_by),
+        "name": None if plan.name is None else storable_text(plan.name),
+        "name_key": None if plan.name is None else name_key(plan.name),
+        "description": storable_text(plan.description),
+        "published": "".join(f" {each} " for each in plan.published),
+        "live_revision": plan.live_revision,
     }
+
+
+def save_plan(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Insert a :func:`plan_row`, or replace the one of the same id.
+
+    Raises:
+        Conflict: ``name-taken``: another plan has its name.
+    """
+    require_free_name(connection, row["plan_id"], row["name"])
+    connection.execute(UPSERT_PLAN, row)
 
 
 def select_newest_statuses(plan_ids: Sequence[str]) -> Rows:

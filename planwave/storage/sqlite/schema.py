@@ -39,11 +39,19 @@ plans = Table(
     Column("note", Text, nullable=False, server_default=text("''")),
     Column("updated_at", Text),
     Column("edited_by", Text),
+    Column("name", Text),
+    Column("name_key", Text),
+    Column("description", Text, nullable=False, server_default=text("''")),
+    Column("published", Text, nullable=False, server_default=text("''")),
+    Column("live_revision", Integer),
     Index("plans_by_age", "created_at", "plan_id"),
+    Index("plans_by_name", "name_key", unique=True, sqlite_where=text("name_key IS NOT NULL")),
 )
+"""Every stored graph in its newest revision; one with a name is a flow. ``name_key`` is the name without
+regard to case. ``published`` has the names of what a flow is published as, each between spaces."""
 
-plan_revisions = Table(
-    "plan_revisions",
+revisions = Table(
+    "revisions",
     metadata,
     Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
     Column("revision", Integer, primary_key=True),
@@ -57,52 +65,21 @@ plan_revisions = Table(
     Column("document", Text, nullable=False),
     Column("created_by", Text),
 )
-"""The revisions of plans before the current one, which is in ``plans``."""
-
-flows = Table(
-    "flows",
-    metadata,
-    Column("flow_id", Text, primary_key=True),
-    Column("created_at", Text, nullable=False),
-    Column("updated_at", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("description", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("revision", Integer, nullable=False),
-    Column("search", Text, nullable=False),
-    Column("published", Text, nullable=False, server_default=text("''")),
-    Column("updated_by", Text),
-    Index("flows_by_age", "created_at", "flow_id"),
-)
-"""``published`` has the names of what a flow is published as, each between spaces."""
-
-flow_versions = Table(
-    "flow_versions",
-    metadata,
-    Column("flow_id", Text, ForeignKey("flows.flow_id"), primary_key=True),
-    Column("version", Text, primary_key=True),
-    Column("revision", Integer, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("node_count", Integer, nullable=False),
-    Column("graph", Text, nullable=False),
-    Column("created_by", Text),
-    Index("flow_versions_by_age", "flow_id", "created_at", "version"),
-)
-"""Every content a flow ever had, once; ``flows.version`` is the present one."""
+"""The revisions of plans before the newest one, which is in ``plans``."""
 
 triggers = Table(
     "triggers",
     metadata,
     Column("trigger_id", Text, primary_key=True),
-    Column("flow_id", Text, ForeignKey("flows.flow_id"), nullable=False),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
     Column("node_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("created_at", Text, nullable=False),
-    Column("version", Text),
+    Column("revision", Integer),
     Column("enabled", Integer, nullable=False),
     Column("position", Text, nullable=False),
     Column("created_by", Text),
-    Index("triggers_by_entry", "flow_id", "node_id", unique=True),
+    Index("triggers_by_entry", "plan_id", "node_id", unique=True),
     Index("triggers_by_age", "created_at", "trigger_id"),
 )
 
@@ -128,12 +105,12 @@ notification_targets = Table(
     "notification_targets",
     metadata,
     Column("target_id", Text, primary_key=True),
-    Column("flow_id", Text, ForeignKey("flows.flow_id"), nullable=False),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
     Column("url", Text, nullable=False),
     Column("secrets", Text, nullable=False),
     Column("events", Text, nullable=False),
     Column("created_at", Text, nullable=False),
-    Index("notification_targets_by_flow", "flow_id"),
+    Index("notification_targets_by_flow", "plan_id"),
 )
 """The targets of flows; those of the operator are settings. ``secrets`` and ``events`` are JSON."""
 
@@ -182,8 +159,8 @@ chats = Table(
     Column("created_at", Text, nullable=False),
     Column("updated_at", Text, nullable=False),
     Column("title", Text, nullable=False),
-    Column("flow_id", Text),
-    Column("version", Text),
+    Column("plan_id", Text),
+    Column("plan_revision", Integer),
     Column("node_id", Text),
     Column("config", Text),
     Column("head", Text),
@@ -192,7 +169,8 @@ chats = Table(
     Column("created_by", Text),
     Index("chats_by_age", "created_at", "chat_id"),
 )
-"""``flow_id`` refers to no flow: a chat is read after its flow was deleted."""
+"""``plan_id`` refers to no plan: a chat is read after its flow was deleted.
+``plan_revision`` is pinned; ``revision`` counts the changes of the chat."""
 
 chat_messages = Table(
     "chat_messages",
@@ -257,20 +235,13 @@ executions = Table(
     Column("document_seq", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("queued", Integer, nullable=False, server_default=text("0")),
-    Column("flow_id", Text),
-    Column("flow_version", Text),
+    Column("revision", Integer),
+    Column("flow", Text),
     Column("created_by", Text),
     Column("parent_id", Text),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
-    Index(
-        "executions_by_flow",
-        "flow_id",
-        "created_at",
-        "execution_id",
-        sqlite_where=text("flow_id IS NOT NULL"),
-    ),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
 principal as JSON, ``parent_id`` the execution that one is a fork of."""

@@ -50,6 +50,7 @@ from planwave.storage.sqlite.connection import (
     open_for_writing,
     reading_engine,
 )
+from planwave.storage.sqlite.flow_names import name_key
 from planwave.storage.sqlite.lists import (
     EXECUTIONS,
     OPEN_EXECUTIONS,
@@ -67,7 +68,6 @@ from planwave.storage.sqlite.readers import ReaderPool
 from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
 from planwave.storage.sqlite.stores.approved_tools import SqliteApprovedTools
 from planwave.storage.sqlite.stores.chats import SqliteChats
-from planwave.storage.sqlite.stores.flows import SqliteFlows
 from planwave.storage.sqlite.stores.notifications import SqliteNotifications
 from planwave.storage.sqlite.stores.revisions import SqliteRevisions
 from planwave.storage.sqlite.stores.triggers import SqliteTriggers
@@ -107,7 +107,6 @@ class SqliteStore:
         self._closing: asyncio.Future[None] | None = None
         self._connection: Connection | None = None
         self._instance_id = new_id()
-        self._flows = SqliteFlows(self._read, self._write)
         self._revisions = SqliteRevisions(self._read, self._write)
         self._triggers = SqliteTriggers(self._read, self._write, self._instance_id)
         outbox = None if writer is None else writer.outbox
@@ -175,10 +174,6 @@ class SqliteStore:
         return StoreStats() if self._writer is None else self._writer.stats
 
     @property
-    def flows(self) -> SqliteFlows:
-        return self._flows
-
-    @property
     def revisions(self) -> SqliteRevisions:
         return self._revisions
 
@@ -204,22 +199,39 @@ class SqliteStore:
 
     async def save_plan(self, plan: PlanRecord) -> None:
         row = queries.plan_row(plan)
-        await self._write(lambda connection: connection.execute(queries.UPSERT_PLAN, row))
+        await self._write(lambda connection: queries.save_plan(connection, row))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         found = await self._read(lambda connection: PLANS.one(connection, plan_id))
         return None if found is None else plan_from_row(found)
 
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        chosen = {"name_key": name_key(name)}
+        rows = await self._read(lambda connection: PLANS.page(connection, chosen, None, 1))
+        return plan_from_row(rows[0]) if rows else None
+
     async def plans(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        named: bool = False,
+        published: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> list[PlanRecord]:
+        chosen = {
+            "text": search_text(text),
+            "named": "named" if named else None,
+            "published": None if published is None else f" {published} ",
+        }
+
         def read(connection: Connection) -> list[PlanRecord]:
-            rows = PLANS.page(connection, {"text": search_text(text)}, before, limit)
+            rows = PLANS.page(connection, chosen, before, limit)
             return [plan_from_row(row) for row in rows]
 
         self._check_open()
         # Not kept: with their documents, pages of plans are large.
-        question = ("plans", text, before, limit)
+        question = ("plans", *chosen.values(), before, limit)
         return list(await self._readers.read_shared(question, read, keep_result=False))
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
@@ -232,8 +244,8 @@ class SqliteStore:
         self._check_open()
         return dict(await self._readers.read_shared(("statuses", *plan_ids), read))
 
-    async def delete_plan(self, plan_id: str) -> None:
-        await self._write(lambda connection: deletes.delete_plan(connection, plan_id))
+    async def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
+        await self._write(lambda connection: deletes.delete_plan(connection, plan_id, force=force))
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
@@ -295,14 +307,14 @@ class SqliteStore:
         before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
     ) -> list[ExecutionRecord]:
         chosen = {
             "status": status,
             "text": search_text(text),
             "since": since,
             "plan_id": plan_id,
-            "flow_id": flow_id,
+            "as_flow": "flow" if as_flow else None,
         }
 
         def read(connection: Connection) -> list[ExecutionRecord]:
@@ -319,13 +331,13 @@ class SqliteStore:
         text: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        flow_id: str | None = None,
+        as_flow: bool = False,
     ) -> dict[str, int]:
         chosen = {
             "text": search_text(text),
             "since": since,
             "plan_id": plan_id,
-            "flow_id": flow_id,
+            "as_flow": "flow" if as_flow else None,
         }
         self._check_open()
         question = ("counts", *chosen.values())

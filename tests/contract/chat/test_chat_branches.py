@@ -264,7 +264,7 @@ async def test_chat_of_a_deleted_flow_says_so() -> None:
         turn = await bench.say("Hello")
         await bench.follow(turn.reply)
         chat = await bench.service.chat(bench.chat_id)
-        await bench.service.delete_flow(chat.record.flow_id or "")
+        await bench.service.delete_flow(chat.record.plan_id or "")
         for call in (
             lambda: bench.say("And?"),
             lambda: bench.service.retry_reply(bench.chat_id, turn.reply.message_id),
@@ -296,7 +296,7 @@ async def test_repeated_request_gives_the_same_turn() -> None:
         ({"config": {"provider": "nobody"}}, "unknown-provider"),
         ({"config": {"tools": ["nothing"]}}, "unknown-tool"),
         ({"config": {"temperature": "warm"}}, "invalid-data"),
-        ({"config": {}, "flow_id": "f"}, "invalid-chat"),
+        ({"config": {}, "plan_id": "f"}, "invalid-chat"),
         ({"node_id": "x"}, "invalid-chat"),
         ({"title": "x" * 201}, "invalid-chat"),
     ],
@@ -322,8 +322,8 @@ async def test_flow_of_a_chat_needs_one_chat_start() -> None:
         for why, graph in graphs.items():
             flow = await bench.service.create_flow("f", graph=graph)
             with pytest.raises(InputError, match=why):
-                await bench.service.create_chat(flow_id=flow.flow_id)
-        chosen = await bench.service.create_chat(flow_id=flow.flow_id, node_id="t")
+                await bench.service.create_chat(plan_id=flow.plan_id)
+        chosen = await bench.service.create_chat(plan_id=flow.plan_id, node_id="t")
         assert chosen.record.node_id == "t"
 
 
@@ -331,10 +331,10 @@ async def test_chat_uses_the_newest_version_of_its_flow_unless_one_is_named() ->
     flow = chat_flow(agent("agent-1", systemPrompt="Old"))
     async with chat_bench(flow) as bench:
         chat = await bench.service.chat(bench.chat_id)
-        saved = await bench.service.flow(chat.record.flow_id)
-        pinned = await bench.service.create_chat(flow_id=saved.flow_id, version=saved.version)
+        saved = await bench.service.flow(chat.record.plan_id)
+        pinned = await bench.service.create_chat(plan_id=saved.plan_id, version=saved.version)
         newer = chat_flow(agent("agent-1", systemPrompt="New"))
-        await bench.service.update_flow(saved.flow_id, graph=newer)
+        await bench.service.update_flow(saved.plan_id, graph=newer)
         bench.llm.add(TextReply("a"), TextReply("b"))
         await bench.follow((await bench.say("Hello")).reply)
         assert "New" in str(bench.llm.requests[-1].body)

@@ -31,9 +31,9 @@ def remembering(**memory: Any) -> dict[str, Any]:
     }
 
 
-async def ask(bench: ChatBench, flow_id: str, message: str, chat_id: str = "c") -> str:
+async def ask(bench: ChatBench, plan_id: str, message: str, chat_id: str = "c") -> str:
     record = await bench.service.execute(
-        FlowRef(flow_id), inputs={"ask": {"message": message, "chatId": chat_id}}
+        FlowRef(plan_id), inputs={"ask": {"message": message, "chatId": chat_id}}
     )
     await bench.service.wait(record.execution_id)
     return record.execution_id
@@ -44,19 +44,19 @@ def asked(bench: ChatBench) -> list[str]:
 
 
 async def saved(bench: ChatBench, **memory: Any) -> str:
-    return (await bench.service.create_flow("M", graph=remembering(**memory))).flow_id
+    return (await bench.service.create_flow("M", graph=remembering(**memory))).plan_id
 
 
 async def test_turns_come_back_in_later_executions_of_the_same_key() -> None:
     async with chat_bench() as bench:
-        flow_id = await saved(bench)
+        plan_id = await saved(bench)
         bench.llm.add(*(TextReply(f"Reply {number}.") for number in range(4)))
-        await ask(bench, flow_id, "One")
-        await ask(bench, flow_id, "Two")
+        await ask(bench, plan_id, "One")
+        await ask(bench, plan_id, "Two")
         assert asked(bench) == ["One", "Reply 0.", "Two"]
-        await ask(bench, flow_id, "Else", "another chat")
+        await ask(bench, plan_id, "Else", "another chat")
         assert asked(bench) == ["Else"]
-        await ask(bench, flow_id, "Three")
+        await ask(bench, plan_id, "Three")
         assert asked(bench) == ["One", "Reply 0.", "Two", "Reply 1.", "Three"]
 
 
@@ -74,18 +74,18 @@ async def test_only_so_many_turns_and_tokens_come_back() -> None:
 
 async def test_failed_reply_leaves_the_message_alone() -> None:
     async with chat_bench() as bench:
-        flow_id = await saved(bench)
+        plan_id = await saved(bench)
         bench.llm.add(ErrorReply(400, "invalid_request_error"), TextReply("Well."))
-        await ask(bench, flow_id, "One")
-        await ask(bench, flow_id, "Two")
+        await ask(bench, plan_id, "One")
+        await ask(bench, plan_id, "Two")
         assert asked(bench) == ["One", "Two"]
 
 
 async def test_retried_execution_remembers_its_own_turn() -> None:
     async with chat_bench() as bench:
-        flow_id = await saved(bench)
+        plan_id = await saved(bench)
         bench.llm.add(ErrorReply(400, "invalid_request_error"), TextReply("A."), TextReply("B."))
-        failed = await ask(bench, flow_id, "One")
+        failed = await ask(bench, plan_id, "One")
         again = await bench.service.retry(failed)
         await bench.service.wait(again.execution_id)
         assert asked(bench) == ["One"]

@@ -135,7 +135,7 @@ async def test_repeated_request_begins_one_turn() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "code"),
     [
-        ("/api/chats", {"flow_id": "x"}, "not-found"),
+        ("/api/chats", {"plan_id": "x"}, "not-found"),
         ("/api/chats", {"config": {"modell": "x"}}, "invalid-body"),
         ("/api/chats", {"config": {"tools": ["none"]}}, "graph-invalid"),
         ("messages", {}, "invalid-message"),
@@ -184,7 +184,7 @@ async def test_windows_share_a_chat_and_an_approval() -> None:
         calls = server.client
         flow = chat_flow(agent("agent-1"), kit_of=["agent-1"])
         saved = (await calls.post("/api/flows", json={"name": "F", "graph": flow})).json()
-        made = (await calls.post("/api/chats", json={"flow_id": saved["flow_id"]})).json()
+        made = (await calls.post("/api/chats", json={"plan_id": saved["plan_id"]})).json()
         chat, chat_id = f"/api/chats/{made['chat_id']}", made["chat_id"]
         changes = sse(calls, f"{chat}/events")
         assert (await anext(changes))["chat"]["head"] is None

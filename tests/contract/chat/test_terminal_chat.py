@@ -72,10 +72,10 @@ async def typed(
     """Type lines in a chat; give what is shown."""
     console = CommandConsole()
     console.out = Console(file=StringIO(), width=200)
-    flow_id = None
+    plan_id = None
     if flow is not None:
-        flow_id = (await backend.create_flow("F", graph=json.dumps(flow).encode())).flow_id
-    chat_id = await backend.chats().create(flow_id, None, {} if flow is None else None)
+        plan_id = (await backend.create_flow("F", graph=json.dumps(flow).encode())).plan_id
+    chat_id = await backend.chats().create(plan_id, None, {} if flow is None else None)
     prompter = prompter_type(lines, console)
     async with asyncio.timeout(30):
         await ChatSession(backend, console, prompter, chat_id).run()

@@ -68,13 +68,13 @@ class Begun(NamedTuple):
 
     plan_id: str
     execution_id: str
-    flow_id: str
+    plan_id: str
 
 
 async def begin(service: Service, work: Carries, state: str) -> Begun:
     """Begin an execution and bring it into a state: ``ended``, ``asking``, ``created`` or ``cut off``."""
     flow = await service.create_flow("own", graph=EDITED.to_document())
-    token = await service.create_access_token("partner", ["run"], [flow.flow_id])
+    token = await service.create_access_token("partner", ["run"], [flow.plan_id])
     plan = await service.create_plan("do it")
     work.held = state == "cut off"
     with acting_as(Principal("token", token.record.token_id, "partner")):
@@ -87,7 +87,7 @@ async def begin(service: Service, work: Carries, state: str) -> Begun:
         work.held = False
     elif state != "created":
         await service.wait(record.execution_id)
-    return Begun(plan.plan_id, record.execution_id, flow.flow_id)
+    return Begun(plan.plan_id, record.execution_id, flow.plan_id)
 
 
 async def fork(service: Service, begun: Begun) -> str:
@@ -194,7 +194,7 @@ async def test_what_comes_out_of_an_execution_has_its_author_and_its_flows(
 def expect_the_same(events: Any, begun: Begun) -> None:
     """Expect author and flows of the first execution, and that the graph inside is refused."""
     assert events[0].data.get("written_by") == "model"
-    assert events[0].data.get("flows") == [begun.flow_id]
+    assert events[0].data.get("flows") == [begun.plan_id]
     codes = [(e.path, e.data["error"]["code"]) for e in events if e.type == "node.failed"]
     assert codes == [("c", "type-not-allowed")]
 
@@ -262,9 +262,9 @@ async def test_the_flows_of_an_ancestor_are_looked_up_as_it_did() -> None:
         own = await service.create_flow("g", graph=make_graph(text_node("t", "own")).to_document())
         other = make_graph(text_node("t", "other")).to_document()
         await service.create_flow("g", graph=other)
-        made = await service.create_access_token("n", ["run"], [flow.flow_id, own.flow_id])
+        made = await service.create_access_token("n", ["run"], [flow.plan_id, own.plan_id])
         with acting_as(Principal("token", made.record.token_id, "n")):
-            first = await service.execute(FlowRef(flow.flow_id))
+            first = await service.execute(FlowRef(flow.plan_id))
         await service.wait(first.execution_id)
         fork = await service.fork(first.execution_id, rerun=["z"])
         await service.wait(fork.execution_id)

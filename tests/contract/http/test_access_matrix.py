@@ -53,7 +53,7 @@ SOCKETS = {
 class Program:
     """A program: its flow, an execution of that, and its tokens by what they are good for."""
 
-    flow_id: str
+    plan_id: str
     execution_id: str
     all_scopes: str
     by_scope: dict[str, str]
@@ -66,17 +66,17 @@ def bearing(token: str) -> dict[str, str]:
 async def program(calls: InProcessClient, name: str) -> Program:
     """Save a flow, run it, and make tokens for it."""
     flow = await calls.post_json("/api/flows", {"name": name, "graph": GRAPH}, 201)
-    await calls.put(f"/api/flows/{flow['flow_id']}/publication", json={"model": True})
-    body = {"flow_id": flow["flow_id"], "start": True}
+    await calls.put(f"/api/flows/{flow['plan_id']}/publication", json={"model": True})
+    body = {"plan_id": flow["plan_id"], "start": True}
     run = await calls.post_json("/api/execute", body, 202)
     await calls.service.wait(run["execution_id"])
 
     async def token(scopes: list[str]) -> str:
-        wanted = {"name": name, "scopes": scopes, "flows": [flow["flow_id"]]}
+        wanted = {"name": name, "scopes": scopes, "flows": [flow["plan_id"]]}
         return (await calls.post_json("/api/tokens", wanted, 201))["token"]
 
     by_scope = {each: await token([each]) for each in SCOPES}
-    return Program(flow["flow_id"], run["execution_id"], await token([*SCOPES]), by_scope)
+    return Program(flow["plan_id"], run["execution_id"], await token([*SCOPES]), by_scope)
 
 
 @asynccontextmanager
@@ -90,9 +90,9 @@ def filled(path: str, owner: Program) -> str:
     """Fill the parameters of a path with what belongs to a program; other ids name nothing."""
     own: dict[str, str] = defaultdict(new_id, FILLED)
     own |= {
-        "flow_id": owner.flow_id,
+        "plan_id": owner.plan_id,
         "execution_id": owner.execution_id,
-        "model_id": owner.flow_id,
+        "model_id": owner.plan_id,
     }
     return path.replace(":path", "").format_map(own)
 
@@ -103,16 +103,16 @@ async def send(
     """Send a request that would otherwise succeed or be refused for its body; give status, code."""
     method, path = ROUTES[operation]
     bodies: dict[str, dict[str, Any]] = {
-        "createExecution": {"flow_id": owner.flow_id},
+        "createExecution": {"plan_id": owner.plan_id},
         "createChatCompletion": {
-            "model": owner.flow_id,
+            "model": owner.plan_id,
             "messages": [{"role": "user", "content": "x"}],
         },
-        "createResponse": {"model": owner.flow_id, "input": "x"},
+        "createResponse": {"model": owner.plan_id, "input": "x"},
     }
     writes = method in ("POST", "PUT", "PATCH")
     body = bodies.get(operation, {}) if writes else None
-    query = {"flow_id": owner.flow_id} if operation == "listExecutions" else {}
+    query = {"plan_id": owner.plan_id} if operation == "listExecutions" else {}
     headers = {} if token is None else bearing(token)
     calls.headers.pop("Authorization", None)
     stream = calls.stream(method, filled(path, owner), json=body, params=query, headers=headers)
@@ -141,7 +141,7 @@ EXPECTED: dict[str, str] = {
         GET /api/executions/{execution_id}/explain/{path:path}, GET /api/executions/{execution_id}/requests,
         GET /api/execution/{execution_id}/status, GET /api/execution/{execution_id}/result,
         GET /api/execution/{execution_id}/load, GET /api/executions/{execution_id}/events,
-        GET /api/flows/{flow_id}, GET /api/flows/{flow_id}/versions""",
+        GET /api/flows/{plan_id}, GET /api/flows/{plan_id}/versions""",
     "operator": """
         GET /api/chats/{chat_id}/messages/{message_id}/events, GET /api/chats/{chat_id}/events,
         WS /ws/chats/{chat_id}/messages/{message_id}, WS /ws/chats/{chat_id}, POST /api/plan,
@@ -154,9 +154,9 @@ EXPECTED: dict[str, str] = {
         POST /api/executions/{execution_id}/resume, GET /api/requests,
         POST /api/executions/{execution_id}/requests/{request_id}, POST /api/executions/{execution_id}/retry,
         POST /api/executions/{execution_id}/fork, GET /api/executions/{execution_id}/diff/{other_id},
-        POST /api/flows, GET /api/flows, PUT /api/flows/{flow_id}, PATCH /api/flows/{flow_id},
-        DELETE /api/flows/{flow_id}, GET /api/flows/{flow_id}/publication,
-        PUT /api/flows/{flow_id}/publication, POST /api/chats, GET /api/chats, GET /api/chats/{chat_id},
+        POST /api/flows, GET /api/flows, PUT /api/flows/{plan_id}, PATCH /api/flows/{plan_id},
+        DELETE /api/flows/{plan_id}, GET /api/flows/{plan_id}/publication,
+        PUT /api/flows/{plan_id}/publication, POST /api/chats, GET /api/chats, GET /api/chats/{chat_id},
         PATCH /api/chats/{chat_id}, DELETE /api/chats/{chat_id}, POST /api/chats/{chat_id}/messages,
         GET /api/chats/{chat_id}/messages/{message_id}, POST /api/chats/{chat_id}/messages/{message_id}/edit,
         POST /api/chats/{chat_id}/messages/{message_id}/retry,
@@ -269,7 +269,7 @@ async def test_each_route_answers_each_caller_as_the_matrix_says(caller: str) ->
             if method == "WS":
                 status = await raw_socket(app, filled_path, headers) % 4000
             else:
-                query = f"flow_id={ours.flow_id}" if row == "GET /api/executions" else ""
+                query = f"plan_id={ours.plan_id}" if row == "GET /api/executions" else ""
                 body = json.dumps(body_for(row, ours)).encode() if method != "GET" else b""
                 headers["content-type"] = "application/json"
                 status, *_ = await raw_request(app, method, filled_path, headers, body, query)
@@ -285,9 +285,9 @@ async def test_each_route_answers_each_caller_as_the_matrix_says(caller: str) ->
 def body_for(row: str, owner: Program) -> dict[str, Any]:
     """Return a body that would otherwise be accepted, or is refused for its fields."""
     return {
-        "POST /api/execute": {"flow_id": owner.flow_id},
-        "POST /v1/chat/completions": {"model": owner.flow_id, "messages": [{"role": "user", "content": "x"}]},
-        "POST /v1/responses": {"model": owner.flow_id, "input": "x"},
+        "POST /api/execute": {"plan_id": owner.plan_id},
+        "POST /v1/chat/completions": {"model": owner.plan_id, "messages": [{"role": "user", "content": "x"}]},
+        "POST /v1/responses": {"model": owner.plan_id, "input": "x"},
     }.get(row, {})  # fmt: skip
 
 
@@ -327,8 +327,8 @@ async def test_what_is_anothers_is_told_as_what_is_not_there() -> None:
         calls.headers.update(bearing(ours.all_scopes))
         for path, own_id in (
             ("/api/executions/{}", theirs.execution_id),
-            ("/api/flows/{}/versions", theirs.flow_id),
-            ("/api/flows/{}", theirs.flow_id),
+            ("/api/flows/{}/versions", theirs.plan_id),
+            ("/api/flows/{}", theirs.plan_id),
         ):
             missing_id = new_id()
             found = await calls.expect_problem("GET", path.format(own_id), 404)
@@ -393,7 +393,7 @@ async def test_executions_of_plans_are_nobodys() -> None:
 async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(ours.by_scope["run"]))
-        run = {"flow_id": ours.flow_id}
+        run = {"plan_id": ours.plan_id}
         for change in (
             {"inputs": {"a": {"output": "approved"}}},
             {"options": {"budget": {"usd": 1_000}}},
@@ -411,9 +411,9 @@ async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
 async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(OPERATOR))
-        path = f"/api/flows/{ours.flow_id}"
+        path = f"/api/flows/{ours.plan_id}"
         old = (await calls.get_json(path))["version"]
-        waiting = {"flow_id": ours.flow_id, "start": False}
+        waiting = {"plan_id": ours.plan_id, "start": False}
         unstarted = (await calls.post_json("/api/execute", waiting, 201))["execution_id"]
         safer = make_graph(
             Node("s", "start", "S"), Node("q", "approval", "Q", data={"prompt": "?"})
@@ -423,7 +423,7 @@ async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
         assert new != old
         calls.headers.update(bearing(ours.all_scopes))
         for version in (old, "0" * 64):
-            body = {"flow_id": ours.flow_id, "version": version, "start": True}
+            body = {"plan_id": ours.plan_id, "version": version, "start": True}
             for problem in (
                 await calls.expect_problem("POST", "/api/execute", 403, body),
                 await calls.expect_problem("GET", path, 403, version=version),
@@ -431,7 +431,7 @@ async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
                 assert problem["code"] == "old-version"
         problem = await calls.expect_problem("POST", f"/api/execute/{unstarted}/start", 403)
         assert problem["code"] == "old-version"
-        for model in (f"{ours.flow_id}@{old}", f"ours@{old}", old):
+        for model in (f"{ours.plan_id}@{old}", f"ours@{old}", old):
             said = {"model": model, "messages": [{"role": "user", "content": "x"}]}
             answer = await calls.post("/v1/chat/completions", json=said)
             assert answer.status_code == 404, answer.text
@@ -440,7 +440,7 @@ async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
                 "POST", f"/api/executions/{ours.execution_id}/{again}", 403, {}
             )
         assert (await calls.get_json(path, version=new))["version"] == new
-        run = await calls.post_json("/api/execute", {"flow_id": ours.flow_id, "version": new}, 201)
+        run = await calls.post_json("/api/execute", {"plan_id": ours.plan_id, "version": new}, 201)
         assert run["flow_version"] == new
 
 
@@ -462,7 +462,7 @@ async def test_rates_are_those_of_the_token() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(OPERATOR))
         limits = {"requests_per_minute": 3, "executions_per_minute": 1}
-        wanted = {"name": "slow", "scopes": ["run"], "flows": [ours.flow_id], **limits}
+        wanted = {"name": "slow", "scopes": ["run"], "flows": [ours.plan_id], **limits}
         token = (await calls.post_json("/api/tokens", wanted, 201))["token"]
         found = [await send(calls, "createExecution", ours, token) for _ in range(4)]
         assert [status for status, _ in found] == [201, 429, 429, 429]

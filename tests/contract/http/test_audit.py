@@ -76,10 +76,10 @@ async def audited(storage: Path, **settings: Any) -> AsyncGenerator[InProcessCli
 async def story(calls: InProcessClient) -> dict[str, str]:
     """Do one thing of many kinds."""
     flow = await calls.post_json("/api/flows", {"name": "f", "graph": GRAPH}, 201)
-    wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [flow["flow_id"]]}
+    wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [flow["plan_id"]]}
     token = await calls.post_json("/api/tokens", wanted, 201)
     bearer = {"Authorization": f"Bearer {token['token']}"}
-    body = {"flow_id": flow["flow_id"], "start": True}
+    body = {"plan_id": flow["plan_id"], "start": True}
     run = (await calls.post("/api/execute", json=body, headers=bearer)).json()
     execution = f"/api/executions/{run['execution_id']}"
     while not (asked := (await calls.get_json(f"{execution}/requests"))["requests"]):
@@ -157,7 +157,7 @@ async def test_what_must_have_a_line_is_refused_while_none_can_be_written(tmp_pa
     (tmp_path / "audit").write_text("in the way")
     async with audited(tmp_path) as calls:
         flow = await calls.post_json("/api/flows", {"name": "f", "graph": GRAPH}, 201)
-        path = f"/api/flows/{flow['flow_id']}"
+        path = f"/api/flows/{flow['plan_id']}"
         problem = await calls.expect_problem("DELETE", path, 503)
         assert problem["code"] == "audit-unavailable"
         assert (await calls.get(path)).status_code == 200  # it was not deleted
@@ -206,13 +206,13 @@ async def test_everything_that_is_listed_says_who_did_it(
         del calls.headers["Authorization"]
         operator = {"Authorization": f"Bearer {OPERATOR}"}
         saved = await calls.post("/api/flows", json={"name": "f", "graph": GRAPH}, headers=operator)
-        flow = f"/api/flows/{saved.json()['flow_id']}"
+        flow = f"/api/flows/{saved.json()['plan_id']}"
         changed = {
             **GRAPH,
             "nodes": [*GRAPH["nodes"], {"id": "z", "type": "text", "data": {"text": "z"}}],
         }
         assert (await calls.put(flow, json={"graph": changed}, headers=session)).status_code == 200
-        wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [saved.json()["flow_id"]]}
+        wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [saved.json()["plan_id"]]}
         token = (await calls.post("/api/tokens", json=wanted, headers=session)).json()
 
         async def last_use() -> Any:
@@ -222,7 +222,7 @@ async def test_everything_that_is_listed_says_who_did_it(
 
         assert await last_use() is None
         bearer = {"Authorization": f"Bearer {token['token']}"}
-        body = {"flow_id": saved.json()["flow_id"], "start": True}
+        body = {"plan_id": saved.json()["plan_id"], "start": True}
         run = (await calls.post("/api/execute", json=body, headers=bearer)).json()
         assert datetime.fromisoformat(await last_use()).tzinfo is not None
 

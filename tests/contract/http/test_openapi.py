@@ -104,7 +104,7 @@ class Stock:
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
         self._flow = self._another_flow()
         self._trigger = self._another_trigger()
-        self._chat_flow = self._made("/api/flows", {"name": "C", "graph": CHATTING})["flow_id"]
+        self._chat_flow = self._made("/api/flows", {"name": "C", "graph": CHATTING})["plan_id"]
         self._chat = self._another_chat()
         self._ended = self._execution(start=True)
         self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
@@ -120,8 +120,8 @@ class Stock:
                 case.headers["If-Match"] = "*"
             if "revision" in path:
                 path["revision"] = 1
-        if _is_chosen(path.get("flow_id")):
-            path["flow_id"] = self._another_flow() if changes else self._flow
+        if _is_chosen(path.get("plan_id")):
+            path["plan_id"] = self._another_flow() if changes else self._flow
         for name in ("trigger_id", "hook_id"):
             if _is_chosen(path.get(name)):
                 path[name] = self._another_trigger() if changes else self._trigger
@@ -150,7 +150,7 @@ class Stock:
     def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
         wrong = case.meta is not None and case.meta.generation.mode.is_negative
         flow = self._hook_flow() if case.path == "/api/triggers" else self._flow
-        for name, own in (("plan_id", self._plan), ("flow_id", flow)):
+        for name, own in (("plan_id", self._plan), ("plan_id", flow)):
             if isinstance(body.get(name), str) and not wrong:  # it may be all that is wrong with it
                 body[name] = own
 
@@ -164,17 +164,17 @@ class Stock:
         return self._made("/api/plan", {"prompt": "texts"})["plan_id"]
 
     def _another_flow(self) -> str:
-        return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["flow_id"]
+        return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["plan_id"]
 
     def _hook_flow(self) -> str:
-        return self._made("/api/flows", {"name": "H", "graph": UNSIGNED_HOOK})["flow_id"]
+        return self._made("/api/flows", {"name": "H", "graph": UNSIGNED_HOOK})["plan_id"]
 
     def _another_trigger(self) -> str:
-        return self._made("/api/triggers", {"flow_id": self._hook_flow()})["trigger_id"]
+        return self._made("/api/triggers", {"plan_id": self._hook_flow()})["trigger_id"]
 
     def _another_chat(self) -> tuple[str, str, str]:
         """Give a chat, its message of the user, and the reply."""
-        own = self._made("/api/chats", {"flow_id": self._chat_flow})["chat_id"]
+        own = self._made("/api/chats", {"plan_id": self._chat_flow})["chat_id"]
         turn = self._made(f"/api/chats/{own}/messages", {"message": "Hello"})
         reply_id = turn["message"]["message_id"]
         path = f"/api/chats/{own}/messages/{reply_id}/events"
@@ -312,7 +312,7 @@ async def test_token_of_the_service_opens_no_webhook() -> None:
         own = {"Authorization": "Bearer the token"}
         body = {"name": "F", "graph": hook_flow()}
         flow = (await client.post("/api/flows", json=body, headers=own)).json()
-        bound = {"flow_id": flow["flow_id"]}
+        bound = {"plan_id": flow["plan_id"]}
         hook = (await client.post("/api/triggers", json=bound, headers=own)).json()["trigger_id"]
         refused = await client.post(f"/hooks/{hook}", content="1", headers=own)
         assert refused.status_code == 401

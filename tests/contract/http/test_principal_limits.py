@@ -19,30 +19,30 @@ async def test_a_token_has_so_many_waiting_executions_and_answers_make_room() ->
     parts = dependencies(limits=limits)
     async with in_process_client(parts, token=SecretStr(OPERATOR), limits=limits) as calls:
         calls.headers.update(bearing(OPERATOR))
-        flow_id = (await calls.post_json("/api/flows", {"name": "f", "graph": _ASKS}, 201))[
-            "flow_id"
+        plan_id = (await calls.post_json("/api/flows", {"name": "f", "graph": _ASKS}, 201))[
+            "plan_id"
         ]
-        one, another = [await _token(calls, flow_id) for _ in range(2)]
-        waiting = [await _start(calls, flow_id, one) for _ in range(2)]
+        one, another = [await _token(calls, plan_id) for _ in range(2)]
+        waiting = [await _start(calls, plan_id, one) for _ in range(2)]
         assert [each["status"] for each in waiting] == [202, 202]
-        refused = await _start(calls, flow_id, one)
+        refused = await _start(calls, plan_id, one)
         assert (refused["status"], refused["code"]) == (429, "quota-exceeded")
         assert "waiting_executions" in refused["hint"]
-        assert (await _start(calls, flow_id, another))["status"] == 202
+        assert (await _start(calls, plan_id, another))["status"] == 202
         for _ in range(3):
-            assert (await _start(calls, flow_id, OPERATOR))["status"] == 202
+            assert (await _start(calls, plan_id, OPERATOR))["status"] == 202
         await calls.post_json(f"/api/executions/{waiting[0]['execution_id']}/cancel", {}, 200)
-        assert (await _start(calls, flow_id, one))["status"] == 202
+        assert (await _start(calls, plan_id, one))["status"] == 202
 
 
-async def _token(calls: InProcessClient, flow_id: str) -> str:
-    wanted = {"name": "t", "scopes": ["run", "read"], "flows": [flow_id]}
+async def _token(calls: InProcessClient, plan_id: str) -> str:
+    wanted = {"name": "t", "scopes": ["run", "read"], "flows": [plan_id]}
     return (await calls.post_json("/api/tokens", wanted, 201))["token"]
 
 
-async def _start(calls: InProcessClient, flow_id: str, token: str) -> dict[str, Any]:
+async def _start(calls: InProcessClient, plan_id: str, token: str) -> dict[str, Any]:
     """Start the flow; return the answer with its status, once the execution waits."""
-    body = {"flow_id": flow_id, "start": True}
+    body = {"plan_id": plan_id, "start": True}
     answer = await calls.post("/api/execute", json=body, headers=bearing(token))
     if answer.status_code == 202:
         await calls.service.wait(answer.json()["execution_id"])

@@ -109,14 +109,14 @@ async def served(now: Any = None) -> AsyncGenerator[tuple[InProcessClient, Any, 
     async with in_process_client(parts, token=SecretStr(OPERATOR)) as calls:
         calls.headers["Authorization"] = f"Bearer {OPERATOR}"
         flow = await calls.post_json("/api/flows", {"name": "f", "graph": ASKS}, 201)
-        body = {"flow_id": flow["flow_id"], "start": True}
+        body = {"plan_id": flow["plan_id"], "start": True}
         run = await calls.post_json("/api/execute", body, 202)
         app: Any = calls._transport.app  # type: ignore[attr-defined]
-        yield calls, app, flow["flow_id"], run["execution_id"]
+        yield calls, app, flow["plan_id"], run["execution_id"]
 
 
-async def token_for(calls: InProcessClient, flow_id: str, **more: Any) -> dict[str, Any]:
-    wanted = {"name": "n", "scopes": ["run", "read", "chat"], "flows": [flow_id], **more}
+async def token_for(calls: InProcessClient, plan_id: str, **more: Any) -> dict[str, Any]:
+    wanted = {"name": "n", "scopes": ["run", "read", "chat"], "flows": [plan_id], **more}
     return await calls.post_json("/api/tokens", wanted, 201)
 
 
@@ -129,8 +129,8 @@ def has_begun(sent: list[dict[str, Any]]) -> bool:
 
 
 async def test_streams_end_when_their_token_is_revoked_and_no_others() -> None:
-    async with served() as (calls, app, flow_id, execution_id):
-        token, other = await token_for(calls, flow_id), await token_for(calls, flow_id)
+    async with served() as (calls, app, plan_id, execution_id):
+        token, other = await token_for(calls, plan_id), await token_for(calls, plan_id)
         opened = [
             Connection(app, path.format(id=execution_id), bearer(token))
             for path in EXECUTION_STREAMS
@@ -149,8 +149,8 @@ async def test_streams_end_when_their_token_is_revoked_and_no_others() -> None:
 
 async def test_streams_end_when_their_token_expires() -> None:
     leap = [timedelta()]
-    async with served(lambda: datetime.now(UTC) + leap[0]) as (calls, app, flow_id, execution_id):
-        token = await token_for(calls, flow_id, expires_in_s=3_600)
+    async with served(lambda: datetime.now(UTC) + leap[0]) as (calls, app, plan_id, execution_id):
+        token = await token_for(calls, plan_id, expires_in_s=3_600)
         opened = [
             Connection(app, path.format(id=execution_id), bearer(token))
             for path in EXECUTION_STREAMS
@@ -276,13 +276,13 @@ async def test_each_kind_of_stream_ends_with_what_opened_it(ends_by: str) -> Non
     async with in_process_client(parts, token=SecretStr(OPERATOR)) as calls:
         calls.headers["Authorization"] = f"Bearer {OPERATOR}"
         app: Any = calls._transport.app  # type: ignore[attr-defined]
-        ids, flow_id = await begin_all(calls)
+        ids, plan_id = await begin_all(calls)
         if ends_by == "session closed":
             login = await calls.post("/api/session", json={"token": OPERATOR})
             credential = "cookie", f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}"
         else:
             expires = {"expires_in_s": 3_600} if ends_by == "expired" else {}
-            token = await token_for(calls, flow_id, **expires)
+            token = await token_for(calls, plan_id, **expires)
             credential = bearer(token)
         session = await begin_mcp(calls, credential)
         rows = [each for each in STREAMS if each.for_tokens or ends_by == "session closed"]
@@ -327,14 +327,14 @@ async def begin_mcp(calls: InProcessClient, credential: tuple[str, str]) -> tupl
 
 async def begin_all(calls: InProcessClient) -> tuple[dict[str, str], str]:
     """Begin what streams are about; return the ids, and that of the flow."""
-    flow_id = (await calls.post_json("/api/flows", {"name": "helper", "graph": HOLDS}, 201))[
-        "flow_id"
+    plan_id = (await calls.post_json("/api/flows", {"name": "helper", "graph": HOLDS}, 201))[
+        "plan_id"
     ]
     published = {"model": True, "tool": True}
-    answer = await calls.put(f"/api/flows/{flow_id}/publication", json=published)
+    answer = await calls.put(f"/api/flows/{plan_id}/publication", json=published)
     assert answer.status_code == 200, answer.text
-    run = await calls.post_json("/api/execute", {"flow_id": flow_id, "start": True}, 202)
-    chat = await calls.post_json("/api/chats", {"flow_id": flow_id}, 201)
+    run = await calls.post_json("/api/execute", {"plan_id": plan_id, "start": True}, 202)
+    chat = await calls.post_json("/api/chats", {"plan_id": plan_id}, 201)
     chat_id = chat.get("chat_id") or chat["chat"]["chat_id"]
     turn = await calls.post_json(f"/api/chats/{chat_id}/messages", {"message": "hi"}, 202)
     ids = {
@@ -342,4 +342,4 @@ async def begin_all(calls: InProcessClient) -> tuple[dict[str, str], str]:
         "chat": chat_id,
         "reply": turn["message"]["message_id"],
     }
-    return ids, flow_id
+    return ids, plan_id

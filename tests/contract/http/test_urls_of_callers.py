@@ -42,9 +42,9 @@ def fetching(url: str) -> dict[str, Any]:
 async def flow_of(calls: httpx2.AsyncClient, graph: dict[str, Any], *, as_model: bool) -> str:
     made = (await calls.post("/api/flows", json={"name": "get", "graph": graph})).json()
     if as_model:
-        path = f"/api/flows/{made['flow_id']}/publication"
+        path = f"/api/flows/{made['plan_id']}/publication"
         assert (await calls.put(path, json={"model": True})).is_success
-    return made["flow_id"]
+    return made["plan_id"]
 
 
 Outcome = tuple[int, str]
@@ -67,15 +67,15 @@ async def responses(calls: httpx2.AsyncClient, url: str, template: str) -> Outco
 async def hooks(calls: httpx2.AsyncClient, url: str, template: str) -> Outcome:
     fetch = {"id": "get", "type": "fetch", "data": {"url": template.format("input.body.url")}}
     graph = hook_flow(fetch, auth="none", secrets=[])
-    flow_id = await flow_of(calls, graph, as_model=False)
-    hook = (await calls.post("/api/triggers", json={"flow_id": flow_id})).json()
+    plan_id = await flow_of(calls, graph, as_model=False)
+    hook = (await calls.post("/api/triggers", json={"plan_id": plan_id})).json()
     answer = await calls.post(f"/hooks/{hook['trigger_id']}?wait=30", json={"url": url})
     return answer.status_code, answer.json()["execution_id"]
 
 
 async def executions(calls: httpx2.AsyncClient, url: str, template: str) -> Outcome:
-    flow_id = await flow_of(calls, fetching(template.format("input")), as_model=False)
-    body = {"flow_id": flow_id, "inputs": {"ask": {"output": url}}, "start": True}
+    plan_id = await flow_of(calls, fetching(template.format("input")), as_model=False)
+    body = {"plan_id": plan_id, "inputs": {"ask": {"output": url}}, "start": True}
     answer = await calls.post("/api/execute", json=body)
     return answer.status_code, answer.json()["execution_id"]
 

@@ -28,15 +28,15 @@ class Program:
 
     server: RunningServer
     name: str
-    flow_id: str = ""
+    plan_id: str = ""
     execution_id: str = ""
 
     async def prepare(self) -> Program:
         async def prepared() -> None:
             service = self.server.service
-            self.flow_id = (await service.create_flow(self.name, graph=GRAPH)).flow_id
-            await service.publish_flow(self.flow_id, {"tool": True})
-            record = await service.execute(FlowRef(self.flow_id))
+            self.plan_id = (await service.create_flow(self.name, graph=GRAPH)).plan_id
+            await service.publish_flow(self.plan_id, {"tool": True})
+            record = await service.execute(FlowRef(self.plan_id))
             self.execution_id = record.execution_id
             await service.wait(record.execution_id)
 
@@ -46,11 +46,11 @@ class Program:
     async def token(
         self, scopes: Collection[Scope] = SCOPES, limits: TokenLimits | None = None
     ) -> str:
-        made = self.server.service.create_access_token("t", scopes, [self.flow_id], limits)
+        made = self.server.service.create_access_token("t", scopes, [self.plan_id], limits)
         return (await self.server.on_loop(made)).secret
 
     async def delete(self) -> None:
-        await self.server.on_loop(self.server.service.delete_flow(self.flow_id))
+        await self.server.on_loop(self.server.service.delete_flow(self.plan_id))
 
 
 async def two(server: RunningServer) -> tuple[Program, Program]:
@@ -64,12 +64,12 @@ async def test_a_program_uses_its_own_flow_only(server: RunningServer, mode: str
     async with mcp_client(server, mode, await ours.token()) as client:
         names = [each.name for each in (await client.list_tools()).tools]
         assert names == ["run", "status", "result", ours.name]
-        for arguments in ({"flow": ours.name}, {"flow": ours.flow_id}):
+        for arguments in ({"flow": ours.name}, {"flow": ours.plan_id}):
             assert (await call(client, "run", **arguments))["result"] == "one"
         assert (await call(client, ours.name))["result"] == "one"
         inputs = {"a": {"output": "two"}}
         assert "not to 'a'" in await fail(client, "run", flow=ours.name, inputs=inputs)
-        for flow in (theirs.name, theirs.flow_id):
+        for flow in (theirs.name, theirs.plan_id):
             assert await fail(client, "run", flow=flow) == f"there is no flow '{flow}'"
         with pytest.raises(MCPError, match=f"there is no tool '{theirs.name}'"):
             await client.call_tool(theirs.name, {})

@@ -53,7 +53,7 @@ async def client(request: Any, server: RunningServer) -> AsyncIterator[Client]:
 async def saved(server: RunningServer, graph: dict[str, Any], name: str = "") -> str:
     """Save a flow; give its id."""
     made = server.service.create_flow(name or new_id(), graph=json.dumps(graph))
-    return (await server.on_loop(made)).flow_id
+    return (await server.on_loop(made)).plan_id
 
 
 async def test_tools_say_what_they_take_and_what_they_do(client: Client) -> None:
@@ -100,8 +100,8 @@ async def test_a_flow_runs_with_inputs_by_name_and_by_id(
     client: Client, server: RunningServer
 ) -> None:
     name = new_id()
-    flow_id = await saved(server, START, name)
-    for source in (name, flow_id):
+    plan_id = await saved(server, START, name)
+    for source in (name, plan_id):
         done = await call(client, "run", flow=source, inputs={"s": {"output": "Ada"}})
         assert done["result"] == "Hello Ada"
 
@@ -215,16 +215,16 @@ async def test_a_key_is_free_again_after_a_call_that_started_nothing(client: Cli
 
 async def published(server: RunningServer, graph: dict[str, Any], name: str) -> str:
     """Publish a flow as a tool; give its id."""
-    flow_id = await saved(server, graph, name)
-    await server.on_loop(server.service.publish_flow(flow_id, {"tool": True}))
-    return flow_id
+    plan_id = await saved(server, graph, name)
+    await server.on_loop(server.service.publish_flow(plan_id, {"tool": True}))
+    return plan_id
 
 
 async def test_a_published_flow_is_a_tool_with_typed_arguments(
     client: Client, server: RunningServer
 ) -> None:
     name = f"Greet {new_id()}"
-    flow_id = await published(server, START, name)
+    plan_id = await published(server, START, name)
     tools = {each.title: each for each in (await client.list_tools()).tools}
     tool = tools[name]
     assert tool.name == name.lower().replace(" ", "_").replace("-", "_")
@@ -235,10 +235,10 @@ async def test_a_published_flow_is_a_tool_with_typed_arguments(
     record = await server.on_loop(
         server.service.execution(result.structured_content["execution_id"])
     )
-    assert record.flow_id == flow_id
+    assert record.plan_id == plan_id
     assert "input" in await fail(client, tool.name)
     assert "the arguments are input" in await fail(client, tool.name, input="x", other=1)
-    await server.on_loop(server.service.publish_flow(flow_id, {"tool": False}))
+    await server.on_loop(server.service.publish_flow(plan_id, {"tool": False}))
     assert name not in [each.title for each in (await client.list_tools()).tools]
     with pytest.raises(MCPError, match="there is no tool"):
         await client.call_tool(tool.name, {"input": "Ada"})
@@ -265,8 +265,8 @@ async def test_flows_of_one_name_and_of_the_name_of_a_tool_have_names_of_their_o
     names = {each.name for each in (await client.list_tools()).tools}
     own = {plain, f"{plain}_{ids[1][-8:]}", f"run_{ids[2][-8:]}", f"flow_{ids[3][-8:]}"}
     assert own <= names
-    for flow_id in ids:
-        await server.on_loop(server.service.delete_flow(flow_id))
+    for plan_id in ids:
+        await server.on_loop(server.service.delete_flow(plan_id))
 
 
 async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> None:
@@ -282,7 +282,7 @@ async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> 
         modern.listen(tools_list_changed=True) as changes,
     ):
         await legacy.list_tools()
-        flow_id = await published(server, START, new_id())
+        plan_id = await published(server, START, new_id())
         assert isinstance(await anext(aiter(changes)), ToolsListChanged)
         await told.wait()
-        await server.on_loop(server.service.delete_flow(flow_id))
+        await server.on_loop(server.service.delete_flow(plan_id))

@@ -24,11 +24,11 @@ def at(second: int) -> str:
     return f"2026-01-01T00:00:{second:02}.000000Z"
 
 
-def flow(flow_id: str = "f1", second: int = 0, **changes: Any) -> FlowRecord:
+def flow(plan_id: str = "f1", second: int = 0, **changes: Any) -> FlowRecord:
     fields = {
-        "flow_id": flow_id,
-        "name": f"Flow {flow_id}",
-        "description": f"what {flow_id} is for",
+        "plan_id": plan_id,
+        "name": f"Flow {plan_id}",
+        "description": f"what {plan_id} is for",
         "version": "v1",
         "revision": 1,
         "created_at": at(second),
@@ -113,12 +113,12 @@ async def test_flows_are_listed_newest_first_in_stable_pages(store: Store) -> No
     await save(store, flow("a", 1), flow("c", 2), flow("b", 2), flow("d", 0))
     pages: list[list[str]] = []
     before = None
-    while page := [each.flow_id for each in await store.flows.page(before=before, limit=2)]:
+    while page := [each.plan_id for each in await store.flows.page(before=before, limit=2)]:
         pages.append(page)
         before = page[-1]
     assert pages == [["c", "b"], ["a", "d"]]
     location = PageCursor(at(2), "bb")
-    assert [each.flow_id for each in await store.flows.page(before=location)] == ["b", "a", "d"]
+    assert [each.plan_id for each in await store.flows.page(before=location)] == ["b", "a", "d"]
     assert await store.flows.page(limit=0) == []
     with pytest.raises(NotFound, match="'nobody'"):
         await store.flows.page(before="nobody")
@@ -128,7 +128,7 @@ async def test_flows_are_listed_newest_first_in_stable_pages(store: Store) -> No
 async def test_search_ignores_case_and_wildcards(store: Store, text: str) -> None:
     await save(store, flow("hit", name="Übersicht", description="50%_off in der Straße"))
     await save(store, flow("miss", name="Ubersicht", description="50 off Strase"))
-    assert [each.flow_id for each in await store.flows.page(text=text)] == ["hit"]
+    assert [each.plan_id for each in await store.flows.page(text=text)] == ["hit"]
     renamed = flow("hit", name="Other", description="", revision=2)
     assert await store.flows.save(renamed, after=1)
     assert await store.flows.page(text=text) == []
@@ -146,9 +146,9 @@ async def test_versions_are_paged(store: Store) -> None:
     assert await store.flows.versions("nobody") == []
 
 
-async def run_of(store: Store, name: str, flow_id: str | None, *kinds: str) -> None:
+async def run_of(store: Store, name: str, plan_id: str | None, *kinds: str) -> None:
     record = ExecutionRecord(
-        name, None, "t", "g", "starting", at(0), flow_id=flow_id, flow_version="v1"
+        name, None, "t", "g", "starting", at(0), plan_id=plan_id, flow_version="v1"
     )
     received = [
         Event(name, seq, at(seq), f"execution.{kind}", None, None, {})
@@ -162,10 +162,10 @@ async def test_execution_has_flow_and_is_found_by_it(store: Store) -> None:
         await run_of(store, name, of)
     record = await store.execution("a")
     assert record is not None
-    assert (record.flow_id, record.flow_version) == ("f1", "v1")
-    assert [x.execution_id for x in await store.executions(flow_id="f1")] == ["c", "a"]
-    assert [x.execution_id for x in await store.executions(flow_id="f1", before="c")] == ["a"]
-    assert await store.executions(flow_id="f1", status="completed") == []
+    assert (record.plan_id, record.flow_version) == ("f1", "v1")
+    assert [x.execution_id for x in await store.executions(plan_id="f1")] == ["c", "a"]
+    assert [x.execution_id for x in await store.executions(plan_id="f1", before="c")] == ["a"]
+    assert await store.executions(plan_id="f1", status="completed") == []
 
 
 async def test_deleted_flow_is_gone_and_its_executions_stay(
@@ -177,8 +177,8 @@ async def test_deleted_flow_is_gone_and_its_executions_stay(
     assert await store.flows.get("f1") is None
     assert await store.flows.version("f1", "v1") is None
     assert await store.flows.versions("f1") == []
-    assert [each.flow_id for each in await store.flows.page()] == ["f2"]
-    assert [x.flow_id for x in await store.executions()] == ["f1"]
+    assert [each.plan_id for each in await store.flows.page()] == ["f2"]
+    assert [x.plan_id for x in await store.executions()] == ["f1"]
     with pytest.raises(NotFound, match="'f1'"):
         await store.flows.delete("f1")
 
@@ -195,7 +195,7 @@ async def test_flow_in_use_is_not_deleted(store: Store, kinds: tuple[str, ...]) 
     await store.append("x1", 1, [end])
     await store.flows.delete("f1")
     await store.delete_execution("x1")
-    assert await store.executions(flow_id="f1", status="cancelled") == []
+    assert await store.executions(plan_id="f1", status="cancelled") == []
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), b"x"])
@@ -256,7 +256,7 @@ async def test_published_flows_are_listed_by_what_they_are_published_as(store: S
     await store.flows.publish("f3", ())
 
     async def listed(published: str) -> list[str]:
-        return [each.flow_id for each in await store.flows.page(published=published)]
+        return [each.plan_id for each in await store.flows.page(published=published)]
 
     assert await listed("model") == ["f1"]
     assert await listed("tool") == ["f2", "f1"]

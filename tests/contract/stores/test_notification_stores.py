@@ -29,13 +29,13 @@ def target(target_id: str = "t1", second: int = 0, **changes: Any) -> Notificati
     return replace(made, **changes)
 
 
-async def save_flow(store: Store, flow_id: str = "f1") -> None:
-    record = FlowRecord(flow_id, "F", "", "v1", 1, at(0), at(0), 0)
+async def save_flow(store: Store, plan_id: str = "f1") -> None:
+    record = FlowRecord(plan_id, "F", "", "v1", 1, at(0), at(0), 0)
     assert await store.flows.save(record, {"nodes": [], "edges": []})
 
 
-async def create(store: Store, execution_id: str, flow_id: str | None = None) -> None:
-    record = ExecutionRecord(execution_id, None, "t", "g", "starting", at(0), flow_id=flow_id)
+async def create(store: Store, execution_id: str, plan_id: str | None = None) -> None:
+    record = ExecutionRecord(execution_id, None, "t", "g", "starting", at(0), plan_id=plan_id)
     await store.create_execution(record, [event(execution_id, 1, "execution.created")])
 
 
@@ -64,7 +64,7 @@ async def test_end_of_an_execution_is_stored_for_each_target(store: Store) -> No
     await save_flow(store, "f2")
     store.notifications.set_operator_targets([OPERATOR])
     assert await store.notifications.create_target(target())
-    assert await store.notifications.create_target(target("t2", flow_id="f2"))
+    assert await store.notifications.create_target(target("t2", plan_id="f2"))
     await create(store, "e", "f1")
     assert await store.notifications.page() == []
     await end(store, "e", "execution.failed")

@@ -109,8 +109,8 @@ async def flows_of(store: SqliteStore) -> list[dict[str, Any]]:
     """Give all flows, with their versions."""
     found = [asdict(flow) for flow in await store.flows.page()]
     for flow in found:
-        listed = await store.flows.versions(flow["flow_id"])
-        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        listed = await store.flows.versions(flow["plan_id"])
+        versions = [await store.flows.version(flow["plan_id"], each.version) for each in listed]
         flow["versions"] = [asdict(each) for each in versions if each is not None]
     return found
 

@@ -734,7 +734,7 @@ async def test_stored_events_fold_to_the_same_state(store: Store) -> None:
 async def test_executions_are_counted_by_status(store: Store) -> None:
     assert await store.count_executions() == {}
     for second, name in enumerate(("x1", "x2", "x3", "x4")):
-        made = execution(name, second, plan_id="p1" if second else None, flow_id="f1")
+        made = execution(name, second, plan_id="p1" if second else None, plan_id="f1")
         await store.create_execution(made, [event(1, "execution.created", of=name)])
         await store.append(name, 1, [event(2, "execution.started", of=name)])
     for name in ("x2", "x3"):
@@ -742,7 +742,7 @@ async def test_executions_are_counted_by_status(store: Store) -> None:
     assert await store.count_executions() == {"executing": 2, "failed": 2}
     assert await store.count_executions(since=at(2)) == {"executing": 1, "failed": 1}
     assert await store.count_executions(plan_id="p1") == {"executing": 1, "failed": 2}
-    assert await store.count_executions(flow_id="f2") == {}
+    assert await store.count_executions(plan_id="f2") == {}
     assert await store.count_executions(text="GOAL OF X3", plan_id="p1") == {"failed": 1}
     await store.delete_execution("x2")
     assert await store.count_executions() == {"executing": 2, "failed": 1}

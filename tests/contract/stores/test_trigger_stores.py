@@ -27,8 +27,8 @@ def trigger(trigger_id: str = "t1", second: int = 0, **changes: object) -> Trigg
     return replace(made, **changes)  # pyright: ignore[reportArgumentType]
 
 
-async def save_flow(store: Store, flow_id: str = "f1") -> None:
-    record = FlowRecord(flow_id, "F", "", "v1", 1, at(0), at(0), 0)
+async def save_flow(store: Store, plan_id: str = "f1") -> None:
+    record = FlowRecord(plan_id, "F", "", "v1", 1, at(0), at(0), 0)
     assert await store.flows.save(record, {"nodes": [], "edges": []})
 
 
@@ -61,12 +61,12 @@ async def test_trigger_of_unknown_flow_is_rejected(store: Store) -> None:
 
 async def test_triggers_are_listed_newest_first_in_pages(store: Store) -> None:
     await save_flow(store, "f2")
-    await save(store, trigger("a"), trigger("b", 1), trigger("c", 1, flow_id="f2"), trigger("d", 2))
+    await save(store, trigger("a"), trigger("b", 1), trigger("c", 1, plan_id="f2"), trigger("d", 2))
     assert [each.trigger_id for each in await store.triggers.page()] == ["d", "c", "b", "a"]
     assert [each.trigger_id for each in await store.triggers.page(limit=2)] == ["d", "c"]
     rest = await store.triggers.page(before=PageCursor(at(1), "c"))
     assert [each.trigger_id for each in rest] == ["b", "a"]
-    assert [each.trigger_id for each in await store.triggers.page(flow_id="f2")] == ["c"]
+    assert [each.trigger_id for each in await store.triggers.page(plan_id="f2")] == ["c"]
 
 
 async def test_trigger_is_changed_and_deleted(store: Store) -> None:
@@ -86,7 +86,7 @@ async def test_trigger_is_changed_and_deleted(store: Store) -> None:
 
 async def test_triggers_are_deleted_with_their_flow(store: Store) -> None:
     await save_flow(store, "f2")
-    await save(store, trigger(), trigger("t2", flow_id="f2"))
+    await save(store, trigger(), trigger("t2", plan_id="f2"))
     await store.triggers.claim("t1", "k", at(1), expired=LONG_AGO)
     await store.flows.delete("f1")
     assert [each.trigger_id for each in await store.triggers.page()] == ["t2"]

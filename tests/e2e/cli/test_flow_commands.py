@@ -93,23 +93,23 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     created = invoke_ok("flow", "save", name, "-", "--description", "why", stdin=STARTS)
     assert (created["name"], created["description"], created["revision"]) == (name, "why", 1)
     assert created["graph"] == STARTS
-    listed = {each["flow_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
-    assert (listed[created["flow_id"]]["version"], listed[created["flow_id"]]["node_count"]) == (
+    listed = {each["plan_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
+    assert (listed[created["plan_id"]]["version"], listed[created["plan_id"]]["node_count"]) == (
         created["version"],
         2,
     )
     assert invoke_ok("flow", "show", name) == created
     done = invoke_ok("flow", "run", name, "--input", "hello")
     assert done["node_results"]["echo"] == "heard hello"
-    assert (done["flow_id"], done["flow_version"]) == (created["flow_id"], created["version"])
+    assert (done["plan_id"], done["flow_version"]) == (created["plan_id"], created["version"])
     assert (done["plan_id"], done["title"], done["user_prompt"]) == (None, name, "why")
     run = next(
         x for x in invoke_ok("ls")["executions"] if x["execution_id"] == done["execution_id"]
     )
-    assert (run["flow_id"], run["flow_version"]) == (created["flow_id"], created["version"])
-    assert invoke_ok("flow", "rm", name) == {"removed": created["flow_id"], "name": name}
+    assert (run["plan_id"], run["flow_version"]) == (created["plan_id"], created["version"])
+    assert invoke_ok("flow", "rm", name) == {"removed": created["plan_id"], "name": name}
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
-    assert invoke_ok("show", done["execution_id"])["flow_id"] == created["flow_id"]
+    assert invoke_ok("show", done["execution_id"])["plan_id"] == created["plan_id"]
 
 
 def test_flow_is_published_as_what_is_named(name: str) -> None:
@@ -117,7 +117,7 @@ def test_flow_is_published_as_what_is_named(name: str) -> None:
     shown = invoke_ok("flow", "publish", name)
     assert (shown["model"], shown["tool"], shown["hooks"]) == (False, False, [])
     assert invoke_ok("flow", "publish", name, "--model")["model"]
-    both = invoke_ok("flow", "publish", created["flow_id"], "--tool")
+    both = invoke_ok("flow", "publish", created["plan_id"], "--tool")
     assert (both["model"], both["tool"]) == (True, True)
     assert "Published as a model and as a tool" in planwave("flow", "show", name).stdout
     assert f"{name}  (as a model and as a tool)" in planwave("flow", "ls").stdout
@@ -145,14 +145,14 @@ def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.M
 def test_saving_again_makes_versions_and_any_version_runs(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     assert invoke_ok("flow", "save", f" {name} ", "-", stdin=STARTS) == first
-    second = invoke_ok("flow", "save", first["flow_id"], "-", stdin=saying("now {{ input }}"))
-    assert (second["flow_id"], second["name"], second["revision"]) == (first["flow_id"], name, 2)
+    second = invoke_ok("flow", "save", first["plan_id"], "-", stdin=saying("now {{ input }}"))
+    assert (second["plan_id"], second["name"], second["revision"]) == (first["plan_id"], name, 2)
     newest = invoke_ok("flow", "run", name, "--input", "x")
     assert newest["node_results"]["echo"] == "now x"
     older = invoke_ok("flow", "run", name, "--input", "x", "--version", first["version"][:12])
     assert (older["node_results"]["echo"], older["flow_version"]) == ("heard x", first["version"])
     assert invoke_ok("flow", "show", name, "--version", first["version"]) == first
-    shown = planwave("flow", "show", first["flow_id"]).stdout
+    shown = planwave("flow", "show", first["plan_id"]).stdout
     assert f"Version   {second['version']}" in shown
     assert f"✓ {second['version']}" in shown
     assert f"  {first['version']}" in shown
@@ -181,13 +181,13 @@ def test_plan_is_saved_as_flow_by_plan_or_execution_id(name: str) -> None:
         f"execution {of_a_flow} ran a flow, not a plan"
     )
     again = invoke_ok("flow", "save", name, "--plan", run["plan_id"])
-    assert (again["flow_id"], again["revision"]) == (flow["flow_id"], 2)
+    assert (again["plan_id"], again["revision"]) == (flow["plan_id"], 2)
 
 
 def test_renamed_flow_keeps_its_id_and_versions(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     renamed = invoke_ok("flow", "rename", name, f"new {name}")
-    assert (renamed["name"], renamed["flow_id"]) == (f"new {name}", first["flow_id"])
+    assert (renamed["name"], renamed["plan_id"]) == (f"new {name}", first["plan_id"])
     assert renamed["version"] == first["version"]
     assert invoke_ok("flow", "show", f"new {name}") == renamed
     done = planwave("flow", "rename", f"new {name}", name)
@@ -202,14 +202,14 @@ def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
     assert f"Run it with: planwave flow run '{name}'\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
-    assert line.startswith(f"{flow['flow_id']}  ")
+    assert line.startswith(f"{flow['plan_id']}  ")
     assert "revision 1" in line
     ran = planwave("flow", "run", name, "--input", "you")
     assert ran.exit_code == 0
     assert "heard you" in ran.stdout
     shown = planwave("show", invoke_ok("show", "last")["execution_id"]).stdout
-    assert f"Flow      {flow['flow_id']}" in shown
-    assert f"✓ Removed {name} ({flow['flow_id']})\n" in planwave("flow", "rm", name).stdout
+    assert f"Flow      {flow['plan_id']}" in shown
+    assert f"✓ Removed {name} ({flow['plan_id']})\n" in planwave("flow", "rm", name).stdout
 
 
 def test_faulty_graph_is_not_saved(name: str) -> None:
@@ -251,10 +251,10 @@ def test_ambiguous_flow_name_needs_an_id(name: str, storage: Path) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     other = invoke_ok("flow", "save", f"{name}!", "-", stdin=STARTS)
     assert invoke_ok("flow", "show", name) == first
-    assert invoke_ok("flow", "show", other["flow_id"]) == other
-    hint = refused("flow", "show", first["flow_id"][:2])["error"]["hint"]
-    assert other["flow_id"] in hint
-    assert first["flow_id"] in hint
+    assert invoke_ok("flow", "show", other["plan_id"]) == other
+    hint = refused("flow", "show", first["plan_id"][:2])["error"]["hint"]
+    assert other["plan_id"] in hint
+    assert first["plan_id"] in hint
 
 
 def test_invalid_inputs_start_no_execution(name: str) -> None:
@@ -273,7 +273,7 @@ def test_tokens_are_created_listed_and_revoked(name: str) -> None:
     flow = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     made = invoke_ok("tokens", "create", name, "--flow", name, "--scope", "chat", "--days", "1")
     assert made["token"].startswith("pw_")
-    assert (made["scopes"], made["flows"]) == (["chat"], [flow["flow_id"]])
+    assert (made["scopes"], made["flows"]) == (["chat"], [flow["plan_id"]])
     assert made["expires_at"] > made["created_at"]
     listed = [each for each in invoke_ok("tokens")["tokens"] if each["name"] == name]
     assert listed == [{key: value for key, value in made.items() if key != "token"}]

@@ -36,9 +36,9 @@ def saying(text: str) -> dict[str, Any]:
     }
 
 
-def running(flow_id: str, version: str | None = None) -> dict[str, Any]:
+def running(plan_id: str, version: str | None = None) -> dict[str, Any]:
     """A graph whose one step runs a flow."""
-    named = {"id": flow_id} if version is None else {"id": flow_id, "version": version}
+    named = {"id": plan_id} if version is None else {"id": plan_id, "version": version}
     return {
         "nodes": [
             {"id": "word", "type": "text", "data": {"text": "tide"}},
@@ -57,10 +57,10 @@ async def executed(service: Service, graph: dict[str, Any]) -> dict[str, Any]:
 
 async def test_inner_node_runs_latest_or_named_version(service: Service) -> None:
     first = await service.create_flow("Say", graph=saying("first {{ input }}"))
-    await service.update_flow(first.flow_id, graph=saying("second {{ input }}"))
-    newest = await executed(service, running(first.flow_id))
+    await service.update_flow(first.plan_id, graph=saying("second {{ input }}"))
+    newest = await executed(service, running(first.plan_id))
     assert newest["node_results"]["run"] == "second tide"
-    older = await executed(service, running(first.flow_id, first.version))
+    older = await executed(service, running(first.plan_id, first.version))
     assert older["node_results"]["run"] == "first tide"
 
 
@@ -73,10 +73,10 @@ async def test_unknown_flow_is_found_before_anything_runs(service: Service) -> N
 
 
 async def test_flow_that_is_deleted_before_its_node_runs_fails_the_node(service: Service) -> None:
-    graph = running((await service.create_flow("Say", graph=saying("x"))).flow_id)
+    graph = running((await service.create_flow("Say", graph=saying("x"))).plan_id)
     record = await service.create_execution(await service.read_plan(graph))
     (flow,) = await service.flows()
-    await service.delete_flow(flow.flow_id)
+    await service.delete_flow(flow.plan_id)
     await service.start(record.execution_id)
     await service.wait(record.execution_id)
     document = await service.document(record.execution_id)
@@ -86,8 +86,8 @@ async def test_flow_that_is_deleted_before_its_node_runs_fails_the_node(service:
 
 async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
     created = await service.create_flow("Again", graph=saying("x"))
-    await service.update_flow(created.flow_id, graph=running(created.flow_id))
-    document = await executed(service, running(created.flow_id))
+    await service.update_flow(created.plan_id, graph=running(created.plan_id))
+    document = await executed(service, running(created.plan_id))
     assert document["status"] == "failed"
     runs = [node for node in document["nodes"] if node["id"] == "run"]
     assert len(runs) == DEPTH + 1, "one in the graph itself, one on each level below"
@@ -98,7 +98,7 @@ async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
 
 async def test_fork_runs_the_current_flow_version(service: Service) -> None:
     created = await service.create_flow("Say", graph=saying("first {{ input }}"))
-    plan = await service.read_plan(running(created.flow_id))
+    plan = await service.read_plan(running(created.plan_id))
     record = await service.execute(plan)
 
     async def said(execution_id: str) -> tuple[str, bool]:
@@ -110,7 +110,7 @@ async def test_fork_runs_the_current_flow_version(service: Service) -> None:
     assert await said(record.execution_id) == ("first tide", False)
     same = await service.fork(record.execution_id)
     assert await said(same.execution_id) == ("first tide", True)
-    await service.update_flow(created.flow_id, graph=saying("second {{ input }}"))
+    await service.update_flow(created.plan_id, graph=saying("second {{ input }}"))
     changed = await service.fork(record.execution_id)
     assert await said(changed.execution_id) == ("second tide", False)
     assert await said((await service.fork(changed.execution_id)).execution_id) == (

@@ -198,7 +198,7 @@ def test_revisions_of_a_flow_name_the_flow() -> None:
     run = invoke_json("flow", "run", "texts")
     assert invoke("revisions", "last").output == (
         f"✗ execution {run['execution_id']} ran a flow, not a plan\n"
-        f"  → see the flow: planwave flow show {run['flow_id']}\n"
+        f"  → see the flow: planwave flow show {run['plan_id']}\n"
     )
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("api page")  # they share a service
 ELSEWHERE = {
     "triggers.md": ("/triggers", "/hooks/", "/api/notification"),
     "chat.md": ("/api/chats",),
-    "openai.md": ("/v1/", "/api/tokens", "GET /api/flows/{flow_id}/publication"),
+    "openai.md": ("/v1/", "/api/tokens", "GET /api/flows/{plan_id}/publication"),
 }
 """The pages with the routes that are not in docs/api.md, by parts of these."""
 DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")

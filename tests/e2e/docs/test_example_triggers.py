@@ -80,7 +80,7 @@ async def test_issue_that_github_reports_is_answered_at_once_and_sorted(llm: Fak
     async with asgi_client(app) as calls:
         graph = json.loads((FOLDER / "github_triage.json").read_text("utf-8"))
         flow = (await calls.post("/api/flows", json={"name": "T", "graph": graph})).json()
-        made = await calls.post("/api/triggers", json={"flow_id": flow["flow_id"]})
+        made = await calls.post("/api/triggers", json={"plan_id": flow["plan_id"]})
         hook = f"/hooks/{made.json()['trigger_id']}"
         answers = [await calls.post(hook, content=body, headers=headers) for _ in range(2)]
         assert [(x.status_code, x.text) for x in answers] == [(202, "Issue 9 is being sorted.")] * 2

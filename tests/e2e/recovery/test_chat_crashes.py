@@ -59,7 +59,7 @@ def chat_with(directory: Path, graph: dict[str, Any]) -> str:
     """Save a flow and create a chat with it, in a process of its own; give its path."""
     with crash_server(directory) as server:
         flow = call(server, "/api/flows", {"name": "F", "graph": graph})
-        made = call(server, "/api/chats", {"flow_id": flow["flow_id"]})
+        made = call(server, "/api/chats", {"plan_id": flow["plan_id"]})
         return f"/api/chats/{made['chat_id']}"
 
 

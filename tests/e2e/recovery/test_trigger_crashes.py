@@ -43,7 +43,7 @@ def listening(directory: Path) -> str:
     """Save the flow and listen for its webhook, in a process of its own."""
     with crash_server(directory) as server:
         flow = call(server, "/api/flows", {"name": "F", "graph": FLOW})
-        trigger_id: str = call(server, "/api/triggers", {"flow_id": flow["flow_id"]})["trigger_id"]
+        trigger_id: str = call(server, "/api/triggers", {"plan_id": flow["plan_id"]})["trigger_id"]
         return trigger_id
 
 
@@ -91,7 +91,7 @@ async def _schedule(directory: Path) -> None:
         echo = text("t", "{{ input.slot }}")
         edge = {"source": "at", "target": "t", "data": {"channel": "flow"}}
         flow = await service.create_flow("F", graph={"nodes": [schedule, echo], "edges": [edge]})
-        await service.create_trigger(flow.flow_id, ["schedule"])
+        await service.create_trigger(flow.plan_id, ["schedule"])
 
 
 @pytest.mark.parametrize(

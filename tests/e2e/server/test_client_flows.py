@@ -25,27 +25,27 @@ FAULTY = {"nodes": [{"id": "a", "type": "nobody"}], "edges": []}
 def test_a_flow_is_made_changed_executed_and_removed(server: RunningServer) -> None:
     with Client(server.base_url) as client:
         first = client.create_flow("Echo", STARTS, description="why")
-        assert client.flow(first["flow_id"]) == first
-        assert first["flow_id"] in [each["flow_id"] for each in client.flows(q="echo")["flows"]]
-        second = client.update_flow(first["flow_id"], graph=HELD, if_match=first["version"])
+        assert client.flow(first["plan_id"]) == first
+        assert first["plan_id"] in [each["plan_id"] for each in client.flows(q="echo")["flows"]]
+        second = client.update_flow(first["plan_id"], graph=HELD, if_match=first["version"])
         assert (second["revision"], second["description"]) == (2, "why")
         with pytest.raises(PreconditionFailed) as refused:
-            client.update_flow(first["flow_id"], name="late", if_match=first["version"])
+            client.update_flow(first["plan_id"], name="late", if_match=first["version"])
         assert refused.value.code == "flow-changed"
-        versions = client.flow_versions(first["flow_id"])["versions"]
+        versions = client.flow_versions(first["plan_id"])["versions"]
         assert [each["version"] for each in versions] == [second["version"], first["version"]]
         made = client.execute_flow(
-            first["flow_id"], version=first["version"], inputs={"s": {"output": "you"}}
+            first["plan_id"], version=first["version"], inputs={"s": {"output": "you"}}
         )
         result = client.wait(made["execution_id"])
         assert result["node_results"]["echo"] == "heard you"
-        found = client.executions(flow_id=first["flow_id"])["executions"]
+        found = client.executions(plan_id=first["plan_id"])["executions"]
         assert [(each["execution_id"], each["flow_version"]) for each in found] == [
             (made["execution_id"], first["version"])
         ]
-        client.delete_flow(first["flow_id"])
+        client.delete_flow(first["plan_id"])
         with pytest.raises(NotFound):
-            client.flow(first["flow_id"])
+            client.flow(first["plan_id"])
 
 
 async def test_the_same_on_an_event_loop(server: RunningServer) -> None:
@@ -56,20 +56,20 @@ async def test_the_same_on_an_event_loop(server: RunningServer) -> None:
         again = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
         assert again == made
         assert (made["version"], made["description"]) == (plan["hash"], "texts")
-        page = await client.flow_versions(made["flow_id"], limit=1)
+        page = await client.flow_versions(made["plan_id"], limit=1)
         assert (len(page["versions"]), page["next_cursor"]) == (1, None)
-        renamed = await client.update_flow(made["flow_id"], name="New", description="")
+        renamed = await client.update_flow(made["plan_id"], name="New", description="")
         assert (renamed["name"], renamed["description"], renamed["graph"]) == (
             "New",
             "",
             made["graph"],
         )
-        assert (await client.flow(made["flow_id"], made["version"]))["graph"] == made["graph"]
-        run = await client.execute_flow(made["flow_id"])
+        assert (await client.flow(made["plan_id"], made["version"]))["graph"] == made["graph"]
+        run = await client.execute_flow(made["plan_id"])
         assert (await client.wait(run["execution_id"]))["status"] == "completed"
-        await client.delete_flow(made["flow_id"])
+        await client.delete_flow(made["plan_id"])
         listed = await client.flows(limit=100)
-        assert made["flow_id"] not in [each["flow_id"] for each in listed["flows"]]
+        assert made["plan_id"] not in [each["plan_id"] for each in listed["flows"]]
 
 
 async def test_failures_come_back_as_what_they_are(server: RunningServer) -> None:
@@ -78,8 +78,8 @@ async def test_failures_come_back_as_what_they_are(server: RunningServer) -> Non
             await client.create_flow("F", FAULTY)
         assert [found.code for found in refused.value.diagnostics] == ["unknown-node-type"]
         made = await client.create_flow("Held", HELD)
-        run = await client.execute_flow(made["flow_id"])
+        run = await client.execute_flow(made["plan_id"])
         with pytest.raises(Conflict, match=run["execution_id"]):
-            await client.delete_flow(made["flow_id"])
+            await client.delete_flow(made["plan_id"])
         await client.cancel(run["execution_id"])
-        await client.delete_flow(made["flow_id"])
+        await client.delete_flow(made["plan_id"])

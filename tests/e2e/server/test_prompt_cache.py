@@ -41,7 +41,7 @@ async def served(llm: FakeLLMServer, directory: Path) -> tuple[dict[str, Any], d
     )
     async with asgi_client(create_app(settings, open_service)) as client:
         flow = (await client.post("/api/flows", json={"name": "each", "graph": GRAPH})).json()
-        path = f"/api/flows/{flow['flow_id']}/publication"
+        path = f"/api/flows/{flow['plan_id']}/publication"
         assert (await client.put(path, json={"model": True})).is_success
         body = {"model": "each", "messages": [{"role": "user", "content": "Go."}]}
         answer = await client.post("/v1/chat/completions", json=body)

@@ -32,12 +32,12 @@ async def save_flow(page: Page, name: str) -> str:
     body = {"name": name, "description": "Greets somebody", "graph": GREETING}
     answer = await page.request.post("/api/flows", data=body)
     assert answer.ok, await answer.text()
-    return str((await answer.json())["flow_id"])
+    return str((await answer.json())["plan_id"])
 
 
-async def flow(page: Page, flow_id: str) -> dict[str, Any]:
+async def flow(page: Page, plan_id: str) -> dict[str, Any]:
     """Return a flow as the service has it."""
-    return dict(await (await page.request.get(f"/api/flows/{flow_id}")).json())
+    return dict(await (await page.request.get(f"/api/flows/{plan_id}")).json())
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(empty_page: Pag
 @pytest.mark.slow
 async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> None:
     page = empty_page
-    flow_id = await save_flow(page, "Edit me")
-    await page.goto(f"/flows/{flow_id}")
+    plan_id = await save_flow(page, "Edit me")
+    await page.goto(f"/flows/{plan_id}")
     await page.get_by_role("link", name="Edit", exact=True).click()
     await page.get_by_role("radio", name="Table").check()
     await page.get_by_role("button", name="Hello", exact=True).click()
@@ -102,32 +102,32 @@ async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> N
     await page.keyboard.press("Enter")
     await page.get_by_role("link", name="revision 3").click()
     await expect(page.get_by_role("list", name="Versions").get_by_role("button")).to_have_count(3)
-    graph = (await flow(page, flow_id))["graph"]
+    graph = (await flow(page, plan_id))["graph"]
     assert graph["nodes"][1]["id"] == graph["edges"][0]["target"] == "greeting"
     assert graph["nodes"][1]["data"] == {"text": "Hi {{ input }}"}
     await page.get_by_role("button", name="Revision 1").click()
     await page.get_by_role("button", name="Restore it").click()
     await expect(page.get_by_text("revision 4,")).to_be_visible()
-    assert (await flow(page, flow_id))["graph"]["nodes"][1]["data"] == {"text": "Dear {{ input }}"}
+    assert (await flow(page, plan_id))["graph"]["nodes"][1]["data"] == {"text": "Dear {{ input }}"}
 
 
 @pytest.mark.slow
 async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
     pages.errors.expect("412")
     page = await pages.open(None)
-    flow_id = await save_flow(page, "Two people")
-    await page.goto(f"/flows/{flow_id}/edit")
+    plan_id = await save_flow(page, "Two people")
+    await page.goto(f"/flows/{plan_id}/edit")
     await page.get_by_role("radio", name="Table").check()
     await page.get_by_role("button", name="Hello", exact=True).click()
     await page.get_by_role("complementary").get_by_label("Text", exact=True).fill("Mine")
     theirs = json.loads(json.dumps(GREETING))
     theirs["nodes"][0]["data"]["initialInput"] = "theirs"
-    assert (await page.request.put(f"/api/flows/{flow_id}", data={"graph": theirs})).ok
+    assert (await page.request.put(f"/api/flows/{plan_id}", data={"graph": theirs})).ok
     await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_text("Somebody else has changed this flow").first).to_be_visible()
     await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_role("link", name="revision 3")).to_be_visible()
-    nodes = (await flow(page, flow_id))["graph"]["nodes"]
+    nodes = (await flow(page, plan_id))["graph"]["nodes"]
     assert [node["data"] for node in nodes] == [{"initialInput": "theirs"}, {"text": "Mine"}]
 
 
@@ -136,8 +136,8 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
     empty_page: Page, tmp_path: Path
 ) -> None:
     page = empty_page
-    flow_id = await save_flow(page, "Old name")
-    await page.goto(f"/flows/{flow_id}")
+    plan_id = await save_flow(page, "Old name")
+    await page.goto(f"/flows/{plan_id}")
     await page.get_by_role("button", name="More").click()
     await page.get_by_role("menuitem", name="Name and purpose").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("Moved flow")
@@ -160,13 +160,13 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
 @every_width
 async def test_flows_are_usable(empty_page: Page, width: str) -> None:
     page = empty_page
-    flow_id = await save_flow(page, "Look at it")
+    plan_id = await save_flow(page, "Look at it")
     await page.goto("/flows")
     await expect(page.get_by_role("list", name="Flows")).to_be_visible()
     await assert_screen_is_usable(page, "flows", width)
-    await page.goto(f"/flows/{flow_id}")
+    await page.goto(f"/flows/{plan_id}")
     await expect(page.get_by_label("Whom")).to_be_visible()
     await assert_screen_is_usable(page, "flow", width)
-    await page.goto(f"/flows/{flow_id}/edit")
+    await page.goto(f"/flows/{plan_id}/edit")
     await expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
     await assert_screen_is_usable(page, "flow-edit", width)

@@ -31,7 +31,7 @@ async def save_flow(page: Page) -> tuple[str, str]:
     """Save the nightly flow under a name of its own; return that, and its id."""
     name = f"Nightly {uuid4()}"
     saved = await posted(page, "/api/flows", {"name": name, "graph": NIGHTLY})
-    return name, saved["flow_id"]
+    return name, saved["plan_id"]
 
 
 @pytest.mark.slow
@@ -70,12 +70,12 @@ async def test_trigger_is_added_tried_out_switched_off_and_deleted(page: Page) -
 @every_width
 async def test_triggers_are_usable(pages: Pages, width: str) -> None:
     page = await pages.open("/triggers")
-    name, flow_id = await save_flow(page)
-    made = await posted(page, "/api/triggers", {"flow_id": flow_id})
+    name, plan_id = await save_flow(page)
+    made = await posted(page, "/api/triggers", {"plan_id": plan_id})
     await posted(page, f"/api/triggers/{made['trigger_id']}/fire", {})
-    target = {"flow_id": flow_id, "url": REFUSED, "secrets": ["web"]}
+    target = {"plan_id": plan_id, "url": REFUSED, "secrets": ["web"]}
     await posted(page, "/api/notification-targets", target)
-    await posted(page, "/api/execute", {"flow_id": flow_id, "start": True})
+    await posted(page, "/api/execute", {"plan_id": plan_id, "start": True})
     await page.reload()
     dead = page.get_by_role("list", name="Messages that nobody accepted")
     letter = dead.get_by_role("listitem").filter(has_text=REFUSED).first

@@ -96,7 +96,7 @@ class ChatBench:
             made = await self.service.create_chat(config=config)
         else:
             saved = await self.service.create_flow("talk", graph=flow)
-            made = await self.service.create_chat(flow_id=saved.flow_id)
+            made = await self.service.create_chat(plan_id=saved.plan_id)
         self.chat_id = made.record.chat_id
 
     async def say(self, text: str, **more: Any) -> Turn:

@@ -132,11 +132,11 @@ class FakeFlowStore:
         self.flows = flows
         self.requests: list[tuple[str, str | None]] = []
 
-    async def get(self, flow_id: str, version: str | None) -> Any:
-        self.requests.append((flow_id, version))
-        versions = self.flows.get(flow_id)
+    async def get(self, plan_id: str, version: str | None) -> Any:
+        self.requests.append((plan_id, version))
+        versions = self.flows.get(plan_id)
         if versions is None:
-            raise NodeError(f"no flow {flow_id!r}", code="unknown-flow")
+            raise NodeError(f"no flow {plan_id!r}", code="unknown-flow")
         chosen = versions[-1] if version is None else versions[int(version)]
         return read_graph(chosen)[0]
 

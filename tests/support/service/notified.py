@@ -71,8 +71,8 @@ class Notified:
         """Run a graph, as a flow of its own that notifies these URLs; return the execution."""
         flow = await self.service.create_flow("F", graph=graph)
         for url in targets:
-            await self.service.create_notification_target(flow.flow_id, url, ["hosted"])
-        record = await self.service.execute(FlowRef(flow.flow_id, flow.version), **more)
+            await self.service.create_notification_target(flow.plan_id, url, ["hosted"])
+        record = await self.service.execute(FlowRef(flow.plan_id, flow.version), **more)
         await self.service.wait(record.execution_id)
         return record.execution_id
 

@@ -109,10 +109,10 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
     async with Service(dependencies()) as service:
         built = await service.create_flow("Täglich", graph=text("x"))
         await service.create_flow("täglich", graph=text("x"))
-        for name in (built.flow_id, "Täglich", built.flow_id[:-1]):
-            assert await find_flow_id(service, name) == built.flow_id
+        for name in (built.plan_id, "Täglich", built.plan_id[:-1]):
+            assert await find_flow_id(service, name) == built.plan_id
         with pytest.raises(NotFound):
-            await find_flow_id(service, built.flow_id[:-1], by_part=False)
+            await find_flow_id(service, built.plan_id[:-1], by_part=False)
         for name, near in (("", False), ("Tägli", True), ("nobody", False)):
             with pytest.raises(NotFound) as unknown:
                 await find_flow_id(service, name)
@@ -121,7 +121,7 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
 
 async def test_ambiguous_flow_name_lists_ids() -> None:
     async with Service(dependencies()) as service:
-        built = [(await service.create_flow("Same", graph=text("x"))).flow_id for _ in range(6)]
+        built = [(await service.create_flow("Same", graph=text("x"))).plan_id for _ in range(6)]
         with pytest.raises(InputError, match="6 flows go by 'Same'") as refused:
             await find_flow_id(service, "Same")
         assert refused.value.code == "ambiguous-flow"
@@ -133,15 +133,15 @@ async def test_ambiguous_flow_name_lists_ids() -> None:
 async def test_flow_name_is_preferred_to_id_prefix() -> None:
     async with Service(dependencies()) as service:
         first = await service.create_flow("x", graph=text("x"))
-        named = await service.create_flow(first.flow_id[:6], graph=text("x"))
-        assert await find_flow_id(service, first.flow_id[:6]) == named.flow_id
+        named = await service.create_flow(first.plan_id[:6], graph=text("x"))
+        assert await find_flow_id(service, first.plan_id[:6]) == named.plan_id
 
 
 async def test_version_is_found_by_prefix() -> None:
     async with Service(dependencies()) as service:
         built = await service.create_flow("x", graph=text("0"))
         for number in range(1, 18):  # more than there are first digits
-            await service.update_flow(built.flow_id, graph=text(str(number)))
+            await service.update_flow(built.plan_id, graph=text(str(number)))
         for start in (built.version, built.version[:20].upper()):
             assert (await find_flow(service, "x", start)).version == built.version
         with pytest.raises(InputError) as refused:
@@ -156,5 +156,5 @@ async def test_flow_lookup_reads_all_pages(monkeypatch: pytest.MonkeyPatch) -> N
     async with Service(dependencies()) as service:
         built = [(await service.create_flow(f"flow {n}", graph=text("x"))) for n in range(5)]
         for each in built:
-            assert await find_flow_id(service, each.name) == each.flow_id
-            assert await find_flow_id(service, each.flow_id[:-1]) == each.flow_id
+            assert await find_flow_id(service, each.name) == each.plan_id
+            assert await find_flow_id(service, each.plan_id[:-1]) == each.plan_id

@@ -84,7 +84,7 @@ async def settled() -> None:
 async def test_adapter_starts_one_execution_for_each_delivery() -> None:
     async with hosted() as (service, host, bells):
         flow = await service.create_flow("F", graph=bell_flow())
-        made = await host.create(flow.flow_id)
+        made = await host.create(flow.plan_id)
         bells.pushes.put_nowait(("k", "ding"))
         record = await bells.answers.get()
         await service.wait(record.execution_id)
@@ -99,20 +99,20 @@ async def test_adapter_starts_one_execution_for_each_delivery() -> None:
 async def test_listener_follows_the_changes_of_its_flow() -> None:
     async with hosted() as (service, host, bells):
         flow = await service.create_flow("F", graph=bell_flow("c"))
-        await host.create(flow.flow_id)
+        await host.create(flow.plan_id)
         await settled()
-        await service.update_flow(flow.flow_id, graph=bell_flow("d"))
+        await service.update_flow(flow.plan_id, graph=bell_flow("d"))
         await settled()
         assert bells.tones == ["c", "d"]
         plain = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
-        await service.update_flow(flow.flow_id, graph=plain)
+        await service.update_flow(flow.plan_id, graph=plain)
         await settled()
         (shown,) = await host.page()
         assert shown.problem == "the flow has no node 'bell' any more"
         bells.pushes.put_nowait(("k", "ding"))
         await settled()
         assert await service.executions() == []
-        await service.delete_flow(flow.flow_id)
+        await service.delete_flow(flow.plan_id)
         await settled()
         assert await host.page() == []
 
@@ -120,7 +120,7 @@ async def test_listener_follows_the_changes_of_its_flow() -> None:
 async def test_disabled_trigger_does_not_listen() -> None:
     async with hosted() as (service, host, bells):
         flow = await service.create_flow("F", graph=bell_flow())
-        made = await host.create(flow.flow_id)
+        made = await host.create(flow.plan_id)
         await settled()
         await host.set_enabled(made.trigger_id, enabled=False)
         await settled()
@@ -140,7 +140,7 @@ async def test_disabled_trigger_does_not_listen() -> None:
 async def test_failed_listener_is_started_again() -> None:
     async with hosted() as (service, host, bells):
         flow = await service.create_flow("F", graph=bell_flow())
-        await host.create(flow.flow_id)
+        await host.create(flow.plan_id)
         bells.pushes.put_nowait(OSError("the line is dead"))
         bells.pushes.put_nowait(("k", "ding"))
         assert await bells.answers.get() is not None
@@ -150,7 +150,7 @@ async def test_failed_listener_is_started_again() -> None:
 async def test_delivery_that_could_not_start_may_come_again() -> None:
     async with hosted() as (service, host, _):
         flow = await service.create_flow("F", graph=bell_flow())
-        made = await host.create(flow.flow_id)
+        made = await host.create(flow.plan_id)
         trigger = await service.trigger(made.trigger_id)
         tasks: set[asyncio.Task[Any]] = set()
 
@@ -188,7 +188,7 @@ async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None
     parts = dependencies(types=[Bell])
     async with Service(parts) as service:
         flow = await service.create_flow("F", graph=bell_flow())
-        made = await TriggerHost(service, Settings(), [Bells]).create(flow.flow_id)
+        made = await TriggerHost(service, Settings(), [Bells]).create(flow.plan_id)
         other = TriggerHost(service, Settings(), [])
         (shown,) = await other.page()
         assert shown.problem == "nothing listens for 'bell' here"

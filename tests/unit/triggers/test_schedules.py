@@ -49,7 +49,7 @@ class Scheduled:
 
     async def add(self, flow: dict[str, Any]) -> str:
         saved = await self.service.create_flow("F", graph=flow)
-        return (await self.host.create(saved.flow_id)).trigger_id
+        return (await self.host.create(saved.plan_id)).trigger_id
 
     async def slots(self) -> list[str]:
         """Return the times for which executions were started, in order, as hour and minute."""

@@ -75,7 +75,7 @@ async def listening(
         TriggerHost(service, Settings(), [SseSources]) as listener,
     ):
         flow = await service.create_flow("F", graph={"nodes": [stream, echo], "edges": [edge]})
-        await listener.create(flow.flow_id)
+        await listener.create(flow.plan_id)
         yield service
 
 

@@ -66,7 +66,7 @@ it("takes numbers in a path", () => {
 
 it("sends the body, the key and the hash that is to be changed", async () => {
   answer(200, {});
-  const parts = { path: { flow_id: "f" }, body: { name: "Note" }, key: "k", ifMatch: "abc" };
+  const parts = { path: { plan_id: "f" }, body: { name: "Note" }, key: "k", ifMatch: "abc" };
   await call("updateFlow", parts);
   expect(seen[0]).toMatchObject({
     method: "PUT",

@@ -146,7 +146,7 @@ export function useCreateFlow() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (body: Body<"createFlow">) => call("createFlow", { body, key: newKey() }),
-    onSuccess: (flow) => flowChanged(client, flow.flow_id),
+    onSuccess: (flow) => flowChanged(client, flow.plan_id),
   });
 }
 
@@ -155,7 +155,7 @@ export function useUpdateFlow(flowId: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ version, body }: { version?: string; body: Body<"updateFlow"> }) =>
-      call("updateFlow", { path: { flow_id: flowId }, body, ifMatch: version }),
+      call("updateFlow", { path: { plan_id: flowId }, body, ifMatch: version }),
     onSuccess: () => flowChanged(client, flowId),
   });
 }
@@ -165,7 +165,7 @@ export function useEditFlow(flowId: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ version, body }: { version: string; body: Body<"editFlow"> }) =>
-      call("editFlow", { path: { flow_id: flowId }, body, ifMatch: version }),
+      call("editFlow", { path: { plan_id: flowId }, body, ifMatch: version }),
     onSuccess: () => flowChanged(client, flowId),
   });
 }
@@ -173,7 +173,7 @@ export function useEditFlow(flowId: string) {
 export function useDeleteFlow() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (flowId: string) => call("deleteFlow", { path: { flow_id: flowId } }),
+    mutationFn: (flowId: string) => call("deleteFlow", { path: { plan_id: flowId } }),
     onSuccess: (_, flowId) => {
       client.removeQueries({ queryKey: queryKeys.flow(flowId) });
       return client.invalidateQueries({ queryKey: queryKeys.allFlows });

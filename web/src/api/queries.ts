@@ -242,7 +242,7 @@ export function useFlow(flowId: string | null, version: string | null = null) {
   return useQuery({
     queryKey: queryKeys.flowVersion(flowId ?? "", version),
     queryFn: ({ signal }) =>
-      call("getFlow", { path: { flow_id: flowId ?? "" }, query: { version }, signal }),
+      call("getFlow", { path: { plan_id: flowId ?? "" }, query: { version }, signal }),
     enabled: flowId !== null,
   });
 }
@@ -253,7 +253,7 @@ export function useFlowVersions(flowId: string) {
     queryKey: queryKeys.flowVersions(flowId),
     queryFn: ({ pageParam, signal }) =>
       call("listFlowVersions", {
-        path: { flow_id: flowId },
+        path: { plan_id: flowId },
         query: { cursor: pageParam },
         signal,
       }),

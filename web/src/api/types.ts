@@ -125,7 +125,7 @@ export type ChatResponse = {
   /** Who opened it; null where it is not known. */
   created_by: PrincipalResponse | null;
   updated_at: string;
-  flow_id: string | null;
+  plan_id: string | null;
   version: string | null;
   node_id: string | null;
   config: ChatConfig | null;
@@ -147,7 +147,7 @@ export type ChatSummary = {
   /** Who opened it; null where it is not known. */
   created_by: PrincipalResponse | null;
   updated_at: string;
-  flow_id: string | null;
+  plan_id: string | null;
   version: string | null;
   node_id: string | null;
   config: ChatConfig | null;
@@ -504,7 +504,7 @@ export type DocumentResponse = {
   execution_id: string;
   plan_id: string | null;
   plan_hash: string | null;
-  flow_id: string | null;
+  plan_id: string | null;
   flow_version: string | null;
   /** The execution that it forks. */
   parent: unknown;
@@ -578,7 +578,7 @@ export type ExecutionCounts = {
 export type ExecutionCreated = {
   execution_id: string;
   plan_id: string | null;
-  flow_id: string | null;
+  plan_id: string | null;
   flow_version: string | null;
   status: ExecutionStatus;
   /** Place in the queue, 1 for the next one; null if it is not queued. */
@@ -610,7 +610,7 @@ export type ExecutionResponse = {
   execution_id: string;
   plan_id: string | null;
   plan_hash: string | null;
-  flow_id: string | null;
+  plan_id: string | null;
   /** The version of the flow it runs; null where its graph was changed since. */
   flow_version: string | null;
   title: string;
@@ -659,7 +659,7 @@ export type ExecutionResponse = {
 export type ExecutionSummary = {
   execution_id: string;
   plan_id: string | null;
-  flow_id: string | null;
+  plan_id: string | null;
   flow_version: string | null;
   created_by: PrincipalResponse | null;
   title: string;
@@ -708,7 +708,7 @@ export type ExplainResponse = {
 
 /** A flow after a change by operations. */
 export type FlowEditResponse = {
-  flow_id: string;
+  plan_id: string;
   name: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
@@ -720,7 +720,7 @@ export type FlowEditResponse = {
   /** When the revision was saved, UTC. */
   updated_at: string;
   graph: GraphDocument;
-  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
   /** Warnings about its graph, and about names that the operations could not follow. */
   diagnostics: DiagnosticResponse[];
@@ -728,7 +728,7 @@ export type FlowEditResponse = {
 
 /** A flow: a graph saved under a name. */
 export type FlowResponse = {
-  flow_id: string;
+  plan_id: string;
   name: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
@@ -740,13 +740,13 @@ export type FlowResponse = {
   /** When the revision was saved, UTC. */
   updated_at: string;
   graph: GraphDocument;
-  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
 };
 
 /** A flow as lists show it. */
 export type FlowSummary = {
-  flow_id: string;
+  plan_id: string;
   name: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
@@ -759,7 +759,7 @@ export type FlowSummary = {
   /** Who saved the revision; null where it is not known. */
   updated_by: PrincipalResponse | null;
   node_count: number;
-  /** What the flow is published as; see `PUT /api/flows/{flow_id}/publication`. */
+  /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
 };
 
@@ -776,7 +776,7 @@ export type FlowVersionResponse = {
 
 /** One page of versions, newest first. */
 export type FlowVersionsResponse = {
-  flow_id: string;
+  plan_id: string;
   versions: FlowVersionResponse[];
   /** For the next page; null on the last one. */
   next_cursor: string | null;
@@ -1086,7 +1086,7 @@ export type PublishedHook = {
 
 /** What a flow is published as. */
 export type PublicationResponse = {
-  flow_id: string;
+  plan_id: string;
   name: string;
   model: boolean;
   tool: boolean;
@@ -1210,7 +1210,7 @@ export type TargetResponse = {
   /** Its id; of a target of the operator its name in `planwave.toml`. */
   target_id: string;
   /** The flow whose executions count; null for those of all, which only the operator sets. */
-  flow_id: string | null;
+  plan_id: string | null;
   flow_name: string | null;
   url: string;
   /** The names of the secrets that sign. */
@@ -1300,7 +1300,7 @@ export type TriggerResponse = {
   trigger_id: string;
   /** The type of its node. */
   kind: string;
-  flow_id: string;
+  plan_id: string;
   flow_name: string;
   /** The version that it starts now. */
   flow_version: string;
@@ -1443,7 +1443,7 @@ export type CreatedData = {
   title?: string;
   plan_id?: string | null;
   plan_hash?: string | null;
-  flow_id?: string | null;
+  plan_id?: string | null;
   flow_version?: string | null;
   graph?: GraphDocument | null;
   inputs?: Record<string, Record<string, unknown>> | null;
@@ -2008,7 +2008,7 @@ export type SnapshotMessage = {
   title: string;
   plan_id: string | null;
   plan_hash: string | null;
-  flow_id: string | null;
+  plan_id: string | null;
   flow_version: string | null;
   graph: GraphDocument | null;
   inputs: Record<string, Record<string, unknown>> | null;
@@ -2218,7 +2218,7 @@ export type ExecuteRequest = {
   /** A stored plan. */
   plan_id?: string | null;
   /** A flow. */
-  flow_id?: string | null;
+  plan_id?: string | null;
   /** One of its versions; else the present one. */
   version?: string | null;
   /** A graph, or a plan as `POST /api/plan` gave it. */
@@ -2346,7 +2346,7 @@ export type ChatCreateRequest = {
   /** By default the beginning of the first message. */
   title?: string;
   /** The flow. */
-  flow_id?: string | null;
+  plan_id?: string | null;
   /** Its version; without one the newest, whatever it is then. */
   version?: string | null;
   /** Its `chat_start` node; not needed where there is only one. */
@@ -2388,7 +2388,7 @@ export type UserMessageRequest = {
 /** What to listen for. */
 export type TriggerCreateRequest = {
   /** The flow. */
-  flow_id: string;
+  plan_id: string;
   /** Its entry node; not needed where only one can be listened for. */
   node_id?: string | null;
   /** The version of the flow that it starts; without one the newest, whatever it is then. */
@@ -2404,7 +2404,7 @@ export type TriggerFireRequest = {
 /** What is notified of the executions of a flow. */
 export type TargetCreateRequest = {
   /** The flow. */
-  flow_id: string;
+  plan_id: string;
   /** The address that messages are sent to. */
   url: string;
   /** The names of the operator's secrets that sign them; each has to be for the host. */
@@ -2782,7 +2782,7 @@ export type Operations = {
       /** Only those of this plan. */
       plan_id?: string | null;
       /** Only those of this flow. */
-      flow_id?: string | null;
+      plan_id?: string | null;
       /** Only those that wait for an answer of a person. */
       waiting?: boolean;
       /** Tell of each how far it is: steps, waves, models, usage. */
@@ -2983,11 +2983,11 @@ export type Operations = {
     body: undefined;
     answer: FlowsResponse;
   };
-  /** Look at a flow: `GET /api/flows/{flow_id}`. */
+  /** Look at a flow: `GET /api/flows/{plan_id}`. */
   getFlow: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: {
       /** The one of its versions to give; else the present one. */
@@ -2996,41 +2996,41 @@ export type Operations = {
     body: undefined;
     answer: FlowResponse;
   };
-  /** Change a flow: `PUT /api/flows/{flow_id}`. */
+  /** Change a flow: `PUT /api/flows/{plan_id}`. */
   updateFlow: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: Record<string, never>;
     body: FlowUpdateRequest;
     answer: FlowResponse;
   };
-  /** Change a flow by operations: `PATCH /api/flows/{flow_id}`. */
+  /** Change a flow by operations: `PATCH /api/flows/{plan_id}`. */
   editFlow: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: Record<string, never>;
     body: FlowEditRequest;
     answer: FlowEditResponse;
   };
-  /** Delete a flow: `DELETE /api/flows/{flow_id}`. */
+  /** Delete a flow: `DELETE /api/flows/{plan_id}`. */
   deleteFlow: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: Record<string, never>;
     body: undefined;
     answer: undefined;
   };
-  /** List the versions of a flow: `GET /api/flows/{flow_id}/versions`. */
+  /** List the versions of a flow: `GET /api/flows/{plan_id}/versions`. */
   listFlowVersions: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: {
       /** The `next_cursor` of the page before. */
@@ -3041,21 +3041,21 @@ export type Operations = {
     body: undefined;
     answer: FlowVersionsResponse;
   };
-  /** Look at what a flow is published as: `GET /api/flows/{flow_id}/publication`. */
+  /** Look at what a flow is published as: `GET /api/flows/{plan_id}/publication`. */
   getPublication: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: Record<string, never>;
     body: undefined;
     answer: PublicationResponse;
   };
-  /** Publish a flow: `PUT /api/flows/{flow_id}/publication`. */
+  /** Publish a flow: `PUT /api/flows/{plan_id}/publication`. */
   publishFlow: {
     path: {
       /** A flow's id. */
-      flow_id: string;
+      plan_id: string;
     };
     query: Record<string, never>;
     body: PublicationRequest;
@@ -3194,7 +3194,7 @@ export type Operations = {
     path: Record<string, never>;
     query: {
       /** Only those of this flow. */
-      flow_id?: string | null;
+      plan_id?: string | null;
       /** The `next_cursor` of the page before. */
       cursor?: string | null;
       /** Items on the page, 50 by default; the limit `page_items` is the most. */
@@ -3537,13 +3537,13 @@ export const ADDRESSES = {
   diffExecutions: ["GET", "/api/executions/{execution_id}/diff/{other_id}"],
   createFlow: ["POST", "/api/flows"],
   listFlows: ["GET", "/api/flows"],
-  getFlow: ["GET", "/api/flows/{flow_id}"],
-  updateFlow: ["PUT", "/api/flows/{flow_id}"],
-  editFlow: ["PATCH", "/api/flows/{flow_id}"],
-  deleteFlow: ["DELETE", "/api/flows/{flow_id}"],
-  listFlowVersions: ["GET", "/api/flows/{flow_id}/versions"],
-  getPublication: ["GET", "/api/flows/{flow_id}/publication"],
-  publishFlow: ["PUT", "/api/flows/{flow_id}/publication"],
+  getFlow: ["GET", "/api/flows/{plan_id}"],
+  updateFlow: ["PUT", "/api/flows/{plan_id}"],
+  editFlow: ["PATCH", "/api/flows/{plan_id}"],
+  deleteFlow: ["DELETE", "/api/flows/{plan_id}"],
+  listFlowVersions: ["GET", "/api/flows/{plan_id}/versions"],
+  getPublication: ["GET", "/api/flows/{plan_id}/publication"],
+  publishFlow: ["PUT", "/api/flows/{plan_id}/publication"],
   createChat: ["POST", "/api/chats"],
   listChats: ["GET", "/api/chats"],
   getChat: ["GET", "/api/chats/{chat_id}"],

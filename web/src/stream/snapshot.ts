@@ -35,7 +35,7 @@ export function stateOfSnapshot(message: SnapshotMessage): RunState {
     title: message.title,
     planId: message.plan_id,
     planHash: message.plan_hash,
-    flowId: message.flow_id,
+    flowId: message.plan_id,
     flowVersion: message.flow_version,
     graph: message.graph,
     options: message.options,

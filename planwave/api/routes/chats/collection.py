@@ -47,11 +47,11 @@ async def create_chat(
     body: Annotated[ChatCreateRequest, json_body(ChatCreateRequest, may_be_empty=True)],
 ) -> Response:
     """Create a chat with a flow, or with a model and its tools."""
-    flow_id = None if body.flow_id is None else validate_id(body.flow_id, "flow")
+    plan_id = None if body.plan_id is None else validate_id(body.plan_id, "flow")
     made = await service.create_chat(
         title=body.title,
-        flow_id=flow_id,
-        version=body.version,
+        plan_id=plan_id,
+        plan_revision=body.plan_revision,
         node_id=body.node_id,
         config=None if body.config is None else body.config.model_dump(exclude_none=True),
         chat_id=preassigned_id,

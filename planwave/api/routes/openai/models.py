@@ -55,7 +55,7 @@ def models_of(request: Request) -> PublishedModels:
     """Return the models that a request may use: those of its token, or all."""
     token = access_token(request)
 
-    def is_visible(flow_id: str | None) -> bool:
-        return token is None or flow_id in token.flows
+    def is_visible(plan_id: str | None) -> bool:
+        return token is None or plan_id in token.flows
 
     return PublishedModels(app_state(request).service, is_visible)

@@ -59,9 +59,9 @@ async def create_trigger(
 ) -> Response:
     """Bind an entry node of a flow; from then on, what it receives starts executions."""
     made = await triggers.create(
-        validate_id(body.flow_id, "flow"),
+        validate_id(body.plan_id, "flow"),
         node_id=body.node_id,
-        version=body.version,
+        revision=body.revision,
         trigger_id=preassigned_id,
     )
     return await _trigger_response(triggers, made, 201)
@@ -77,13 +77,13 @@ async def create_trigger(
 async def list_triggers(
     service: ServiceDep,
     triggers: TriggersDep,
-    flow_id: FlowIdFilter = None,
+    plan_id: FlowIdFilter = None,
     cursor: Cursor = None,
     limit: PageSize = None,
 ) -> Response:
     """Return what is listened for, newest first, each with its last 20 deliveries."""
     size = page_size(limit, service.limits)
-    found = await triggers.page(flow_id=flow_id, before=decode_cursor(cursor), limit=size + 1)
+    found = await triggers.page(plan_id=plan_id, before=decode_cursor(cursor), limit=size + 1)
     page, next_cursor = paginate(found, size)
     return json_response({"triggers": await triggers.as_json(page), "next_cursor": next_cursor})
 

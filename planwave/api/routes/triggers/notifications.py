@@ -79,7 +79,7 @@ async def create_target(
 ) -> Response:
     """Send what happens to the executions of a flow to a URL, signed, from now on."""
     made = await service.create_notification_target(
-        validate_id(body.flow_id, "flow"),
+        validate_id(body.plan_id, "flow"),
         body.url,
         body.secrets,
         body.events,

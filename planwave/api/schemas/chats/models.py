@@ -45,11 +45,11 @@ class ChatCreateRequest(RequestModel):
     """What replies: a flow, or a model."""
 
     title: str = Field(default="", description="By default the beginning of the first message.")
-    flow_id: str | None = Field(default=None, description="The flow.", examples=[FLOW_ID])
-    version: str | None = Field(
+    plan_id: str | None = Field(default=None, description="The flow.", examples=[FLOW_ID])
+    plan_revision: int | None = Field(
         default=None,
-        pattern="^[0-9a-f]{64}$",
-        description="Its version; without one the newest, whatever it is then.",
+        ge=1,
+        description="The revision of the flow; without one the live one, whatever it is then.",
     )
     node_id: str | None = Field(
         default=None,
@@ -135,8 +135,8 @@ class ChatSummary(ResponseModel):
     created_by: PrincipalResponse | None
     """Who opened it; null where it is not known."""
     updated_at: str
-    flow_id: str | None
-    version: str | None
+    plan_id: str | None
+    plan_revision: int | None
     node_id: str | None
     config: ChatConfig | None
     head: str | None

@@ -23,7 +23,7 @@ from planwave.storage.records import PageCursor
 from planwave.storage.sqlite.lists import ListQuery, query_parameter
 from planwave.storage.sqlite.outbox import SELECT_TARGETS, Outbox, target_from_row
 from planwave.storage.sqlite.readers import Read
-from planwave.storage.sqlite.schema import flows, notification_targets, notifications
+from planwave.storage.sqlite.schema import notification_targets, notifications, plans
 
 _COLUMNS: Final = (
     notifications.c.notification_id,
@@ -177,13 +177,13 @@ def _is_pending(busy: Collection[str]) -> list[Any]:
 
 
 def _create_target(connection: Connection, target: NotificationTarget) -> bool:
-    flow_id = storable_text(target.flow_id or "")
-    known = select(flows.c.flow_id).where(flows.c.flow_id == flow_id)
+    plan_id = storable_text(target.plan_id or "")
+    known = select(plans.c.plan_id).where(plans.c.plan_id == plan_id, plans.c.name.is_not(None))
     if connection.execute(known).first() is None:
-        raise not_found("flow", flow_id)
+        raise not_found("flow", plan_id)
     new = upsert(notification_targets).values(
         target_id=target.target_id,
-        flow_id=flow_id,
+        plan_id=plan_id,
         url=target.url,
         secrets=json.dumps(target.secrets),
         events=json.dumps(target.events),

@@ -1,35 +1,36 @@
-"""The revisions of plans in the SQLite store: statements, and the ``RevisionStore``."""
+"""The changes of plans and their revisions in the SQLite store."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from planwave.principals import Principal, principal_text
 from planwave.storage.event_codec import encode_document, storable_text
 from planwave.storage.records import PlanRecord, PlanRevision
 from planwave.storage.sqlite import queries
+from planwave.storage.sqlite.flow_names import graphs_that_name, release_name, require_free_name
 from planwave.storage.sqlite.readers import Read
-from planwave.storage.sqlite.schema import plan_revisions, plans
+from planwave.storage.sqlite.schema import chats, executions, plans, revisions, triggers
 
 _SUMMARY: Final = (
-    plan_revisions.c.plan_id,
-    plan_revisions.c.revision,
-    plan_revisions.c.hash,
-    plan_revisions.c.title,
-    plan_revisions.c.author,
-    plan_revisions.c.note,
-    plan_revisions.c.created_at,
-    plan_revisions.c.node_count,
-    plan_revisions.c.error_count,
+    revisions.c.plan_id,
+    revisions.c.revision,
+    revisions.c.hash,
+    revisions.c.title,
+    revisions.c.author,
+    revisions.c.note,
+    revisions.c.created_at,
+    revisions.c.node_count,
+    revisions.c.error_count,
 )
 
 
 class SqliteRevisions:
-    """The ``RevisionStore`` port over the tables ``plans`` and ``plan_revisions``.
+    """The ``RevisionStore`` port over the tables ``plans`` and ``revisions``.
 
     Args:
         read: Runs a query beside the writer.
@@ -45,22 +46,48 @@ class SqliteRevisions:
         self._write = write
 
     async def save(
-        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
+        self,
+        plan: PlanRecord,
+        superseded: PlanRevision | None = None,
+        *,
+        after: int,
+        most: int | None = None,
+        force: bool = False,
     ) -> bool:
-        values = {
-            **queries.plan_row(plan),
-            "edits": plan.edits,
-            "author": plan.author,
-            "note": storable_text(plan.note),
-            "updated_at": plan.updated_at,
-        }
+        """Save a changed plan and, if it has a new revision, the one before.
+
+        Args:
+            plan: The new record; its ``edits`` is ``after + 1``.
+            superseded: The revision that is no longer the newest one, with its document.
+            after: The ``edits`` of the record that the change was made from.
+            most: The number of revisions that are kept; above it the oldest goes that nothing refers
+                to. None keeps all.
+            force: Whether to remove what leads to a name that the change takes away.
+
+        Returns:
+            Whether the plan was saved; False if it was changed or deleted meanwhile.
+
+        Raises:
+            Conflict: ``name-taken``; ``flow-in-use``: the change takes away a name that others lead to.
+        """
+        values = queries.plan_row(plan)
         revision = None if superseded is None else _row(superseded)
-        return await self._write(lambda connection: _save(connection, values, revision, after))
+
+        def change(connection: Connection) -> bool:
+            if not _save(connection, values, after, force=force):
+                return False
+            if revision is not None:
+                connection.execute(insert(revisions).values(revision))
+                if most is not None:
+                    _prune(connection, plan, most)
+            return True
+
+        return await self._write(change)
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
-        statement = select(*_SUMMARY, plan_revisions.c.created_by, plan_revisions.c.document).where(
-            plan_revisions.c.plan_id == storable_text(plan_id),
-            plan_revisions.c.revision == revision,
+        statement = select(*_SUMMARY, revisions.c.created_by, revisions.c.document).where(
+            revisions.c.plan_id == storable_text(plan_id),
+            revisions.c.revision == revision,
         )
         row = await self._read(lambda connection: connection.execute(statement).first())
         if row is None:
@@ -73,13 +100,13 @@ class SqliteRevisions:
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> list[PlanRevision]:
         statement = (
-            select(*_SUMMARY, plan_revisions.c.created_by)
-            .where(plan_revisions.c.plan_id == storable_text(plan_id))
-            .order_by(plan_revisions.c.revision.desc())
+            select(*_SUMMARY, revisions.c.created_by)
+            .where(revisions.c.plan_id == storable_text(plan_id))
+            .order_by(revisions.c.revision.desc())
             .limit(max(limit, 0))
         )
         if before is not None:
-            statement = statement.where(plan_revisions.c.revision < before)
+            statement = statement.where(revisions.c.revision < before)
         rows = await self._read(lambda connection: connection.execute(statement).all())
         return [
             PlanRevision(*facts, created_by=Principal.from_text(created_by))
@@ -104,12 +131,39 @@ def _row(revision: PlanRevision) -> dict[str, Any]:
     }
 
 
-def _save(
-    connection: Connection, values: dict[str, Any], revision: dict[str, Any] | None, after: int
-) -> bool:
-    same = (plans.c.plan_id == values["plan_id"]) & (plans.c.edits == after)
-    if not connection.execute(update(plans).where(same).values(values)).rowcount:
+def _save(connection: Connection, values: Mapping[str, Any], after: int, *, force: bool) -> bool:
+    plan_id = values["plan_id"]
+    own = plans.c.plan_id == plan_id
+    before = connection.execute(select(plans.c.name, plans.c.edits).where(own)).first()
+    if before is None or before.edits != after:
         return False
-    if revision is not None:
-        connection.execute(insert(plan_revisions).values(revision))
+    if before.name != values["name"]:
+        release_name(connection, plan_id, force=force)
+        require_free_name(connection, plan_id, values["name"])
+        if force:
+            values = {**values, "published": ""}
+    connection.execute(update(plans).where(own).values(values))
     return True
+
+
+def _prune(connection: Connection, plan: PlanRecord, most: int) -> None:
+    """Remove the oldest revisions above a number; one that something refers to stays, and so does the first."""
+    own = revisions.c.plan_id == plan.plan_id
+    count = select(func.count()).select_from(revisions).where(own)
+    excess = connection.execute(count).scalar_one() + 1 - most
+    if excess <= 0:
+        return
+    pinned = {1, plan.live_revision}
+    for column, of_plan in (
+        (executions.c.revision, executions.c.plan_id),
+        (triggers.c.revision, triggers.c.plan_id),
+        (chats.c.plan_revision, chats.c.plan_id),
+    ):
+        pinned |= set(
+            connection.execute(select(column).distinct().where(of_plan == plan.plan_id)).scalars()
+        )
+    named = graphs_that_name(connection, plan.plan_id, plan.name)
+    pinned |= {flow.get("revision") for _, flow in named}
+    numbers = connection.execute(select(revisions.c.revision).where(own)).scalars()
+    oldest = sorted(set(numbers) - pinned)[:excess]
+    connection.execute(delete(revisions).where(own, revisions.c.revision.in_(oldest)))

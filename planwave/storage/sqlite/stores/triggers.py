@@ -14,17 +14,17 @@ from planwave.storage.event_codec import storable_text
 from planwave.storage.records import PageCursor
 from planwave.storage.sqlite.lists import ListQuery, query_parameter
 from planwave.storage.sqlite.readers import Read
-from planwave.storage.sqlite.schema import deliveries, flows, triggers
+from planwave.storage.sqlite.schema import deliveries, plans, triggers
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord, claimed
 
 TRIGGERS: Final = ListQuery(
     [
         triggers.c.trigger_id,
-        triggers.c.flow_id,
+        triggers.c.plan_id,
         triggers.c.node_id,
         triggers.c.kind,
         triggers.c.created_at,
-        triggers.c.version,
+        triggers.c.revision,
         triggers.c.enabled,
         triggers.c.position,
         triggers.c.created_by,
@@ -32,7 +32,7 @@ TRIGGERS: Final = ListQuery(
     triggers,
     triggers.c.created_at,
     triggers.c.trigger_id,
-    {"flow_id": triggers.c.flow_id == query_parameter("flow_id")},
+    {"plan_id": triggers.c.plan_id == query_parameter("plan_id")},
 )
 _DELIVERY: Final = (
     deliveries.c.trigger_id,
@@ -76,9 +76,9 @@ class SqliteTriggers:
         return None if found is None else _trigger(found)
 
     async def page(
-        self, *, flow_id: str | None = None, before: PageCursor | None = None, limit: int = 50
+        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[TriggerRecord]:
-        own = {"flow_id": flow_id}
+        own = {"plan_id": plan_id}
         rows = await self._read(lambda connection: TRIGGERS.page(connection, own, before, limit))
         return [_trigger(row) for row in rows]
 
@@ -167,16 +167,18 @@ def _is(trigger_id: str, key: str) -> tuple[Any, ...]:
 
 
 def _create(connection: Connection, trigger: TriggerRecord) -> bool:
-    flow = select(flows.c.flow_id).where(flows.c.flow_id == storable_text(trigger.flow_id))
+    flow = select(plans.c.plan_id).where(
+        plans.c.plan_id == storable_text(trigger.plan_id), plans.c.name.is_not(None)
+    )
     if connection.execute(flow).first() is None:
-        raise not_found("flow", trigger.flow_id)
+        raise not_found("flow", trigger.plan_id)
     new = upsert(triggers).values(
         trigger_id=trigger.trigger_id,
-        flow_id=trigger.flow_id,
+        plan_id=trigger.plan_id,
         node_id=trigger.node_id,
         kind=trigger.kind,
         created_at=trigger.created_at,
-        version=trigger.version,
+        revision=trigger.revision,
         enabled=int(trigger.enabled),
         position=trigger.position,
         created_by=principal_text(trigger.created_by),

@@ -46,7 +46,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     graph["edges"][0] |= {"sourceHandle": "message", "targetHandle": "input"}
     async with Service(dependencies(limits=limits)) as service:
         flow = await service.create_flow("F", graph=graph)
-        chat_id = (await service.create_chat(flow_id=flow.flow_id)).record.chat_id
+        chat_id = (await service.create_chat(plan_id=flow.plan_id)).record.chat_id
         for _ in range(amount // 2):
             turn = await service.send(chat_id, UserContent("Hello"))
             async with service.follow_reply(chat_id, turn.reply.message_id) as reply:

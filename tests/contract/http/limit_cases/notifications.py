@@ -24,7 +24,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         flow = await on.service.create_flow("F", graph=_GRAPH)
         for number in range(amount):
             url = f"https://a.test/{number}"
-            await on.service.create_notification_target(flow.flow_id, url, ["hosted"])
+            await on.service.create_notification_target(flow.plan_id, url, ["hosted"])
     return None
 
 

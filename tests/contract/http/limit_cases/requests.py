@@ -142,7 +142,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     }
     async with Service(dependencies(store=store, now=lambda: created)) as service:
         flow = await service.create_flow("F", graph=daily)
-        own = (await service.create_trigger(flow.flow_id, ["schedule"])).trigger_id
+        own = (await service.create_trigger(flow.plan_id, ["schedule"])).trigger_id
         now = noon + timedelta(seconds=amount - 0.5)
         late = Service(dependencies(store=store, now=lambda: now, limits=limits))
         async with late, TriggerHost(late, Settings(limits=limits)):
@@ -160,7 +160,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         for number in range(amount):
             body = {"name": str(number), "graph": hook_flow()}
             flow = await calls.post_json("/api/flows", body, 201)
-            made = await calls.post("/api/triggers", json={"flow_id": flow["flow_id"]})
+            made = await calls.post("/api/triggers", json={"plan_id": flow["plan_id"]})
         return refusal_in_response(made)
 
 

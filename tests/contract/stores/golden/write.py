@@ -134,7 +134,7 @@ async def fill_flows(store: SqliteStore) -> None:
     await store.flows.save(second, FAILS.to_document(), after=1)
     if hasattr(store.flows, "publish"):
         await store.flows.publish(FLOW_ID, ("model", "tool"))
-    of = {"flow_id": FLOW_ID, "flow_version": "older"}
+    of = {"plan_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 
 
@@ -224,7 +224,7 @@ async def fill_notifications(store: SqliteStore) -> None:
     events = ("execution.cancelled", "execution.waiting")
     target = NotificationTarget("target", "https://ö.example/x", ("main",), events, FLOW_ID, AT)
     await store.notifications.create_target(target)
-    of = {"flow_id": FLOW_ID, "flow_version": "older"}
+    of = {"plan_id": FLOW_ID, "flow_version": "older"}
     record, asked = by_hand("notified", "paused", **of)
     await store.create_execution(record, asked)
     end = Event("notified", len(asked) + 1, LATER, "execution.cancelled", None, None, {})
@@ -268,8 +268,8 @@ async def read_flows(store: SqliteStore) -> dict[str, Any]:
     """Give all flows, with their versions."""
     found = [asdict(flow) for flow in await store.flows.page()]
     for flow in found:
-        listed = await store.flows.versions(flow["flow_id"])
-        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        listed = await store.flows.versions(flow["plan_id"])
+        versions = [await store.flows.version(flow["plan_id"], each.version) for each in listed]
         flow["versions"] = [asdict(each) for each in versions if each is not None]
     return {"flows": found}
 

@@ -47,9 +47,9 @@ async def saved(calls: InProcessClient, name: str = "Flow", graph: Any = CHAIN, 
     return created
 
 
-async def put(calls: InProcessClient, flow_id: str, body: Any, if_match: str | None = None) -> Any:
+async def put(calls: InProcessClient, plan_id: str, body: Any, if_match: str | None = None) -> Any:
     headers = {} if if_match is None else {"If-Match": if_match}
-    return await calls.put(f"/api/flows/{flow_id}", json=body, headers=headers)
+    return await calls.put(f"/api/flows/{plan_id}", json=body, headers=headers)
 
 
 async def test_created_flow_is_found_at_its_location() -> None:
@@ -65,7 +65,7 @@ async def test_created_flow_is_found_at_its_location() -> None:
 async def test_invalid_graph_is_rejected_with_pointers() -> None:
     async with in_process_client(dependencies()) as calls:
         created = await saved(calls)
-        for method, path in (("POST", "/api/flows"), ("PUT", f"/api/flows/{created['flow_id']}")):
+        for method, path in (("POST", "/api/flows"), ("PUT", f"/api/flows/{created['plan_id']}")):
             problem = await calls.expect_problem(method, path, 422, {"name": "F", "graph": FAULTY})
             assert problem["code"] == "graph-invalid"
             assert [(each["code"], each["pointer"]) for each in problem["issues"]] == [
@@ -109,7 +109,7 @@ async def test_invalid_flow_is_rejected(body: Any) -> None:
 async def test_invalid_update_is_rejected(body: Any) -> None:
     async with in_process_client(dependencies()) as calls:
         created = await saved(calls)
-        problem = await calls.expect_problem("PUT", f"/api/flows/{created['flow_id']}", 422, body)
+        problem = await calls.expect_problem("PUT", f"/api/flows/{created['plan_id']}", 422, body)
         assert problem["code"] == "invalid-body"
 
 
@@ -118,20 +118,20 @@ async def test_flows_are_listed_newest_first_and_filtered_by_text() -> None:
         created = [await saved(calls, name) for name in ("One", "Two", "Three")]
         page = await calls.get_json("/api/flows", FlowsResponse, limit=2)
         assert [each["name"] for each in page["flows"]] == ["Three", "Two"]
-        await calls.delete(f"/api/flows/{created[1]['flow_id']}")
+        await calls.delete(f"/api/flows/{created[1]['plan_id']}")
         last = await calls.get_json(
             "/api/flows", FlowsResponse, limit=2, cursor=page["next_cursor"]
         )
         assert ([each["name"] for each in last["flows"]], last["next_cursor"]) == (["One"], None)
         found = await calls.get_json("/api/flows", FlowsResponse, q="THR")
-        assert [each["flow_id"] for each in found["flows"]] == [created[2]["flow_id"]]
+        assert [each["plan_id"] for each in found["flows"]] == [created[2]["plan_id"]]
 
 
 async def test_flow_versions_are_listed_and_readable() -> None:
     async with in_process_client(dependencies()) as calls:
         first = await saved(calls)
-        path = f"/api/flows/{first['flow_id']}"
-        second = (await put(calls, first["flow_id"], {"graph": OTHER})).json()
+        path = f"/api/flows/{first['plan_id']}"
+        second = (await put(calls, first["plan_id"], {"graph": OTHER})).json()
         assert (second["revision"], second["graph"]) == (2, OTHER)
         assert await calls.get_json(path, FlowResponse) == second
         assert await calls.get_json(path, FlowResponse, version=first["version"]) == first
@@ -152,7 +152,7 @@ async def test_flow_versions_are_listed_and_readable() -> None:
 async def test_update_with_stale_etag_is_rejected() -> None:
     async with in_process_client(dependencies()) as calls:
         first = await saved(calls)
-        own, etag = first["flow_id"], f'"{first["version"]}"'
+        own, etag = first["plan_id"], f'"{first["version"]}"'
         answer = await put(calls, own, {"graph": OTHER}, etag)
         second = answer.json()
         assert answer.status_code == 200
@@ -171,7 +171,7 @@ async def test_update_with_stale_etag_is_rejected() -> None:
 async def test_flow_is_edited_by_the_operations_of_plans() -> None:
     async with in_process_client(dependencies()) as calls:
         first = await saved(calls, graph=STARTS)
-        path, body = f"/api/flows/{first['flow_id']}", {"operations": [RENAME, RETITLE]}
+        path, body = f"/api/flows/{first['plan_id']}", {"operations": [RENAME, RETITLE]}
         unnamed = await calls.patch(path, json=body)
         assert (unnamed.status_code, unnamed.json()["code"]) == (428, "precondition-required")
         etag = {"If-Match": f'"{first["version"]}"'}
@@ -199,7 +199,7 @@ async def test_edit_of_a_flow_warns_of_names_that_it_could_not_follow() -> None:
         plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
         body, anyway = {"operations": [RENAME]}, {"If-Match": "*"}
         found = []
-        for path in (f"/api/plans/{plan['plan_id']}", f"/api/flows/{flow['flow_id']}"):
+        for path in (f"/api/plans/{plan['plan_id']}", f"/api/flows/{flow['plan_id']}"):
             answer = await calls.patch(path, json=body, headers=anyway)
             assert answer.status_code == 200, answer.text
             found.append(answer.json()["diagnostics"])
@@ -212,7 +212,7 @@ async def test_edit_of_a_flow_warns_of_names_that_it_could_not_follow() -> None:
 async def test_edit_that_leaves_a_flow_with_errors_is_refused() -> None:
     async with in_process_client(dependencies()) as calls:
         flow = await saved(calls, graph=STARTS)
-        path, anyway = f"/api/flows/{flow['flow_id']}", {"If-Match": "*"}
+        path, anyway = f"/api/flows/{flow['plan_id']}", {"If-Match": "*"}
         for operation, code in (
             ({"op": "add_node", "node": {"id": "x", "type": "txt"}}, "unknown-node-type"),
             ({"op": "rename", "id": "nobody", "to": "x"}, "unknown-node"),
@@ -232,8 +232,8 @@ async def test_unknown_flow_is_not_found() -> None:
             ("GET", f"{path}/versions", None),
             ("PUT", path, {"name": "x"}),
             ("DELETE", path, None),
-            ("POST", "/api/execute", {"flow_id": NOBODY}),
-            ("POST", "/api/execute", {"flow_id": "nonsense" * 1_000}),
+            ("POST", "/api/execute", {"plan_id": NOBODY}),
+            ("POST", "/api/execute", {"plan_id": "nonsense" * 1_000}),
         ):
             problem = await calls.expect_problem(method, at, 404, body)
             assert len(problem["detail"]) < 300
@@ -242,15 +242,15 @@ async def test_unknown_flow_is_not_found() -> None:
 async def test_flow_is_executed_and_execution_names_its_version() -> None:
     async with in_process_client(dependencies()) as calls:
         flow = await saved(calls, graph=STARTS, description="why")
-        await put(calls, flow["flow_id"], {"graph": OTHER})
-        body = {"flow_id": flow["flow_id"], "version": flow["version"], "start": True}
+        await put(calls, flow["plan_id"], {"graph": OTHER})
+        body = {"plan_id": flow["plan_id"], "version": flow["version"], "start": True}
         created = await calls.post_json("/api/execute", {**body, "inputs": {"output": "hi"}}, 202)
         assert created["plan_id"] is None
-        assert (created["flow_id"], created["flow_version"]) == (flow["flow_id"], flow["version"])
+        assert (created["plan_id"], created["flow_version"]) == (flow["plan_id"], flow["version"])
         own = created["execution_id"]
         await calls.service.wait(own)
         state = await calls.get_json(f"/api/executions/{own}", ExecutionResponse)
-        assert (state["flow_id"], state["flow_version"]) == (flow["flow_id"], flow["version"])
+        assert (state["plan_id"], state["flow_version"]) == (flow["plan_id"], flow["version"])
         assert (state["title"], state["user_prompt"]) == ("Flow", "why")
         document = await calls.get_json(f"/api/executions/{own}/document", DocumentResponse)
         assert (document["flow_version"], document["node_results"]["echo"]) == (
@@ -259,14 +259,14 @@ async def test_flow_is_executed_and_execution_names_its_version() -> None:
         )
         other = await calls.post_json("/api/execute", {"graph": OTHER}, 201)
         listed = await calls.get_json(
-            "/api/executions", ExecutionsResponse, flow_id=flow["flow_id"]
+            "/api/executions", ExecutionsResponse, plan_id=flow["plan_id"]
         )
         assert [(x["execution_id"], x["flow_version"]) for x in listed["executions"]] == [
             (own, flow["version"])
         ]
         every = await calls.get_json("/api/executions", ExecutionsResponse)
-        assert {x["execution_id"]: x["flow_id"] for x in every["executions"]} == {
-            own: flow["flow_id"],
+        assert {x["execution_id"]: x["plan_id"] for x in every["executions"]} == {
+            own: flow["plan_id"],
             other["execution_id"]: None,
         }
 
@@ -274,11 +274,11 @@ async def test_flow_is_executed_and_execution_names_its_version() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"flow_id": NOBODY, "plan_id": NOBODY},
-        {"flow_id": NOBODY, "graph": CHAIN},
+        {"plan_id": NOBODY, "plan_id": NOBODY},
+        {"plan_id": NOBODY, "graph": CHAIN},
         {"version": NO_VERSION},
         {"plan_id": NOBODY, "version": NO_VERSION},
-        {"flow_id": 5},
+        {"plan_id": 5},
     ],
 )
 async def test_execution_takes_exactly_one_of_plan_flow_and_graph(body: Any) -> None:
@@ -292,7 +292,7 @@ async def test_execution_takes_exactly_one_of_plan_flow_and_graph(body: Any) -> 
 async def test_unknown_version_is_not_executed(version: str) -> None:
     async with in_process_client(dependencies()) as calls:
         flow = await saved(calls)
-        body = {"flow_id": flow["flow_id"], "version": version}
+        body = {"plan_id": flow["plan_id"], "version": version}
         answer = await calls.post("/api/execute", json=body)
         assert answer.status_code == (422 if version == "\x00" else 404), answer.text
         assert len(answer.text) < 1_000
@@ -302,15 +302,15 @@ async def test_flow_in_use_is_not_deleted() -> None:
     held = HeldNode()
     async with in_process_client(dependencies(types=[held])) as calls:
         flow = await saved(calls, graph=HELD)
-        path = f"/api/flows/{flow['flow_id']}"
-        body = {"flow_id": flow["flow_id"], "start": True}
+        path = f"/api/flows/{flow['plan_id']}"
+        body = {"plan_id": flow["plan_id"], "start": True}
         own = (await calls.post_json("/api/execute", body, 202))["execution_id"]
         assert (await calls.expect_problem("DELETE", path, 409))["code"] == "flow-in-use"
         held.release.set()
         await calls.service.wait(own)
         assert (await calls.delete(path)).status_code == 204
         await calls.expect_problem("GET", path, 404)
-        assert (await calls.get_json(f"/api/executions/{own}"))["flow_id"] == flow["flow_id"]
+        assert (await calls.get_json(f"/api/executions/{own}"))["plan_id"] == flow["plan_id"]
 
 
 async def test_flow_created_before_crash_is_not_created_twice(tmp_path: Path) -> None:
@@ -324,6 +324,6 @@ async def test_flow_created_before_crash_is_not_created_twice(tmp_path: Path) ->
     async with in_process_client(dependencies(store=SqliteStore.open(tmp_path))) as calls:
         again = await calls.post("/api/flows", json=body, headers=key)
         assert (again.status_code, again.json()) == (201, first)
-        assert [each["flow_id"] for each in (await calls.get_json("/api/flows"))["flows"]] == [
-            first["flow_id"]
+        assert [each["plan_id"] for each in (await calls.get_json("/api/flows"))["flows"]] == [
+            first["plan_id"]
         ]

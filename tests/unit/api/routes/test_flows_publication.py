@@ -16,11 +16,11 @@ PLAIN = make_graph(Node("s", "start", "Start"), text_node("a"), edges=[("s", "a"
 
 
 async def saved(calls: InProcessClient, graph: Any = PLAIN) -> str:
-    return (await calls.post_json("/api/flows", {"name": "Flow", "graph": graph}, 201))["flow_id"]
+    return (await calls.post_json("/api/flows", {"name": "Flow", "graph": graph}, 201))["plan_id"]
 
 
-async def publish(calls: InProcessClient, flow_id: str, **changes: bool) -> dict[str, Any]:
-    answer = await calls.put(f"/api/flows/{flow_id}/publication", json=changes)
+async def publish(calls: InProcessClient, plan_id: str, **changes: bool) -> dict[str, Any]:
+    answer = await calls.put(f"/api/flows/{plan_id}/publication", json=changes)
     assert answer.status_code == 200, answer.text
     PublicationResponse.model_validate(answer.json(), extra="forbid")
     return answer.json()
@@ -28,50 +28,50 @@ async def publish(calls: InProcessClient, flow_id: str, **changes: bool) -> dict
 
 async def test_saved_flow_is_published_as_nothing() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
-        shown = await calls.get_json(f"/api/flows/{flow_id}/publication", PublicationResponse)
+        plan_id = await saved(calls, hook_flow())
+        shown = await calls.get_json(f"/api/flows/{plan_id}/publication", PublicationResponse)
         assert shown == {
-            "flow_id": flow_id, "name": "Flow", "model": False, "tool": False, "hooks": [],
+            "plan_id": plan_id, "name": "Flow", "model": False, "tool": False, "hooks": [],
         }  # fmt: skip
-        assert (await calls.get_json(f"/api/flows/{flow_id}"))["published"] == []
+        assert (await calls.get_json(f"/api/flows/{plan_id}"))["published"] == []
 
 
 async def test_publishing_changes_only_what_is_given_and_no_revision() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls)
-        assert (await publish(calls, flow_id, model=True))["model"]
-        both = await publish(calls, flow_id, tool=True)
+        plan_id = await saved(calls)
+        assert (await publish(calls, plan_id, model=True))["model"]
+        both = await publish(calls, plan_id, tool=True)
         assert (both["model"], both["tool"]) == (True, True)
-        flow = await calls.get_json(f"/api/flows/{flow_id}")
+        flow = await calls.get_json(f"/api/flows/{plan_id}")
         assert (flow["published"], flow["revision"]) == (["model", "tool"], 1)
-        await calls.put(f"/api/flows/{flow_id}", json={"name": "Other"})
+        await calls.put(f"/api/flows/{plan_id}", json={"name": "Other"})
         (listed,) = (await calls.get_json("/api/flows", FlowsResponse))["flows"]
         assert (listed["name"], listed["published"]) == ("Other", ["model", "tool"])
-        left = await publish(calls, flow_id, model=False)
+        left = await publish(calls, plan_id, model=False)
         assert (left["model"], left["tool"]) == (False, True)
 
 
 async def test_hook_is_created_disabled_and_enabled_again() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
-        (hook,) = (await publish(calls, flow_id, hook=True))["hooks"]
+        plan_id = await saved(calls, hook_flow())
+        (hook,) = (await publish(calls, plan_id, hook=True))["hooks"]
         assert hook == {
             "trigger_id": hook["trigger_id"],
             "path": f"/hooks/{hook['trigger_id']}",
             "enabled": True,
         }
         assert (await send(calls, hook["trigger_id"], 1, "?wait=30")).status_code == 200
-        assert (await publish(calls, flow_id, hook=False))["hooks"] == [{**hook, "enabled": False}]
+        assert (await publish(calls, plan_id, hook=False))["hooks"] == [{**hook, "enabled": False}]
         assert (await send(calls, hook["trigger_id"], 1)).status_code == 404
-        assert (await publish(calls, flow_id, hook=True))["hooks"] == [hook]
+        assert (await publish(calls, plan_id, hook=True))["hooks"] == [hook]
         (trigger,) = (await calls.get_json("/api/triggers", TriggersResponse))["triggers"]
         assert trigger["trigger_id"] == hook["trigger_id"]
 
 
 async def test_flow_without_webhook_node_is_not_published_at_all() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls)
-        path = f"/api/flows/{flow_id}/publication"
+        plan_id = await saved(calls)
+        path = f"/api/flows/{plan_id}/publication"
         problem = await calls.expect_problem("PUT", path, 422, {"model": True, "hook": True})
         assert problem["code"] == "invalid-trigger"
         assert not (await calls.get_json(path))["model"]
@@ -91,8 +91,8 @@ async def test_unknown_flows_and_invalid_bodies_are_rejected() -> None:
 
 async def test_deleted_flow_is_published_no_more() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
-        (hook,) = (await publish(calls, flow_id, tool=True, hook=True))["hooks"]
-        await calls.delete(f"/api/flows/{flow_id}")
-        await calls.expect_problem("GET", f"/api/flows/{flow_id}/publication", 404)
+        plan_id = await saved(calls, hook_flow())
+        (hook,) = (await publish(calls, plan_id, tool=True, hook=True))["hooks"]
+        await calls.delete(f"/api/flows/{plan_id}")
+        await calls.expect_problem("GET", f"/api/flows/{plan_id}/publication", 404)
         assert (await send(calls, hook["trigger_id"], 1)).status_code == 404

@@ -44,7 +44,7 @@ def checking(*found: dict[str, Any]) -> httpx2.MockTransport:
         if request.url.path == "/api/check":
             return httpx2.Response(200, json={"valid": not found, "diagnostics": [*found]})
         body = json.loads(request.content)
-        assert (request.url.path, body["flow_id"]) == ("/api/execute", FLOW.flow_id)
+        assert (request.url.path, body["plan_id"]) == ("/api/execute", FLOW.plan_id)
         return httpx2.Response(202, json={"execution_id": body["version"]})
 
     return httpx2.MockTransport(answer)
@@ -101,9 +101,9 @@ async def test_execution_starts_the_planned_flow_version() -> None:
         stored = await service.create_flow("F", graph=GRAPH.to_document())
         here = LocalBackend(service)
         plan = await here.plan_flow(stored, ())
-        await service.update_flow(stored.flow_id, graph=make_graph(text_node("b")).to_document())
+        await service.update_flow(stored.plan_id, graph=make_graph(text_node("b")).to_document())
         record = await service.execution(await here.start(plan, (), None))
-        assert (record.flow_id, record.flow_version) == (stored.flow_id, stored.version)
+        assert (record.plan_id, record.flow_version) == (stored.plan_id, stored.version)
         await service.wait(record.execution_id)
 
 

@@ -18,7 +18,7 @@ from planwave.errors import GraphInvalid, InputError, NotFound, Unreachable
 
 MADE = {
     "plan_id": None,
-    "flow_id": None,
+    "plan_id": None,
     "flow_version": None,
     "title": "T",
     "user_prompt": "",
@@ -154,7 +154,7 @@ VERSIONS = [f"{number:064x}" for number in range(60, 0, -1)]
 
 def flow(own: str) -> dict[str, Any]:
     return {
-        "flow_id": own,
+        "plan_id": own,
         "name": f"flow {int(own[:8], 16)}",
         "description": "",
         "version": VERSIONS[0],
@@ -191,7 +191,7 @@ class FlowLists:
         if path.endswith("/versions"):
             facts = {"revision": 1, "created_at": "t", "created_by": None, "node_count": 1}
             versions = [{**facts, "version": each} for each in VERSIONS[begin:end]]
-            received = {"flow_id": own, "versions": versions, "next_cursor": following}
+            received = {"plan_id": own, "versions": versions, "next_cursor": following}
             return httpx2.Response(200, json=received)
         version = query.get("version", VERSIONS[0])
         return httpx2.Response(200, json={**flow(own), "version": version, "graph": GRAPH})
@@ -206,7 +206,7 @@ def remote_flows(page: int) -> RemoteBackend:
 @pytest.mark.parametrize("page", [7, 50, 200])
 async def test_flows_and_versions_are_listed_across_pages(page: int) -> None:
     async with remote_flows(page) as queries:
-        assert [each.flow_id for each in await queries.flows(limit=55)] == FLOW_IDS[:55]
+        assert [each.plan_id for each in await queries.flows(limit=55)] == FLOW_IDS[:55]
         listed = await queries.flow_versions(FLOW_IDS[3], limit=55)
         assert [each.version for each in listed] == VERSIONS[:55]
 

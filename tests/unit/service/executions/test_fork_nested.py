@@ -406,8 +406,8 @@ async def test_changed_nested_flow_runs_again(
     services, _ = services_with(lambda _: [])
     work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
     async with opened(tmp_path, graph, work, node_services=node_services) as service:
-        await service.create_flow("F", graph=flow_of("old"), flow_id="f")
-        await service.create_flow("G", graph=outer, flow_id="g")
+        await service.create_flow("F", graph=flow_of("old"), plan_id="f")
+        await service.create_flow("G", graph=outer, plan_id="g")
         first = await executed(service)
         assert await came_to(service, first) == "old+m"
         assert work.paid()

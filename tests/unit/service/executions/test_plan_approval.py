@@ -180,21 +180,21 @@ async def test_an_edited_plan_keeps_its_author_and_the_flows_of_who_began(
     model = FixedPlanner(replace(make_plan(GRAPH), provider="openai"))
     async with opened(planner=model) as service:
         flow = await service.create_flow("own", graph=OTHER)
-        token = await service.create_access_token("partner", ["run"], [flow.flow_id])
+        token = await service.create_access_token("partner", ["run"], [flow.plan_id])
         plan = await service.create_plan("do it")
         with _of_token(token.record.token_id):
             first = await service.execute(plan.plan_id, require_approval=True)
         asking = first.execution_id, await request_of(service, first.execution_id)
-        assert await _created(service, first.execution_id) == ("model", [flow.flow_id])
+        assert await _created(service, first.execution_id) == ("model", [flow.plan_id])
         if changed_meanwhile:
             await service.edit_plan(plan.plan_id, [ReplaceGraph(ANOTHER)], expected=None)
         second = await service.answer(*asking, {"decision": "edit", "value": OTHER})
-        assert await _created(service, second.execution_id) == ("model", [flow.flow_id])
+        assert await _created(service, second.execution_id) == ("model", [flow.plan_id])
         asking = second.execution_id, await request_of(service, second.execution_id)
         ended = await answered(service, asking, decision="approve")
         assert ended.status == "completed"
         fork = await service.fork(second.execution_id, rerun=["c"])
-        assert await _created(service, fork.execution_id) == ("model", [flow.flow_id])
+        assert await _created(service, fork.execution_id) == ("model", [flow.plan_id])
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ async def test_flow_graph_round_trips() -> None:
         assert created.created_at == created.updated_at
         assert created.version == graph_hash(read_graph(graph)[0])
         assert created.graph == graph
-        assert await service.flow(created.flow_id) == created
+        assert await service.flow(created.plan_id) == created
 
 
 async def test_plan_is_saved_as_flow_with_goal_and_hash() -> None:
@@ -99,7 +99,7 @@ async def test_flow_with_unavailable_provider_is_saved_and_not_executed() -> Non
     async with Service(dependencies()) as service:
         created = await saved(service, graph=away.to_document())
         with pytest.raises(UnavailableProvider):
-            await service.execute(FlowRef(created.flow_id))
+            await service.execute(FlowRef(created.plan_id))
         assert await service.executions() == []
 
 
@@ -111,7 +111,7 @@ async def test_flow_name_is_one_line_of_limited_length(name: str) -> None:
         assert refused.value.code == "invalid-name"
         stored = await saved(service, "ü" * NAME_CHARS)
         with pytest.raises(InputError):
-            await service.update_flow(stored.flow_id, name=name)
+            await service.update_flow(stored.plan_id, name=name)
 
 
 async def test_description_is_limited() -> None:
@@ -119,7 +119,7 @@ async def test_description_is_limited() -> None:
         stored = await service.create_flow("F", graph=STARTS, description="x" * 5)
         for refusing in (
             service.create_flow("F", graph=STARTS, description="x" * 6),
-            service.update_flow(stored.flow_id, description="x" * 6),
+            service.update_flow(stored.plan_id, description="x" * 6),
         ):
             with pytest.raises(LimitExceeded, match="goal_chars"):
                 await refusing
@@ -131,20 +131,20 @@ async def test_invalid_flow_source_and_unknown_ids_are_rejected() -> None:
         for refusing in (
             service.create_flow("F"),
             service.create_flow("F", graph=STARTS, plan_id=new_id()),
-            service.update_flow(stored.flow_id, graph=STARTS, plan_id=new_id()),
+            service.update_flow(stored.plan_id, graph=STARTS, plan_id=new_id()),
         ):
             with pytest.raises(InputError):
                 await refusing
         for refusing in (
             service.create_flow("F", plan_id=new_id()),
-            service.update_flow(stored.flow_id, plan_id=new_id()),
+            service.update_flow(stored.plan_id, plan_id=new_id()),
             service.update_flow(new_id(), name="x"),
             service.delete_flow(new_id()),
             service.flow(new_id()),
-            service.flow(stored.flow_id, "0" * 64),
+            service.flow(stored.plan_id, "0" * 64),
             service.flow_versions(new_id()),
             service.execute(FlowRef(new_id())),
-            service.execute(FlowRef(stored.flow_id, "0" * 64)),
+            service.execute(FlowRef(stored.plan_id, "0" * 64)),
         ):
             with pytest.raises(NotFound):
                 await refusing
@@ -153,13 +153,13 @@ async def test_invalid_flow_source_and_unknown_ids_are_rejected() -> None:
 async def test_changed_graph_is_a_new_version_and_older_ones_stay() -> None:
     async with Service(dependencies()) as service:
         first = await saved(service)
-        second = await service.update_flow(first.flow_id, graph=OTHER.to_document())
+        second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
         assert (second.revision, second.graph) == (2, OTHER.to_document())
         assert (second.name, second.created_at) == (first.name, first.created_at)
-        assert await service.flow(first.flow_id, first.version) == first
-        back = await service.update_flow(first.flow_id, graph=CHAIN.to_document())
+        assert await service.flow(first.plan_id, first.version) == first
+        back = await service.update_flow(first.plan_id, graph=CHAIN.to_document())
         assert (back.version, back.revision) == (first.version, 3)
-        versions = await service.flow_versions(first.flow_id)
+        versions = await service.flow_versions(first.plan_id)
         assert {each.version: each.revision for each in versions} == {
             first.version: 1,
             second.version: 2,
@@ -170,15 +170,15 @@ async def test_unchanged_update_makes_no_revision_and_ui_no_version() -> None:
     async with Service(dependencies()) as service:
         first = await saved(service)
         again = await service.update_flow(
-            first.flow_id, graph=CHAIN.to_document(), name=" Flow ", description=""
+            first.plan_id, graph=CHAIN.to_document(), name=" Flow ", description=""
         )
         assert again == first
         moved = CHAIN.to_document()
         moved["nodes"][0]["ui"] = {"position": {"x": 9}}
-        after = await service.update_flow(first.flow_id, graph=moved)
+        after = await service.update_flow(first.plan_id, graph=moved)
         assert (after.version, after.revision, after.graph) == (first.version, 2, moved)
-        assert len(await service.flow_versions(first.flow_id)) == 1
-        renamed = await service.update_flow(first.flow_id, name="New")
+        assert len(await service.flow_versions(first.plan_id)) == 1
+        renamed = await service.update_flow(first.plan_id, name="New")
         assert (renamed.name, renamed.revision, renamed.graph) == ("New", 3, moved)
 
 
@@ -188,11 +188,11 @@ async def test_concurrent_updates_are_all_stored() -> None:
         graphs = [make_graph(text_node("a", str(n))) for n in range(20)]
         async with asyncio.TaskGroup() as group:
             for graph in graphs:
-                group.create_task(service.update_flow(stored.flow_id, graph=graph.to_document()))
-        versions = await service.flow_versions(stored.flow_id)
+                group.create_task(service.update_flow(stored.plan_id, graph=graph.to_document()))
+        versions = await service.flow_versions(stored.plan_id)
         assert {each.version for each in versions} == {stored.version, *map(graph_hash, graphs)}
         assert {each.revision for each in versions} == set(range(1, 22))
-        assert (await service.flow(stored.flow_id)).revision == 21
+        assert (await service.flow(stored.plan_id)).revision == 21
 
 
 async def test_one_of_concurrent_conditional_updates_succeeds() -> None:
@@ -202,7 +202,7 @@ async def test_one_of_concurrent_conditional_updates_succeeds() -> None:
         async def change(number: int) -> bool:
             graph = make_graph(text_node("a", str(number))).to_document()
             try:
-                await service.update_flow(stored.flow_id, graph=graph, expected={stored.version})
+                await service.update_flow(stored.plan_id, graph=graph, expected={stored.version})
             except PreconditionFailed:
                 return False
             return True
@@ -210,36 +210,36 @@ async def test_one_of_concurrent_conditional_updates_succeeds() -> None:
         async with asyncio.TaskGroup() as group:
             created = [group.create_task(change(number)) for number in range(10)]
         assert [each.result() for each in created].count(True) == 1
-        assert (await service.flow(stored.flow_id)).revision == 2
+        assert (await service.flow(stored.plan_id)).revision == 2
 
 
 async def test_flow_with_preassigned_id_is_created_once() -> None:
     async with Service(dependencies()) as service:
         own = new_id()
-        first = await service.create_flow("F", graph=STARTS, flow_id=own)
+        first = await service.create_flow("F", graph=STARTS, plan_id=own)
         await service.update_flow(own, name="G")
-        again = await service.create_flow("F", graph=STARTS, flow_id=own)
-        assert (first.flow_id, again.name) == (own, "G")
+        again = await service.create_flow("F", graph=STARTS, plan_id=own)
+        assert (first.plan_id, again.name) == (own, "G")
         assert len(await service.flows()) == 1
 
 
 async def test_execution_is_bound_to_its_flow_version() -> None:
     async with Service(dependencies()) as service:
         first = await service.create_flow("F", graph=CHAIN.to_document(), description="a goal")
-        second = await service.update_flow(first.flow_id, graph=OTHER.to_document())
-        newest = await service.execute(FlowRef(first.flow_id))
-        older = await service.execute(FlowRef(first.flow_id, first.version))
+        second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
+        newest = await service.execute(FlowRef(first.plan_id))
+        older = await service.execute(FlowRef(first.plan_id, first.version))
         for record, of in ((newest, second), (older, first)):
             await service.wait(record.execution_id)
             assert (record.plan_id, record.title, record.user_prompt) == (None, "F", "a goal")
-            assert (record.flow_id, record.flow_version) == (of.flow_id, of.version)
+            assert (record.plan_id, record.flow_version) == (of.plan_id, of.version)
             document = await service.document(record.execution_id)
-            assert (document["flow_id"], document["flow_version"]) == (of.flow_id, of.version)
+            assert (document["plan_id"], document["flow_version"]) == (of.plan_id, of.version)
             assert document["plan_hash"] == of.version
             assert document["graph"] == of.graph
             assert document["status"] == "completed"
         assert document["node_results"]["b"] == "got one"
-        found = await service.executions(flow_id=first.flow_id)
+        found = await service.executions(plan_id=first.plan_id)
         assert [x.execution_id for x in found] == [older.execution_id, newest.execution_id]
 
 
@@ -247,7 +247,7 @@ async def test_execution_is_bound_to_its_flow_version() -> None:
 async def test_flow_takes_inputs_by_node_or_flat(inputs: Any) -> None:
     async with Service(dependencies()) as service:
         created = await saved(service, graph=STARTS)
-        record = await service.execute(FlowRef(created.flow_id), inputs=inputs)
+        record = await service.execute(FlowRef(created.plan_id), inputs=inputs)
         await service.wait(record.execution_id)
         document = await service.document(record.execution_id)
         assert document["node_results"]["echo"] == "heard hello"
@@ -257,13 +257,13 @@ async def test_execution_of_flow_has_version_in_its_state() -> None:
     store = MemoryStore()
     async with Service(dependencies(store=store)) as service:
         created = await saved(service)
-        record = await service.create_execution(FlowRef(created.flow_id))
+        record = await service.create_execution(FlowRef(created.plan_id))
         await service.start(record.execution_id)
         await service.wait(record.execution_id)
         state = fold(await service.events(record.execution_id))
-        assert (state.status, state.flow_id, state.flow_version) == (
+        assert (state.status, state.plan_id, state.flow_version) == (
             "completed",
-            created.flow_id,
+            created.plan_id,
             created.version,
         )
 
@@ -271,14 +271,14 @@ async def test_execution_of_flow_has_version_in_its_state() -> None:
 async def test_fork_keeps_flow_version_only_with_the_same_graph() -> None:
     async with Service(dependencies()) as service:
         created = await saved(service)
-        record = await service.execute(FlowRef(created.flow_id))
+        record = await service.execute(FlowRef(created.plan_id))
         await service.wait(record.execution_id)
         same = await service.fork(record.execution_id, rerun=["b"])
         changed = await service.fork(
             record.execution_id, changes={"b": {"data": {"text": "now {{ input }}"}}}
         )
-        assert (same.flow_id, same.flow_version) == (created.flow_id, created.version)
-        assert (changed.flow_id, changed.flow_version) == (created.flow_id, None)
+        assert (same.plan_id, same.flow_version) == (created.plan_id, created.version)
+        assert (changed.plan_id, changed.flow_version) == (created.plan_id, None)
         for each in (same, changed):
             await service.wait(each.execution_id)
 
@@ -289,10 +289,10 @@ async def test_flow_with_unknown_type_is_readable_and_not_executed() -> None:
     async with Service(parts) as service:
         created = await saved(service, graph=graph)
     async with Service(dependencies(store=parts.store)) as service:
-        assert await service.flow(created.flow_id) == created
+        assert await service.flow(created.plan_id) == created
         for refusing in (
-            service.execute(FlowRef(created.flow_id)),
-            FlowResolver(parts.store, service.catalogue, service.limits).get(created.flow_id),
+            service.execute(FlowRef(created.plan_id)),
+            FlowResolver(parts.store, service.catalogue, service.limits).get(created.plan_id),
         ):
             with pytest.raises(GraphInvalid) as refused:
                 await refusing
@@ -312,13 +312,13 @@ async def test_resolver_returns_latest_or_named_version() -> None:
     async with Service(parts) as service:
         first = await saved(service)
         flows = flows_of(service, parts)
-        graph = await flows.get(first.flow_id, None)
+        graph = await flows.get(first.plan_id, None)
         assert graph == CHAIN
-        assert await flows.get(first.flow_id) is graph, "made ready once"
-        second = await service.update_flow(first.flow_id, graph=OTHER.to_document())
-        assert await flows.get(first.flow_id, None) == OTHER
-        assert await flows.get(first.flow_id, first.version) is graph
-        assert await flows.get(first.flow_id, second.version) == OTHER
+        assert await flows.get(first.plan_id) is graph, "made ready once"
+        second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
+        assert await flows.get(first.plan_id, None) == OTHER
+        assert await flows.get(first.plan_id, first.version) is graph
+        assert await flows.get(first.plan_id, second.version) == OTHER
 
 
 async def test_resolver_rejects_unknown_flow_and_version() -> None:
@@ -326,13 +326,13 @@ async def test_resolver_rejects_unknown_flow_and_version() -> None:
     async with Service(parts) as service:
         created = await saved(service)
         flows = flows_of(service, parts)
-        await flows.get(created.flow_id)
+        await flows.get(created.plan_id)
         with pytest.raises(NotFound, match="has no version"):
-            await flows.get(created.flow_id, "0" * 64)
-        await service.delete_flow(created.flow_id)
+            await flows.get(created.plan_id, "0" * 64)
+        await service.delete_flow(created.plan_id)
         for requested in (
-            (created.flow_id, None),
-            (created.flow_id, created.version),
+            (created.plan_id, None),
+            (created.plan_id, created.version),
             (new_id(), None),
         ):
             with pytest.raises(NotFound, match="no flow"):
@@ -344,12 +344,12 @@ async def test_resolver_returns_first_of_many_versions() -> None:
     async with Service(parts) as service:
         created = await saved(service)
         flows = flows_of(service, parts)
-        first = await flows.get(created.flow_id)
+        first = await flows.get(created.plan_id)
         for number in range(flow_service._READY):
             graph = make_graph(text_node("a", str(number)))
-            await service.update_flow(created.flow_id, graph=graph.to_document())
-            await flows.get(created.flow_id)
-        assert await flows.get(created.flow_id, created.version) == first
+            await service.update_flow(created.plan_id, graph=graph.to_document())
+            await flows.get(created.plan_id)
+        assert await flows.get(created.plan_id, created.version) == first
 
 
 async def test_flow_over_lowered_limits_is_rejected_by_name() -> None:
@@ -358,7 +358,7 @@ async def test_flow_over_lowered_limits_is_rejected_by_name() -> None:
         created = await saved(service, "Two steps")
     tighter = FlowResolver(parts.store, parts.catalogue, Limits(nodes=1))
     with pytest.raises(GraphInvalid, match="'Two steps'"):
-        await tighter.get(created.flow_id)
+        await tighter.get(created.plan_id)
     async with Service(replace(parts, limits=Limits(nodes=1))) as service:
         with pytest.raises(GraphInvalid):
-            await service.execute(FlowRef(created.flow_id))
+            await service.execute(FlowRef(created.plan_id))

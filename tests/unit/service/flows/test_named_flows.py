@@ -38,7 +38,7 @@ async def test_a_node_runs_the_flow_of_a_name() -> None:
         for named in ({"name": "Triage"}, {"name": "Triage", "version": flow.version}):
             assert await found(inner(**named), parts) == []
         flows = FlowResolver(parts.store, parts.catalogue, Limits())
-        assert await flows.find("Triage") == flow.flow_id
+        assert await flows.find("Triage") == flow.plan_id
         with pytest.raises(NotFound, match="'triag'") as caught:
             await flows.find("triag")
         assert (caught.value.code, "'Triage'" in str(caught.value.hint)) == ("unknown-flow", True)

@@ -27,7 +27,7 @@ DROP TABLE chats;
 DROP TABLE flow_versions;
 DROP TABLE flows;
 DROP INDEX executions_by_flow;
-ALTER TABLE executions DROP COLUMN flow_id;
+ALTER TABLE executions DROP COLUMN plan_id;
 ALTER TABLE executions DROP COLUMN flow_version;
 ALTER TABLE executions DROP COLUMN queued;
 DROP TABLE artifact_uses;

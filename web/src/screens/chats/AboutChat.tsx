@@ -22,9 +22,9 @@ export function AboutChat({ chat, reply }: AboutChatProps) {
   return (
     <div className={styles.about}>
       <section>
-        <h3>{chat.flow_id ? "Runs on the flow" : "Answered by"}</h3>
-        {chat.flow_id ? (
-          <FlowName flowId={chat.flow_id} version={chat.version} />
+        <h3>{chat.plan_id ? "Runs on the flow" : "Answered by"}</h3>
+        {chat.plan_id ? (
+          <FlowName flowId={chat.plan_id} version={chat.version} />
         ) : (
           <ModelName chat={chat} />
         )}

@@ -9,7 +9,7 @@ const CHAT = {
   title: "Caching headers",
   created_at: AT,
   updated_at: AT,
-  flow_id: null,
+  plan_id: null,
   version: null,
   node_id: null,
   config: { model: "gpt-5.6-luna", tools: ["search"] },

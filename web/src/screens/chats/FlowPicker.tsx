@@ -12,7 +12,7 @@ type FlowPickerProps = {
 export function FlowPicker({ flowId, onChange }: FlowPickerProps) {
   const query = useFlows();
   const flows = query.data?.pages.flatMap((page) => page.flows) ?? [];
-  const chosen = flows.find((flow) => flow.flow_id === flowId);
+  const chosen = flows.find((flow) => flow.plan_id === flowId);
   if (flows.length === 0) return null;
   return (
     <Menu
@@ -30,7 +30,7 @@ export function FlowPicker({ flowId, onChange }: FlowPickerProps) {
           label: flow.name,
           icon: "flow" as const,
           checked: flow === chosen,
-          onSelect: () => onChange(flow.flow_id),
+          onSelect: () => onChange(flow.plan_id),
         })),
       ]}
     />

@@ -25,7 +25,7 @@ export function NewChat() {
   const begin = useBegin();
   usePageTitle("Chat");
   const body = flowId
-    ? { flow_id: flowId }
+    ? { plan_id: flowId }
     : {
         config: {
           ...(model.provider && { provider: model.provider }),

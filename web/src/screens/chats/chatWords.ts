@@ -15,9 +15,9 @@ export function chatTitle({ title }: Pick<ChatSummary, "title">): string {
 }
 
 /** The second line of a chat in the list: what its newest answer does, or who answers. */
-export function chatLine({ status, flow_id, config }: ChatSummary): string {
+export function chatLine({ status, plan_id, config }: ChatSummary): string {
   const line = status === null || status === undefined ? "" : (LINES[status] ?? "");
-  return line || (flow_id ? "With a flow" : (config?.model ?? "With a model"));
+  return line || (plan_id ? "With a flow" : (config?.model ?? "With a model"));
 }
 
 /** "612 tokens, $0.0003" */

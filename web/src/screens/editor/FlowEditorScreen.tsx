@@ -51,7 +51,7 @@ function FlowEditor({ flow }: { flow: FlowResponse }) {
   const isPhone = useMediaQuery(PHONE);
   const [view, setView] = useState<EditorView>(isPhone ? "table" : "canvas");
   const [base] = useState(flow.graph);
-  const { save, isSaving, error, rename } = useSave(flow.flow_id, store);
+  const { save, isSaving, error, rename } = useSave(flow.plan_id, store);
   const check = useCheck(content.graph);
   const diagnostics = check.data?.diagnostics ?? [];
   const errors = diagnostics.filter((each) => each.severity === "error").length;
@@ -63,7 +63,7 @@ function FlowEditor({ flow }: { flow: FlowResponse }) {
       <header className={headerStyles.header}>
         <div className={headerStyles.title}>
           <h1>{content.title}</h1>
-          <Link to={`/flows/${flow.flow_id}`}>revision {saved.revision}</Link>
+          <Link to={`/flows/${flow.plan_id}`}>revision {saved.revision}</Link>
         </div>
         <div className={headerStyles.actions}>
           <Segmented label="View" value={view} options={EDITOR_VIEWS} onChange={setView} />
@@ -108,7 +108,7 @@ function useSave(flowId: string, store: EditorStore) {
   const update = useUpdateFlow(flowId);
   const edit = useEditFlow(flowId);
   const mergeTheirs = async () => {
-    store.rebase(savedFlow(await call("getFlow", { path: { flow_id: flowId } })));
+    store.rebase(savedFlow(await call("getFlow", { path: { plan_id: flowId } })));
     showToast({
       text: "Somebody else has changed this flow. Their changes are here now, with yours on top: look at them, and save again.",
     });

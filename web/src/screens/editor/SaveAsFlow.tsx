@@ -25,7 +25,7 @@ export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
         onSuccess: (flow) => {
           showToast({
             text: `Saved as the flow “${flow.name}”.`,
-            action: { label: "Open it", onSelect: () => navigate(`/flows/${flow.flow_id}`) },
+            action: { label: "Open it", onSelect: () => navigate(`/flows/${flow.plan_id}`) },
           });
           onClose();
         },

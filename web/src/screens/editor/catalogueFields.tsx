@@ -139,7 +139,7 @@ function ToolsField({ field, value, onChange, error, tag }: FieldProps) {
 function FlowField({ field, value, onChange, error, tag }: FieldProps) {
   const flows = useFlows().data?.pages.flatMap((page) => page.flows) ?? [];
   const id = flowId(value);
-  const isUnknown = id !== "" && !flows.some((flow) => flow.flow_id === id);
+  const isUnknown = id !== "" && !flows.some((flow) => flow.plan_id === id);
   return (
     <SelectField
       {...fieldLook(field, error, tag)}
@@ -149,7 +149,7 @@ function FlowField({ field, value, onChange, error, tag }: FieldProps) {
       <option value="">Choose one</option>
       {isUnknown && <option value={id}>{id}</option>}
       {flows.map((flow) => (
-        <option key={flow.flow_id} value={flow.flow_id}>
+        <option key={flow.plan_id} value={flow.plan_id}>
           {flow.name}
         </option>
       ))}

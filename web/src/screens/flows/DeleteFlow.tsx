@@ -5,7 +5,7 @@ import { Dialog } from "@/ui/Dialog";
 import styles from "./FlowScreen.module.css";
 
 type DeleteFlowProps = {
-  flow: { flow_id: string; name: string };
+  flow: { plan_id: string; name: string };
   onClose: () => void;
   onDeleted: () => void;
 };
@@ -24,7 +24,7 @@ export function DeleteFlow({ flow, onClose, onDeleted }: DeleteFlowProps) {
           <Button
             kind="danger"
             disabledReason={remove.isPending ? "Deleting …" : undefined}
-            onClick={() => remove.mutate(flow.flow_id, { onSuccess: onDeleted })}
+            onClick={() => remove.mutate(flow.plan_id, { onSuccess: onDeleted })}
           >
             Delete the flow
           </Button>

@@ -45,7 +45,7 @@ export function FlowScreen() {
 function Flow({ flow }: { flow: FlowResponse }) {
   const [version, setVersion] = useState<string | null>(null);
   const isOld = version !== null && version !== flow.version;
-  const old = useFlow(isOld ? flow.flow_id : null, version);
+  const old = useFlow(isOld ? flow.plan_id : null, version);
   const shown = isOld ? old.data : flow;
   const view = useMemo(() => shown && viewOfPlan(shown.graph), [shown]);
   return (
@@ -71,7 +71,7 @@ function Flow({ flow }: { flow: FlowResponse }) {
           <section className={styles.card}>
             <h2>Versions</h2>
             <FlowVersions
-              flowId={flow.flow_id}
+              flowId={flow.plan_id}
               current={flow.version}
               shown={shown?.version ?? ""}
               onShow={setVersion}
@@ -98,7 +98,7 @@ function Header({ flow }: { flow: FlowResponse }) {
         </p>
       </div>
       <div className={styles.actions}>
-        <ButtonLink icon="edit" to={`/flows/${flow.flow_id}/edit`}>
+        <ButtonLink icon="edit" to={`/flows/${flow.plan_id}/edit`}>
           Edit
         </ButtonLink>
         <Menu
@@ -127,7 +127,7 @@ type OldVersionProps = { flow: FlowResponse; old: FlowResponse; onPresent: () =>
 
 /** Says that another version is shown, and offers to bring it back. */
 function OldVersion({ flow, old, onPresent }: OldVersionProps) {
-  const update = useUpdateFlow(flow.flow_id);
+  const update = useUpdateFlow(flow.plan_id);
   const restore = () =>
     update.mutate(
       { version: flow.version, body: { graph: old.graph } },

@@ -6,7 +6,7 @@ import { FlowScreen } from "./FlowScreen";
 import { FlowsScreen } from "./FlowsScreen";
 
 const SUMMARY = {
-  flow_id: "f1",
+  plan_id: "f1",
   name: "Note",
   description: "Writes a note",
   version: "v2",
@@ -34,7 +34,7 @@ beforeEach(async () => {
     "GET /api/flows": { flows: [SUMMARY], next_cursor: null },
     "GET /api/flows/f1": FLOW,
     "PUT /api/flows/f1": { ...FLOW, revision: 3 },
-    "GET /api/flows/f1/versions": { flow_id: "f1", versions: VERSIONS, next_cursor: null },
+    "GET /api/flows/f1/versions": { plan_id: "f1", versions: VERSIONS, next_cursor: null },
     "GET /api/node-types": { node_types: [START], socket_types: [] },
     "GET /api/plans": { plans: [], next_cursor: null },
     "POST /api/flows": FLOW,
@@ -96,7 +96,7 @@ test("a flow is run with its input", async () => {
   await waitFor(() => expect(router.state.location.pathname).toBe("/runs/e1"));
   expect(sent("POST /api/execute")).toEqual([
     {
-      flow_id: "f1",
+      plan_id: "f1",
       version: "v2",
       inputs: { start: { output: "water" } },
       options: {},

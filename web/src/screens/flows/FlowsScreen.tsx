@@ -57,7 +57,7 @@ export function FlowsScreen() {
       {flows.length > 0 && (
         <ul className={styles.list} aria-label="Flows">
           {flows.map((flow) => (
-            <FlowRow key={flow.flow_id} flow={flow} onDelete={() => setLeaving(flow)} />
+            <FlowRow key={flow.plan_id} flow={flow} onDelete={() => setLeaving(flow)} />
           ))}
         </ul>
       )}
@@ -75,7 +75,7 @@ export function FlowsScreen() {
 }
 
 function FlowRow({ flow, onDelete }: { flow: FlowSummary; onDelete: () => void }) {
-  const to = `/flows/${flow.flow_id}`;
+  const to = `/flows/${flow.plan_id}`;
   return (
     <li className={styles.row}>
       <Link to={to} className={styles.name} title={flow.name}>
@@ -107,7 +107,7 @@ function ImportButton() {
   const read = async (file: File) => {
     try {
       const flow = await create.mutateAsync(readFlowFile(await file.text(), file.name));
-      navigate(`/flows/${flow.flow_id}`);
+      navigate(`/flows/${flow.plan_id}`);
     } catch (error) {
       showToast({ kind: "error", text: `${file.name} was not imported. ${errorText(error)}` });
     }

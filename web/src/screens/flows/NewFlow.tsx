@@ -33,8 +33,8 @@ export function NewFlow({ onClose }: { onClose: () => void }) {
         ...((description || !planId) && { description }),
       },
       {
-        onSuccess: ({ flow_id }) =>
-          navigate(planId ? `/flows/${flow_id}` : `/flows/${flow_id}/edit`),
+        onSuccess: ({ plan_id }) =>
+          navigate(planId ? `/flows/${plan_id}` : `/flows/${plan_id}/edit`),
       },
     );
   return (

@@ -11,7 +11,7 @@ import styles from "./FlowScreen.module.css";
 export function RenameFlow({ flow, onClose }: { flow: FlowResponse; onClose: () => void }) {
   const [name, setName] = useState(flow.name);
   const [description, setDescription] = useState(flow.description);
-  const update = useUpdateFlow(flow.flow_id);
+  const update = useUpdateFlow(flow.plan_id);
   return (
     <Dialog
       open

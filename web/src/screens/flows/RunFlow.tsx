@@ -25,7 +25,7 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
     if (execute.isPending) return;
     execute.mutate(
       {
-        flow_id: flow.flow_id,
+        plan_id: flow.plan_id,
         version: flow.version,
         inputs: executionInputs(inputs, texts),
         options,

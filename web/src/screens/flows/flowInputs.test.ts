@@ -57,7 +57,7 @@ test("only outputs that other steps read are asked for, each as its type", () =>
 
 test("a flow comes back from its file; a plan alone is taken too", () => {
   const flow = {
-    flow_id: "f1",
+    plan_id: "f1",
     name: "Note",
     description: "Writes notes",
     version: "v",

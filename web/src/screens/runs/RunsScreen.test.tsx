@@ -16,7 +16,7 @@ function execution(id: string, more: object = {}) {
   return {
     execution_id: id,
     plan_id: "p1",
-    flow_id: null,
+    plan_id: null,
     title: `Run ${id}`,
     user_prompt: "goal",
     status: "completed",

@@ -15,7 +15,7 @@ export function AddTrigger({ onClose }: { onClose: () => void }) {
   const nodes = useFlow(flowId || null).data?.graph.nodes ?? [];
   const create = useCreateTrigger();
   const save = () =>
-    create.mutate({ flow_id: flowId, ...(nodeId && { node_id: nodeId }) }, { onSuccess: onClose });
+    create.mutate({ plan_id: flowId, ...(nodeId && { node_id: nodeId }) }, { onSuccess: onClose });
   return (
     <Dialog
       open
@@ -39,7 +39,7 @@ export function AddTrigger({ onClose }: { onClose: () => void }) {
         >
           <option value="">Choose one</option>
           {flows.map((flow) => (
-            <option key={flow.flow_id} value={flow.flow_id}>
+            <option key={flow.plan_id} value={flow.plan_id}>
               {flow.name}
             </option>
           ))}

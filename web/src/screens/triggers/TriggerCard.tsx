@@ -22,7 +22,7 @@ export function TriggerCard({ trigger }: { trigger: TriggerResponse }) {
   return (
     <li className={styles.card}>
       <div className={styles.title}>
-        <Link to={`/flows/${trigger.flow_id}`} className={styles.name} title={trigger.flow_name}>
+        <Link to={`/flows/${trigger.plan_id}`} className={styles.name} title={trigger.flow_name}>
           {trigger.flow_name}
         </Link>
         <Tag>{trigger.kind}</Tag>

@@ -6,7 +6,7 @@ import { TriggersScreen } from "./TriggersScreen";
 const TRIGGER = {
   trigger_id: "t1",
   kind: "schedule",
-  flow_id: "f1",
+  plan_id: "f1",
   flow_name: "Nightly",
   flow_version: "v",
   version: null,
@@ -34,7 +34,7 @@ const TRIGGER = {
 };
 const TARGET = {
   target_id: "n1",
-  flow_id: "f1",
+  plan_id: "f1",
   flow_name: "Nightly",
   url: "https://a.test/hook",
   secrets: ["main"],
@@ -53,7 +53,7 @@ const DEAD = {
   next_at: null,
   error: "it answered 503",
 };
-const FLOW = { flow_id: "f1", name: "Nightly", graph: { nodes: [{ id: "at", type: "schedule" }] } };
+const FLOW = { plan_id: "f1", name: "Nightly", graph: { nodes: [{ id: "at", type: "schedule" }] } };
 let api: TestApi;
 
 beforeEach(async () => {
@@ -125,7 +125,7 @@ test("A trigger is added for a flow, and a refusal is shown", async () => {
   fireEvent.change(screen.getByLabelText("Entry node"), { target: { value: "at" } });
   fireEvent.click(screen.getByRole("button", { name: "Listen" }));
   expect(await screen.findByText(/has a trigger/)).toBeTruthy();
-  expect(sent("POST /api/triggers")).toEqual([{ flow_id: "f1", node_id: "at" }]);
+  expect(sent("POST /api/triggers")).toEqual([{ plan_id: "f1", node_id: "at" }]);
 });
 
 test("A trigger is deleted after a question", async () => {

@@ -85,12 +85,12 @@ class Models:
 
     async def publish(self, graph: Mapping[str, Any], name: str = "triage") -> str:
         flow = await self.send("POST", "/api/flows", {"name": name, "graph": graph})
-        path = f"/api/flows/{flow['flow_id']}/publication"
+        path = f"/api/flows/{flow['plan_id']}/publication"
         await self.send("PUT", path, {"model": True})
-        return flow["flow_id"]
+        return flow["plan_id"]
 
-    async def token(self, flow_id: str, *scopes: str) -> str:
-        body = {"name": "t", "scopes": list(scopes), "flows": [flow_id]}
+    async def token(self, plan_id: str, *scopes: str) -> str:
+        body = {"name": "t", "scopes": list(scopes), "flows": [plan_id]}
         return (await self.send("POST", "/api/tokens", body))["token"]
 
 
@@ -360,8 +360,8 @@ async def test_responses_pass_tools_through(models: Opens) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_failed_flow_is_an_error_that_is_not_retried(models: Opens, stream: bool) -> None:
     async with models(*[ErrorReply(400, "invalid_request_error", "no")] * 2) as made:
-        flow_id = await made.publish(AGENT)
-        tokens = {TOKEN: True, await made.token(flow_id, "chat"): False}
+        plan_id = await made.publish(AGENT)
+        tokens = {TOKEN: True, await made.token(plan_id, "chat"): False}
         for token, shows in tokens.items():
             http = made.client(token).with_options(max_retries=2)
             ask: Any = {"model": "triage", "messages": said("x"), "stream": stream}
@@ -455,7 +455,7 @@ async def test_flow_without_a_node_for_messages_is_no_model(models: Opens) -> No
     async with models() as made:
         graph = {"nodes": [ECHO["nodes"][1] | {"data": {"text": "x"}}], "edges": []}
         flow = await made.send("POST", "/api/flows", {"name": "f", "graph": graph})
-        path = f"/api/flows/{flow['flow_id']}/publication"
+        path = f"/api/flows/{flow['plan_id']}/publication"
         headers = {"Authorization": f"Bearer {TOKEN}"}
         answer = await made.http.put(path, json={"model": True}, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "not-a-model")

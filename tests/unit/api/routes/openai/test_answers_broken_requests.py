@@ -234,8 +234,8 @@ async def test_url_of_the_caller_that_cannot_be_used_is_a_400(
     if not is_last:
         asked += [{"role": "assistant", "content": "A robin."}, *said("Sure?")]
     async with models() as made:
-        flow_id = await made.publish(AGENT)
-        chat_only = await made.token(flow_id, "chat")
+        plan_id = await made.publish(AGENT)
+        chat_only = await made.token(plan_id, "chat")
         for token in (TOKEN, chat_only):
             body = {"model": "triage", "messages": asked}
             headers = {"Authorization": f"Bearer {token}"}

@@ -26,18 +26,18 @@ TWO_HOOKS: dict[str, Any] = {
 
 
 async def saved(calls: InProcessClient, graph: Any, name: str = "Flow") -> str:
-    return (await calls.post_json("/api/flows", {"name": name, "graph": graph}, 201))["flow_id"]
+    return (await calls.post_json("/api/flows", {"name": name, "graph": graph}, 201))["plan_id"]
 
 
 async def test_created_trigger_is_found_at_its_location() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
-        answer = await calls.post("/api/triggers", json={"flow_id": flow_id})
+        plan_id = await saved(calls, hook_flow())
+        answer = await calls.post("/api/triggers", json={"plan_id": plan_id})
         created = answer.json()
         TriggerResponse.model_validate(created, extra="forbid")
         assert answer.status_code == 201
-        assert (created["flow_id"], created["node_id"], created["kind"]) == (
-            flow_id, "hook", "webhook",
+        assert (created["plan_id"], created["node_id"], created["kind"]) == (
+            plan_id, "hook", "webhook",
         )  # fmt: skip
         assert created["enabled"]
         assert (created["version"], created["problem"], created["deliveries"]) == (None, None, [])
@@ -49,12 +49,12 @@ async def test_created_trigger_is_found_at_its_location() -> None:
 
 async def test_chosen_entry_node_runs_where_a_flow_holds_several() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, TWO_HOOKS)
-        problem = await calls.expect_problem("POST", "/api/triggers", 422, {"flow_id": flow_id})
+        plan_id = await saved(calls, TWO_HOOKS)
+        problem = await calls.expect_problem("POST", "/api/triggers", 422, {"plan_id": plan_id})
         assert problem["code"] == "invalid-trigger"
         assert problem["hint"] == "name one of 'one', 'two'"
         hooks = {
-            node: await calls.post_json("/api/triggers", {"flow_id": flow_id, "node_id": node}, 201)
+            node: await calls.post_json("/api/triggers", {"plan_id": plan_id, "node_id": node}, 201)
             for node in ("one", "two")
         }
         for node, outputs in (("one", {"a": "first 1"}), ("two", {"b": "second 1"})):
@@ -64,15 +64,15 @@ async def test_chosen_entry_node_runs_where_a_flow_holds_several() -> None:
 
 async def test_entry_node_has_one_trigger() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
-        await calls.post_json("/api/triggers", {"flow_id": flow_id}, 201)
-        problem = await calls.expect_problem("POST", "/api/triggers", 409, {"flow_id": flow_id})
+        plan_id = await saved(calls, hook_flow())
+        await calls.post_json("/api/triggers", {"plan_id": plan_id}, 201)
+        problem = await calls.expect_problem("POST", "/api/triggers", 409, {"plan_id": plan_id})
         assert problem["code"] == "trigger-exists"
 
 
 async def test_repeated_request_with_its_key_creates_one_trigger() -> None:
     async with hook_service() as calls:
-        body = {"flow_id": await saved(calls, hook_flow())}
+        body = {"plan_id": await saved(calls, hook_flow())}
         made = [
             await calls.post("/api/triggers", json=body, headers={"Idempotency-Key": "k"})
             for _ in range(2)
@@ -82,17 +82,17 @@ async def test_repeated_request_with_its_key_creates_one_trigger() -> None:
 
 async def test_node_that_cannot_be_listened_for_is_rejected() -> None:
     async with hook_service() as calls:
-        flow_id = await saved(calls, hook_flow())
+        plan_id = await saved(calls, hook_flow())
         for node_id in ("echo", "other"):
-            body = {"flow_id": flow_id, "node_id": node_id}
+            body = {"plan_id": plan_id, "node_id": node_id}
             problem = await calls.expect_problem("POST", "/api/triggers", 422, body)
             assert problem["hint"] == "name one of 'hook'"
         plain = await saved(calls, {"nodes": [text("a", "x")], "edges": []})
-        problem = await calls.expect_problem("POST", "/api/triggers", 422, {"flow_id": plain})
+        problem = await calls.expect_problem("POST", "/api/triggers", 422, {"plan_id": plain})
         assert "no node that can be listened for" in problem["detail"]
         for unknown in (new_id(), "nobody"):
-            await calls.expect_problem("POST", "/api/triggers", 404, {"flow_id": unknown})
-        version = {"flow_id": flow_id, "version": "0" * 64}
+            await calls.expect_problem("POST", "/api/triggers", 404, {"plan_id": unknown})
+        version = {"plan_id": plan_id, "version": "0" * 64}
         await calls.expect_problem("POST", "/api/triggers", 404, version)
 
 
@@ -113,14 +113,14 @@ async def test_list_has_the_last_deliveries_with_their_executions() -> None:
 async def test_triggers_are_listed_in_pages_and_by_flow() -> None:
     async with hook_service() as calls:
         flows = [await saved(calls, hook_flow(), f"F{number}") for number in range(3)]
-        for flow_id in flows:
-            await calls.post_json("/api/triggers", {"flow_id": flow_id}, 201)
+        for plan_id in flows:
+            await calls.post_json("/api/triggers", {"plan_id": plan_id}, 201)
         first = await calls.get_json("/api/triggers", limit=2)
         rest = await calls.get_json("/api/triggers", cursor=first["next_cursor"], limit=2)
         names = [each["flow_name"] for page in (first, rest) for each in page["triggers"]]
         assert names == ["F2", "F1", "F0"]
-        (own,) = (await calls.get_json("/api/triggers", flow_id=flows[1]))["triggers"]
-        assert own["flow_id"] == flows[1]
+        (own,) = (await calls.get_json("/api/triggers", plan_id=flows[1]))["triggers"]
+        assert own["plan_id"] == flows[1]
 
 
 async def test_trigger_is_disabled_and_enabled() -> None:
@@ -151,19 +151,19 @@ async def test_test_delivery_is_checked_as_any_other() -> None:
         path = f"/api/triggers/{hook}/fire"
         problem = await calls.expect_problem("POST", path, 422, {"value": 1})
         assert problem["code"] == "invalid-payload"
-        flow_id = (await calls.get_json(f"/api/triggers/{hook}"))["flow_id"]
+        plan_id = (await calls.get_json(f"/api/triggers/{hook}"))["plan_id"]
         other = {"graph": {"nodes": [text("a", "x")], "edges": []}}
-        await calls.put(f"/api/flows/{flow_id}", json=other)
+        await calls.put(f"/api/flows/{plan_id}", json=other)
         assert (await calls.expect_problem("POST", path, 422))["code"] == "invalid-trigger"
 
 
 async def test_trigger_is_deleted_alone_and_with_its_flow() -> None:
     async with hook_service() as calls:
         hook = await listening(calls, hook_flow())
-        flow_id = (await calls.get_json(f"/api/triggers/{hook}"))["flow_id"]
+        plan_id = (await calls.get_json(f"/api/triggers/{hook}"))["plan_id"]
         assert (await calls.delete(f"/api/triggers/{hook}")).status_code == 204
         await calls.expect_problem("GET", f"/api/triggers/{hook}", 404)
-        again = (await calls.post_json("/api/triggers", {"flow_id": flow_id}, 201))["trigger_id"]
-        await calls.delete(f"/api/flows/{flow_id}")
+        again = (await calls.post_json("/api/triggers", {"plan_id": plan_id}, 201))["trigger_id"]
+        await calls.delete(f"/api/flows/{plan_id}")
         await calls.expect_problem("GET", f"/api/triggers/{again}", 404)
         assert (await calls.get_json("/api/triggers"))["triggers"] == []

@@ -65,9 +65,9 @@ async def test_signed_request_starts_an_execution_with_its_content() -> None:
         assert document["trigger"]["kind"] == "webhook"
         (entry,) = [node for node in document["nodes"] if node["id"] == "hook"]
         value = json.loads(entry["result"])
-        flow_id = document["flow_id"]
+        plan_id = document["plan_id"]
         expected = {
-            "body": {"order": "A-17"}, "hook_id": hook, "agent_id": flow_id, "node_id": "hook",
+            "body": {"order": "A-17"}, "hook_id": hook, "agent_id": plan_id, "node_id": "hook",
             "query": {"shop": "3"}, "method": "POST", "path": f"/hooks/{hook}",
             "content_type": "application/json",
         }  # fmt: skip
@@ -116,9 +116,9 @@ async def test_newest_version_runs_unless_one_is_named() -> None:
     async with hook_service() as calls:
         graph = hook_flow(text("echo", "one"))
         flow = await calls.post_json("/api/flows", {"name": "F", "graph": graph}, 201)
-        bound = {"flow_id": flow["flow_id"]}
+        bound = {"plan_id": flow["plan_id"]}
         hook = (await calls.post_json("/api/triggers", bound, 201))["trigger_id"]
-        path = f"/api/flows/{flow['flow_id']}"
+        path = f"/api/flows/{flow['plan_id']}"
         await calls.put(path, json={"graph": hook_flow(text("echo", "two"))})
         assert (await send(calls, hook, 1, "?wait=30")).json()["outputs"] == {"echo": "two"}
         await calls.delete(f"/api/triggers/{hook}")
@@ -225,7 +225,7 @@ async def test_webhook_whose_node_is_gone_is_not_found() -> None:
     async with hook_service() as calls:
         hook = await listening(calls, hook_flow())
         (listed,) = (await calls.get_json("/api/triggers"))["triggers"]
-        path = f"/api/flows/{listed['flow_id']}"
+        path = f"/api/flows/{listed['plan_id']}"
         await calls.put(path, json={"graph": {"nodes": [text("a", "x")], "edges": []}})
         assert (await send(calls, hook, 1)).status_code == 404
         (listed,) = (await calls.get_json("/api/triggers"))["triggers"]
@@ -456,10 +456,10 @@ async def test_first_answer_stays_where_the_flow_wants_other_bodies_now() -> Non
         first = await send(calls, hook, 1, message_id="m")
         (listed,) = (await calls.get_json("/api/triggers"))["triggers"]
         strict = hook_flow(REPLY, bodySchema={"type": "object"})
-        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": strict})
+        await calls.put(f"/api/flows/{listed['plan_id']}", json={"graph": strict})
         assert (await send(calls, hook, 1, message_id="m")).text == first.text
         assert (await send(calls, hook, 1, message_id="n")).status_code == 422
-        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": hook_flow(REPLY)})
+        await calls.put(f"/api/flows/{listed['plan_id']}", json={"graph": hook_flow(REPLY)})
         assert (await send(calls, hook, 1, message_id="n")).status_code == 201
 
 
@@ -509,9 +509,9 @@ async def test_a_signed_message_starts_one_execution_whatever_its_other_headers_
             hook_flow(),
             hook_flow(auth="secret", secrets=["plain"], deliveryHeader="x-id"),
         ):
-            await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": flow})
+            await calls.put(f"/api/flows/{listed['plan_id']}", json={"graph": flow})
         signature_again = hook_flow()
-        await calls.put(f"/api/flows/{listed['flow_id']}", json={"graph": signature_again})
+        await calls.put(f"/api/flows/{listed['plan_id']}", json={"graph": signature_again})
         headers = signed("1", "m")
         async with asyncio.TaskGroup() as tasks:
             for number in range(20):

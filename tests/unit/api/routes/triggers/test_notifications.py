@@ -24,12 +24,12 @@ GONE = response(b"", status="410 Gone")
 
 
 async def saved(calls: InProcessClient) -> str:
-    return (await calls.post_json("/api/flows", {"name": "Flow", "graph": GRAPH}, 201))["flow_id"]
+    return (await calls.post_json("/api/flows", {"name": "Flow", "graph": GRAPH}, 201))["plan_id"]
 
 
-def target(flow_id: str, **changes: Any) -> dict[str, Any]:
+def target(plan_id: str, **changes: Any) -> dict[str, Any]:
     return {
-        "flow_id": flow_id, "url": "https://a.test/hook", "secrets": ["hosted"], **changes,
+        "plan_id": plan_id, "url": "https://a.test/hook", "secrets": ["hosted"], **changes,
     }  # fmt: skip
 
 
@@ -56,16 +56,16 @@ async def settled(calls: InProcessClient, status: str) -> list[dict[str, Any]]:
 
 async def test_targets_are_created_listed_and_deleted() -> None:
     async with service() as calls:
-        flow_id = await saved(calls)
+        plan_id = await saved(calls)
         made = await calls.post_json(
-            "/api/notification-targets", target(flow_id, events=["failed", "failed"]), 201
+            "/api/notification-targets", target(plan_id, events=["failed", "failed"]), 201
         )
         TargetResponse.model_validate(made, extra="forbid")
         assert (made["flow_name"], made["events"], made["problem"]) == ("Flow", ["failed"], None)
         listed = await calls.get_json("/api/notification-targets", TargetsResponse)
         operator, own = listed["targets"]
         assert own == made
-        assert (operator["target_id"], operator["flow_id"], operator["created_at"]) == (
+        assert (operator["target_id"], operator["plan_id"], operator["created_at"]) == (
             "ops", None, None,
         )  # fmt: skip
         path = f"/api/notification-targets/{made['target_id']}"
@@ -77,7 +77,7 @@ async def test_targets_are_created_listed_and_deleted() -> None:
 
 async def test_targets_that_cannot_be_used_are_refused_with_the_reason() -> None:
     async with service(limits=Limits(notification_targets=0)) as calls:
-        flow_id = await saved(calls)
+        plan_id = await saved(calls)
         for changes, code, words in (
             ({"url": "ftp://a.test/"}, "invalid-target", "only http:// and https://"),
             ({"url": "https://u:p@a.test/"}, "invalid-target", "credentials"),
@@ -88,7 +88,7 @@ async def test_targets_that_cannot_be_used_are_refused_with_the_reason() -> None
             ({"events": ["ended"]}, "invalid-body", "/events/0"),
             ({}, "limit-exceeded", "notification_targets"),
         ):
-            answer = await calls.post("/api/notification-targets", json=target(flow_id, **changes))
+            answer = await calls.post("/api/notification-targets", json=target(plan_id, **changes))
             assert answer.json()["code"] == code, answer.text
             assert words in answer.text, answer.text
         await calls.expect_problem("POST", "/api/notification-targets", 404, target(UNKNOWN))
@@ -96,9 +96,9 @@ async def test_targets_that_cannot_be_used_are_refused_with_the_reason() -> None
 
 async def test_message_that_nobody_accepted_is_listed_and_sent_again() -> None:
     async with service(GONE, ACCEPTED) as calls:
-        flow_id = await saved(calls)
-        await calls.post_json("/api/notification-targets", target(flow_id), 201)
-        await calls.post_json("/api/execute", {"flow_id": flow_id, "start": True}, 202)
+        plan_id = await saved(calls)
+        await calls.post_json("/api/notification-targets", target(plan_id), 201)
+        await calls.post_json("/api/execute", {"plan_id": plan_id, "start": True}, 202)
         (dead,) = await settled(calls, "dead")
         page = await calls.get_json("/api/notifications", NotificationsResponse, status="dead")
         assert page == {"notifications": [dead], "next_cursor": None}

@@ -1,0 +1,153 @@
+"""The names of flows in the writer thread: who has one, what leads to it, and what goes with it."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from sqlalchemy import Connection, delete, func, or_, select, update
+
+from planwave.storage.errors import flow_in_use, name_taken
+from planwave.storage.event_codec import storable_text
+from planwave.storage.sqlite.schema import (
+    access_tokens,
+    deliveries,
+    notification_targets,
+    notifications,
+    plans,
+    triggers,
+)
+
+_SHOWN: Final = 5
+"""Uses of one kind that an error lists."""
+
+
+def name_key(name: str) -> str:
+    """Return the form of the name of a flow that is the same for names that differ in case only."""
+    return storable_text(unicodedata.normalize("NFC", name).casefold())
+
+
+def require_free_name(connection: Connection, plan_id: str, name: str | None) -> None:
+    """Raise if another plan has the name of a plan.
+
+    Raises:
+        Conflict: ``name-taken``.
+    """
+    if name is None:
+        return
+    other = connection.execute(
+        select(plans.c.plan_id).where(
+            plans.c.name_key == name_key(name), plans.c.plan_id != plan_id
+        )
+    ).scalar()
+    if other is not None:
+        raise name_taken(name, other)
+
+
+def release_name(connection: Connection, plan_id: str, *, force: bool) -> None:
+    """Make sure that nothing leads to the name of a flow.
+
+    Args:
+        connection: In the transaction that takes the name away.
+        plan_id: The plan; nothing is done for one without a name.
+        force: Whether to remove the publication, triggers, targets of notifications and the flow in
+            access tokens; graphs that name it stay as they are.
+
+    Raises:
+        Conflict: ``flow-in-use``: without ``force``; all that leads to it is listed.
+    """
+    row = connection.execute(
+        select(plans.c.name, plans.c.published).where(plans.c.plan_id == plan_id)
+    ).first()
+    if row is None or row.name is None:
+        return
+    if not force:
+        uses = [f"it is published as a {each}" for each in row.published.split()]
+        uses += _uses(connection, plan_id, row.name)
+        if uses:
+            raise flow_in_use(row.name, uses)
+        return
+    connection.execute(update(plans).where(plans.c.plan_id == plan_id).values(published=""))
+    own = select(triggers.c.trigger_id).where(triggers.c.plan_id == plan_id)
+    connection.execute(delete(deliveries).where(deliveries.c.trigger_id.in_(own)))
+    connection.execute(delete(triggers).where(triggers.c.plan_id == plan_id))
+    targets = select(notification_targets.c.target_id).where(
+        notification_targets.c.plan_id == plan_id
+    )
+    connection.execute(delete(notifications).where(notifications.c.target_id.in_(targets)))
+    connection.execute(
+        delete(notification_targets).where(notification_targets.c.plan_id == plan_id)
+    )
+    _remove_from_tokens(connection, plan_id)
+
+
+def _uses(connection: Connection, plan_id: str, name: str) -> Iterator[str]:
+    """Yield what leads to a flow besides its publication, as a sentence each."""
+    own = triggers.c.plan_id == plan_id
+    for node_id, kind in connection.execute(
+        select(triggers.c.node_id, triggers.c.kind).where(own).limit(_SHOWN)
+    ):
+        yield f"the trigger of its {kind} node {node_id!r}"
+    for (token_name,) in connection.execute(
+        select(access_tokens.c.name).where(_has_flow(plan_id)).limit(_SHOWN)
+    ):
+        yield f"the access token {token_name!r}"
+    of_flow = notification_targets.c.plan_id == plan_id
+    for (url,) in connection.execute(
+        select(notification_targets.c.url).where(of_flow).limit(_SHOWN)
+    ):
+        yield f"notifications to {url}"
+    named = [other for other, _ in graphs_that_name(connection, plan_id, name)]
+    for title in list(dict.fromkeys(named))[:_SHOWN]:
+        yield f"the graph {title!r} names it"
+
+
+def graphs_that_name(
+    connection: Connection, plan_id: str, name: str | None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the title of each other stored graph that names a flow, and the ``data.flow`` that does.
+
+    All documents are searched as text first; those that hold the id or the name are parsed.
+    """
+    texts = [plan_id] if name is None else [plan_id, json.dumps(name, ensure_ascii=False)[1:-1]]
+    holds = or_(*(func.instr(plans.c.document, each) > 0 for each in texts))
+    statement = select(plans.c.title, plans.c.document).where(holds, plans.c.plan_id != plan_id)
+    key = None if name is None else name_key(name)
+    for title, document in connection.execute(statement):
+        for flow in _flows_in(json.loads(document).get("nodes")):
+            named = flow.get("name")
+            is_named = isinstance(named, str) and name_key(named) == key
+            if flow.get("id") == plan_id or is_named:
+                yield title, flow
+
+
+def _flows_in(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the values of the fields ``flow`` that are objects, at any depth."""
+    if isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from _flows_in(item)
+    elif isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        if isinstance(flow := fields.get("flow"), dict):
+            yield cast("dict[str, Any]", flow)
+        for item in fields.values():
+            yield from _flows_in(item)
+
+
+def _has_flow(plan_id: str) -> Any:
+    each = func.json_each(access_tokens.c.flows).table_valued("value")
+    return select(each.c.value).where(each.c.value == plan_id).exists()
+
+
+def _remove_from_tokens(connection: Connection, plan_id: str) -> None:
+    """Take a flow out of the access tokens; one without any flow left goes."""
+    tokens = select(access_tokens.c.token_id, access_tokens.c.flows).where(_has_flow(plan_id))
+    for token_id, flows in connection.execute(tokens).all():
+        left = [each for each in json.loads(flows) if each != plan_id]
+        of_token = access_tokens.c.token_id == token_id
+        if left:
+            connection.execute(update(access_tokens).where(of_token).values(flows=json.dumps(left)))
+        else:
+            connection.execute(delete(access_tokens).where(of_token))

@@ -487,6 +487,8 @@ _STORAGE: Final[_Rows] = (
     ("schema-too-new", "A newer planwave wrote the database.", "Update planwave."),
     ("storage-untrusted", "planwave did not make this ./storage for you.",
      "`planwave trust ./storage`, or name a directory with `--storage` or `PLANWAVE_STORAGE_DIR`."),
+    ("storage-of-another-build", "Another build of planwave wrote the database, with other tables; it stays as it is.",
+     "Keep a copy of the directory, which only that build can read, and start with an empty one."),
     ("storage-locked", "Another process uses the storage directory.",
      "Wait until it ends, or stop it; `planwave serve` and commands answer others."),
     ("store-busy", "The database is locked by another process.", "Try again in a moment."),

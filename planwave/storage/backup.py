@@ -76,7 +76,8 @@ def back_up(directory: Path, file: Path) -> Backup:
     Raises:
         NotFound: The directory has no database.
         InputError: ``file`` is a directory, its directory is missing, or it is within ``directory``.
-        StoreError: ``backup-failed``, ``store-damaged``: no file was written.
+        StoreError: ``backup-failed``, ``storage-of-another-build``, ``store-damaged``: no file was
+            written.
         SchemaTooNew: A newer planwave wrote the database.
     """
     source = directory / DATABASE_NAME

@@ -18,16 +18,14 @@ from planwave.executor.messages import (
     AttemptSuspended,
     ResultReused,
 )
+from planwave.executor.node_api.context import Idle, NodeEvents, NodeTaskGroup, OwnWork
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.node_events import NodeEvents
-from planwave.executor.node_api.own_work import Idle, OwnWork
 from planwave.executor.node_api.results import (
     error_without_secrets,
     read_result,
     validate_result,
     without_secrets,
 )
-from planwave.executor.node_api.task_group import NodeTaskGroup
 from planwave.executor.reuse.result_key import LinkFailed, dependencies
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
 from planwave.executor.state import DONE, Attempt, current_attempt

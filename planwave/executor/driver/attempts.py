@@ -34,13 +34,6 @@ from planwave.events.types import (
     OnceStoredData,
     UsageData,
 )
-from planwave.executor.driver.effects import (
-    CancelTask,
-    KeepOnceValue,
-    RaiseInterrupt,
-    Reply,
-    SetTimer,
-)
 from planwave.executor.driver.parking import ensure_active, start_attempt_timer, update_activity
 from planwave.executor.driver.progress import (
     cancel_nested_runs,
@@ -56,12 +49,17 @@ from planwave.executor.driver.timeouts import (
 from planwave.executor.messages import (
     AttemptFailed,
     AttemptSucceeded,
+    CancelTask,
+    KeepOnceValue,
     NodeEmitted,
     OnceValueMade,
+    RaiseInterrupt,
+    Reply,
     ResultReused,
     RetryTimer,
+    SetTimer,
 )
-from planwave.executor.node_api.node_events import DELTA
+from planwave.executor.node_api.context import DELTA
 from planwave.executor.node_api.results import error_names, to_node_error
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import reenter

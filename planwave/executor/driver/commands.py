@@ -35,9 +35,7 @@ from planwave.events.types import (
     PayloadT,
     ResumedData,
 )
-from planwave.executor.budget import RunBudget
 from planwave.executor.driver.attempts import failed, reenter_interrupted, succeeded
-from planwave.executor.driver.effects import CancelTask, CancelTimer, Reply
 from planwave.executor.driver.parking import mark_active, unpark
 from planwave.executor.driver.progress import (
     begin_graph,
@@ -49,15 +47,18 @@ from planwave.executor.driver.progress import (
     end_attempt,
     record_stored,
 )
-from planwave.executor.driver.run_state import RunState
+from planwave.executor.driver.run_state import RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
 from planwave.executor.messages import (
     AnswerRequest,
     AttemptSucceeded,
     CancelExecution,
     CancelNode,
+    CancelTask,
+    CancelTimer,
     Command,
     PauseExecution,
+    Reply,
     RequestTimer,
     ResumeExecution,
 )

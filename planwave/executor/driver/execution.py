@@ -20,7 +20,13 @@ from planwave.events import Event
 from planwave.events.types import PAUSE_REASONS, REQUESTED
 from planwave.executor.driver import reducer
 from planwave.executor.driver.attempt_tasks import AttemptTasks
-from planwave.executor.driver.effects import (
+from planwave.executor.driver.publisher import Publisher, Subscription
+from planwave.executor.driver.run_state import Now, RunState
+from planwave.executor.messages import (
+    AnswerRequest,
+    BytesStored,
+    CancelExecution,
+    CancelNode,
     CancelReply,
     CancelTask,
     CancelTimer,
@@ -29,31 +35,22 @@ from planwave.executor.driver.effects import (
     DeliverOutcome,
     Effect,
     KeepOnceValue,
-    PlaceChange,
-    RaiseInterrupt,
-    Reply,
-    SetTimer,
-    StartAttempt,
-)
-from planwave.executor.driver.publisher import Publisher, Subscription
-from planwave.executor.driver.run_state import Now, RunState
-from planwave.executor.messages import (
-    AnswerRequest,
-    BytesStored,
-    CancelExecution,
-    CancelNode,
     NodeActivityChanged,
     PauseExecution,
+    PlaceChange,
     PlaceGranted,
+    RaiseInterrupt,
+    Reply,
     RequestTimer,
     ResumeExecution,
+    SetTimer,
+    StartAttempt,
     Timer,
     TimerFired,
 )
-from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
-from planwave.executor.node_api.nested import Admit
+from planwave.executor.node_api.nested import Admit, create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program

@@ -7,7 +7,6 @@ from typing import cast
 from planwave.errors import PermanentError
 from planwave.events.types import GraphDocument, NestedRunOpenedData
 from planwave.executor.driver.attempts import ensure_node_run
-from planwave.executor.driver.effects import DeliverOutcome, Reply
 from planwave.executor.driver.parking import ensure_active, start_own_time, update_activity
 from planwave.executor.driver.progress import (
     begin_graph,
@@ -18,7 +17,7 @@ from planwave.executor.driver.progress import (
 )
 from planwave.executor.driver.resume import resume_graph
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
+from planwave.executor.messages import DeliverOutcome, NestedRunAbandoned, NestedRunRequested, Reply
 from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.plan import graph_content

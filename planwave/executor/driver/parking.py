@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from planwave.events.types import NODE_PARKED, NODE_UNPARKED
-from planwave.executor.driver.effects import ChangePlace, Reply, SetTimer
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, IdleEnded
+from planwave.executor.messages import AttemptTimer, ChangePlace, IdleEnded, Reply, SetTimer
 from planwave.executor.state import DONE, NESTED, PARKED, RUNNING, Attempt, GraphRun
 
 

@@ -23,17 +23,18 @@ from planwave.events.types import (
     NodeSkippedData,
     PayloadT,
 )
-from planwave.executor.budget import RunBudget
-from planwave.executor.driver.effects import (
+from planwave.executor.driver.parking import mark_active, update_activity
+from planwave.executor.driver.run_state import RunBudget, RunState
+from planwave.executor.messages import (
+    AttemptTimer,
     CancelReply,
     CancelTask,
     CancelTimer,
     CloseLinks,
     DeliverOutcome,
+    RequestTimer,
+    RetryTimer,
 )
-from planwave.executor.driver.parking import mark_active, update_activity
-from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, RequestTimer, RetryTimer
 from planwave.executor.requests import PendingRequest
 from planwave.executor.scheduling.decisions import Decisions, RunOutcome
 from planwave.executor.scheduling.joins import NO_INPUT

@@ -17,8 +17,14 @@ from planwave.events.types import (
     WAITING,
     StartedData,
 )
-from planwave.executor.driver import attempts, budget, commands, nested_runs, parking, timeouts
-from planwave.executor.driver.effects import DeliverOutcome, KeepOnceValue, StartAttempt
+from planwave.executor.driver import (
+    attempts,
+    commands,
+    nested_runs,
+    parking,
+    reservations,
+    timeouts,
+)
 from planwave.executor.driver.progress import begin_graph, decide
 from planwave.executor.driver.resume import resume_execution
 from planwave.executor.driver.run_state import Now, RunState
@@ -34,9 +40,11 @@ from planwave.executor.messages import (
     BytesStored,
     CancelExecution,
     CancelNode,
+    DeliverOutcome,
     ExecutionTimer,
     IdleChanged,
     IdleEnded,
+    KeepOnceValue,
     Message,
     NestedRunAbandoned,
     NestedRunRequested,
@@ -49,6 +57,7 @@ from planwave.executor.messages import (
     ResultReused,
     ResumeExecution,
     RetryTimer,
+    StartAttempt,
     Timer,
     TimerFired,
 )
@@ -76,7 +85,7 @@ def begin(
     if run.pause_reason is not None:
         run.paused_since = now.loop_s
     if run.budget is not None:
-        budget.begin(run, run.budget)
+        reservations.begin(run, run.budget)
     if is_recovery:
         commands.record_resume(run, "recovery")
     if run.history is not None and run.history.is_started:
@@ -121,9 +130,9 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
         case NodeActivityChanged(attempt):
             nested_runs.activity_changed(run, attempt)
         case BudgetReserved():
-            budget.reserve(run, message)
+            reservations.reserve(run, message)
         case BudgetReleased():
-            budget.release(run, message)
+            reservations.release(run, message)
         case CancelExecution():
             commands.cancel_execution(run, message)
         case CancelNode() | PauseExecution() | ResumeExecution() | AnswerRequest():
@@ -144,7 +153,7 @@ def reduce(run: RunState, message: Message, now: Now) -> None:  # noqa: C901 - o
 def _timer_fired(run: RunState, timer: Timer) -> None:
     match timer:
         case BudgetTimer():
-            budget.time_passed(run)
+            reservations.time_passed(run)
         case RetryTimer(attempt):
             attempts.retry(run, attempt)
         case AttemptTimer(attempt):
@@ -161,7 +170,7 @@ def finish_turn(run: RunState) -> None:
     """End a turn: decide what follows from its facts, fill the slots, conclude."""
     decide(run)
     if run.budget is not None and not run.is_ending:
-        budget.follow(run, run.budget)
+        reservations.follow(run, run.budget)
     if not run.is_stopping and run.place == "held":
         _fill_slots(run)
     parking.return_idle(run)
@@ -181,11 +190,11 @@ def _conclude(run: RunState) -> None:
     """Emit the end of the execution, or a change between paused and running, if due."""
     if run.pending_outcome is not None:
         _end(run, run.pending_outcome)
-    elif run.requests or run.pause_reason is not None or budget.must_ask(run):
+    elif run.requests or run.pause_reason is not None or reservations.must_ask(run):
         is_idle = run.slots.is_idle or run.is_out_of_time
         if run.pause_reason is None and is_idle:
-            if budget.must_ask(run):
-                budget.ask(run)
+            if reservations.must_ask(run):
+                reservations.ask(run)
             else:
                 commands.record_pause(run, WAITING)
         elif run.pause_reason == WAITING and not is_idle:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from planwave.errors import NodeTimeout
-from planwave.executor.driver.effects import SetTimer
 from planwave.executor.driver.parking import start_attempt_timer
 from planwave.executor.driver.progress import decide, fail_execution
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import ExecutionTimer, RequestTimer
+from planwave.executor.messages import ExecutionTimer, RequestTimer, SetTimer
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt

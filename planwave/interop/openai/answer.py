@@ -9,11 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from planwave.events import Event
 from planwave.events.chat_chunks.encoder import ChunkEncoder
+from planwave.events.types import CALLER_TOOL_CALLS, REPLY_CUT
 
-_CALLS: Final = "caller_tool_calls"
-"""The event with which an agent hands calls of tools to its caller; see ``nodes/agents/caller.py``."""
-_REPLY_CUT: Final = "reply_cut"
-"""``kind`` of the log line of a reply that the model did not finish; see ``nodes/llm_calls.py``."""
 _NO_USAGE: Final[Mapping[str, Any]] = {
     "prompt_tokens": 0,
     "completion_tokens": 0,
@@ -129,9 +126,9 @@ class _ChunkReader:
         """Yield the parts in a chunk."""
         extras, (choice,) = chunk["extras"], chunk["choices"]
         emitted = extras.get("event", {})
-        if emitted.get("type") == _CALLS and extras["meta"].get("visible"):
+        if emitted.get("type") == CALLER_TOOL_CALLS and extras["meta"].get("visible"):
             self._calls = [RequestedCall(**call) for call in emitted["data"]["calls"]]
-        if extras.get("log", {}).get("kind") == _REPLY_CUT and extras["meta"].get("visible"):
+        if extras.get("log", {}).get("kind") == REPLY_CUT and extras["meta"].get("visible"):
             self._is_cut = True
         if lost := extras.get("discard"):
             self._is_cut = False

@@ -123,8 +123,10 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
     Raises:
         OSError: There is no room for the copy; the database is as it was.
         SchemaTooNew: A newer planwave wrote it.
+        StoreError: ``storage-of-another-build``.
         sqlite3.Error, sqlalchemy.exc.DBAPIError: It cannot be opened or written.
     """
+    _require_known_schema(path)
     _create_private_file(path)
     raw = writing_connection(path)
     connection = engine_of(raw).connect()
@@ -138,6 +140,23 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
         close(connection)
         raise
     return raw, connection
+
+
+def _require_known_schema(path: Path) -> None:
+    """Refuse a database of another planwave before a connection for writing changes a byte of its files.
+
+    Raises:
+        SchemaTooNew, StoreError: See :func:`~planwave.storage.sqlite.migrations.version_of`.
+    """
+    with suppress(
+        OSError, sqlite3.Error, DBAPIError
+    ):  # the connection for writing says what is wrong
+        if path.stat().st_size > 0:
+            engine = engine_of(reading_connection(path))
+            try:
+                _version_of(engine)
+            finally:
+                engine.dispose()
 
 
 def _create_private_file(path: Path) -> None:
@@ -200,6 +219,7 @@ def open_for_reading(path: Path, *, migrates: bool = True) -> Engine:
         InputError: ``storage-untrusted``: an older database may not be migrated.
         StoreError: ``storage-locked``: an older planwave is writing.
         SchemaTooNew: A newer planwave wrote the database.
+        StoreError: ``storage-of-another-build``.
         OSError, sqlalchemy.exc.DBAPIError: The database cannot be read.
     """
     if not path.exists():

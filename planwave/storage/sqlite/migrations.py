@@ -1,179 +1,37 @@
-"""How a database gets its tables, and how one of an older schema version is brought up to date."""
+"""How a database gets its tables, and how one of an older schema version is brought up to date.
+
+A database holds the number of its schema version (``PRAGMA user_version``) and the hash of the tables of
+that version (``schema_hash``). Until the first release there is one version, whose tables change in place: a
+database with another hash is refused and stays as it is. From the release on a change of the tables is a new
+version, and a :class:`Migration` from the one before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from sqlalchemy import Column, Connection, Table, func, insert, or_, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.schema import CreateColumn
 
-from planwave.errors import SchemaTooNew
-from planwave.storage.event_codec import answers_of, stored_rows
-from planwave.storage.files import artifact_digests
-from planwave.storage.sqlite.appends import add_answers
-from planwave.storage.sqlite.schema import (
-    access_tokens,
-    answered_requests,
-    answers,
-    approved_tools,
-    artifact_uses,
-    batches,
-    chat_messages,
-    chat_turns,
-    chats,
-    create_tables,
-    deliveries,
-    executions,
-    flow_versions,
-    flows,
-    notification_targets,
-    notifications,
-    plan_revisions,
-    plans,
-    triggers,
-)
+from planwave.errors import SchemaTooNew, StoreError
+from planwave.storage.sqlite.schema import SCHEMA_HASH, create_tables
 
 
-def _batch_events(connection: Connection) -> None:
-    """Up to version 1 there was a row for each event."""
-    batches.create(connection)
-    connection.exec_driver_sql(
-        "INSERT INTO batches (execution, first, last, events) SELECT execution, seq, seq, "
-        "'[[' || json_quote(at) || ',' || json_quote(type) || ',' || data || ',' || "
-        "json_quote(path) || ',' || json_quote(attempt) || ']]' FROM events ORDER BY id"
-    )
-    connection.exec_driver_sql("DROP TABLE events")
+class Migration(NamedTuple):
+    """A step from one schema version to the next.
+
+    Attributes:
+        schema_hash: ``SCHEMA_HASH`` of the version before.
+        change: Changes the tables and what is in them.
+    """
+
+    schema_hash: str
+    change: Callable[[Connection], None]
 
 
-def _index_lists(connection: Connection) -> None:
-    """Up to version 2 there was no way to delete, no idempotency, and lists were short."""
-    artifact_uses.create(connection)
-    answers.create(connection)
-    connection.exec_driver_sql("DROP INDEX executions_by_status")
-    for index in executions.indexes:
-        if index.name in ("executions_by_status", "executions_by_plan"):
-            index.create(connection)
-    found = connection.execute(
-        select(batches.c.execution, batches.c.events).where(
-            func.instr(batches.c.events, '"artifact":') > 0
-        )
-    )
-    uses = {(digest, execution) for execution, text in found for digest in artifact_digests(text)}
-    for digest, execution in sorted(uses):
-        connection.execute(insert(artifact_uses).values(digest=digest, execution=execution))
-
-
-def _note_queued(connection: Connection) -> None:
-    """Up to version 3 a queued start did not outlive its process."""
-    connection.exec_driver_sql(
-        "ALTER TABLE executions ADD COLUMN queued INTEGER DEFAULT 0 NOT NULL"
-    )
-
-
-def _add_flows(connection: Connection) -> None:
-    """Up to version 4 there were no flows."""
-    flows.create(connection)
-    flow_versions.create(connection)
-    for column in ("plan_id", "flow_version"):
-        connection.exec_driver_sql(f"ALTER TABLE executions ADD COLUMN {column} TEXT")
-    for index in executions.indexes:
-        if index.name == "executions_by_flow":
-            index.create(connection)
-
-
-def _add_revisions(connection: Connection) -> None:
-    """Up to version 5 a plan could not be changed."""
-    plan_revisions.create(connection)
-    for column in (
-        "edits INTEGER DEFAULT 0 NOT NULL",
-        "author TEXT",
-        "note TEXT DEFAULT '' NOT NULL",
-        "updated_at TEXT",
-    ):
-        connection.exec_driver_sql(f"ALTER TABLE plans ADD COLUMN {column}")
-
-
-def _index_answers(connection: Connection) -> None:
-    """Up to version 6 answered requests could not be listed."""
-    answered_requests.create(connection)
-    found = connection.execute(
-        select(batches.c.execution, batches.c.first, batches.c.events).where(
-            or_(
-                func.instr(batches.c.events, '"node.answered"') > 0,
-                func.instr(batches.c.events, '"execution.resumed"') > 0,
-            )
-        )
-    )
-    raw: Any = connection.connection.driver_connection
-    for execution, first, text in found.all():
-        add_answers(raw, execution, answers_of(stored_rows(text), first))
-
-
-def _add_triggers(connection: Connection) -> None:
-    """Up to version 7 there were no triggers."""
-    triggers.create(connection)
-    deliveries.create(connection)
-
-
-def _add_publishing(connection: Connection) -> None:
-    """Up to version 8 flows could not be published; ``_add_flows`` makes the table as it is now."""
-    columns = connection.exec_driver_sql("PRAGMA table_info(flows)").all()
-    if any(column.name == "published" for column in columns):
-        return
-    connection.exec_driver_sql("ALTER TABLE flows ADD COLUMN published TEXT DEFAULT '' NOT NULL")
-
-
-def _add_access_tokens(connection: Connection) -> None:
-    """Up to version 9 only the operator had a token."""
-    access_tokens.create(connection)
-
-
-def _add_chats(connection: Connection) -> None:
-    """Up to version 10 there were no chats."""
-    for table in (chats, chat_messages, chat_turns):
-        table.create(connection)
-
-
-def _add_notifications(connection: Connection) -> None:
-    """Up to version 11 nobody was notified of executions."""
-    notification_targets.create(connection)
-    notifications.create(connection)
-
-
-_COLUMNS_OF_13: Final[tuple[Column[Any], ...]] = (
-    executions.c.created_by,
-    executions.c.parent_id,
-    triggers.c.created_by,
-    chats.c.created_by,
-    plans.c.edited_by,
-    plan_revisions.c.created_by,
-    flows.c.updated_by,
-    flow_versions.c.created_by,
-    access_tokens.c.created_by,
-    access_tokens.c.last_used_at,
-)
-_TABLES_OF_13: Final[tuple[Table, ...]] = (approved_tools,)
-
-
-def _add_columns(connection: Connection) -> None:
-    """Add what version 13 has besides; a table that an earlier step made has the columns already."""
-    for column in _COLUMNS_OF_13:
-        table = column.table.name
-        found = connection.exec_driver_sql(f"PRAGMA table_info({table})")
-        if column.name not in {row[1] for row in found}:
-            definition = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {definition}")
-    for each in _TABLES_OF_13:
-        each.create(connection, checkfirst=True)
-
-
-MIGRATIONS: Final = (
-    _batch_events, _index_lists, _note_queued, _add_flows, _add_revisions, _index_answers,
-    _add_triggers, _add_publishing, _add_access_tokens, _add_chats,
-    _add_notifications, _add_columns,
-)  # fmt: skip
+MIGRATIONS: Final[tuple[Migration, ...]] = ()
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS) + 1
@@ -184,14 +42,37 @@ def version_of(connection: Connection) -> int:
 
     Raises:
         SchemaTooNew: A newer planwave wrote the database.
+        StoreError: ``storage-of-another-build``.
     """
     version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    if version > SCHEMA_VERSION:
+    schema_hash = _stored_hash(connection)
+    if version == 0 and schema_hash is None and _is_empty(connection):
+        return 0
+    if version > SCHEMA_VERSION and schema_hash is not None:
         raise SchemaTooNew(
             f"the database has schema {version}, this planwave knows up to {SCHEMA_VERSION}",
             hint="use the planwave that wrote it, or a newer one",
         )
+    hashes = (*(each.schema_hash for each in MIGRATIONS), SCHEMA_HASH)
+    if not 0 < version <= SCHEMA_VERSION or schema_hash != hashes[version - 1]:
+        raise StoreError(
+            "another build of planwave wrote the database, with other tables",
+            code="storage-of-another-build",
+            hint="keep a copy of its directory, which only that build can read, and start with an empty "
+            "directory",
+        )
     return version
+
+
+def _stored_hash(connection: Connection) -> str | None:
+    table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_hash'"
+    if connection.exec_driver_sql(table).first() is None:
+        return None
+    return connection.exec_driver_sql("SELECT hash FROM schema_hash").scalar_one_or_none()
+
+
+def _is_empty(connection: Connection) -> bool:
+    return connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").first() is None
 
 
 def migrate(connection: Connection) -> None:
@@ -199,6 +80,7 @@ def migrate(connection: Connection) -> None:
 
     Raises:
         SchemaTooNew: A newer planwave wrote it.
+        StoreError: ``storage-of-another-build``.
     """
     version = version_of(connection)
     if version == SCHEMA_VERSION:
@@ -209,7 +91,9 @@ def migrate(connection: Connection) -> None:
             create_tables(connection)
         else:
             for step in MIGRATIONS[version - 1 :]:
-                step(connection)
+                step.change(connection)
+        connection.exec_driver_sql("DELETE FROM schema_hash")
+        connection.exec_driver_sql("INSERT INTO schema_hash (hash) VALUES (?)", (SCHEMA_HASH,))
         connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.exec_driver_sql("COMMIT")
     except BaseException:

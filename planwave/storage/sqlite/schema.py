@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from functools import cache
 from typing import Final
 
@@ -22,7 +24,21 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
+SCHEMA_HASH: Final = "2a9768a2700c6c630bf7ba1ce1f554fb761e44952b421fbc93906abbbb4619b2"
+"""The hash of the tables and indexes below, as :func:`hash_of` gives it; a changed table needs a new one.
+
+Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
+the two agree.
+"""
+
+_TOKEN: Final = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\w\s]""", re.DOTALL
+)
+
 metadata = MetaData()
+
+schema_hash = Table("schema_hash", metadata, Column("hash", Text, primary_key=True))
+"""One row: the ``SCHEMA_HASH`` of the planwave that wrote the database."""
 
 plans = Table(
     "plans",
@@ -324,16 +340,33 @@ def create_tables(connection: Connection) -> None:
 
     ``metadata.create_all`` would write the same SQL for each database, which takes longer than running
     it does.
+
+    Raises:
+        RuntimeError: ``SCHEMA_HASH`` is not theirs: a bug in planwave.
     """
-    for statement in _statements():
+    for statement in _statements(metadata):
         connection.exec_driver_sql(statement)
+    if (computed := hash_of(connection)) != SCHEMA_HASH:
+        raise RuntimeError(
+            f"the tables were changed: SCHEMA_HASH in {__name__} is to be {computed!r}"
+        )
+
+
+def hash_of(connection: Connection) -> str:
+    """Return the hash of all tables and indexes of a database; white space and comments do not count."""
+    rows = connection.exec_driver_sql(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
+    )
+    tokens = (_TOKEN.findall(sql) for sql in rows.scalars())
+    sql = "\n".join(" ".join(t for t in each if not t.startswith(("--", "/*"))) for each in tokens)
+    return hashlib.sha256(sql.encode()).hexdigest()
 
 
 @cache
-def _statements() -> tuple[str, ...]:
+def _statements(tables: MetaData) -> tuple[str, ...]:
     dialect = sqlite.dialect()
     return tuple(
         str(each.compile(dialect=dialect))
-        for table in metadata.sorted_tables
+        for table in tables.sorted_tables
         for each in (CreateTable(table), *map(CreateIndex, table.indexes))
     )

@@ -132,7 +132,8 @@ class SqliteStore:
 
         Raises:
             InputError: ``storage-untrusted``: without ``migrates``, a database of an older planwave.
-            StoreError: ``storage-locked`` (another process writes here), ``store-unusable``.
+            StoreError: ``storage-locked`` (another process writes here), ``storage-of-another-build``,
+                ``store-unusable``.
             SchemaTooNew: A newer planwave wrote the database.
         """
         directory = Path(directory)

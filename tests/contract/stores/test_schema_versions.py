@@ -1,6 +1,6 @@
-"""Databases as every schema version wrote them; ``golden/write.py`` says how they came about.
+"""What was stored is read and continued; databases of other schema versions and other builds.
 
-No released planwave wrote version 2: ``v2.sql`` is ``v1.sql`` after the first step.
+``golden/write.py`` says how the golden database came about. Version 2 is made up.
 """
 
 from __future__ import annotations
@@ -9,46 +9,34 @@ import errno
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Column, Connection, Index, Integer, MetaData, Table, Text, text
 
-from planwave.errors import SchemaTooNew, StoreError
+from planwave.errors import InputError, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
-from planwave.providers.protocols import CallKey
 from planwave.storage.backup import back_up
-from planwave.storage.documents import DOCUMENT_VERSION, build_document
 from planwave.storage.lock import DirectoryLock
-from planwave.storage.records import AnsweredRequest
-from planwave.storage.sqlite import connection, migrations
-from planwave.storage.sqlite.connection import DATABASE_NAME
-from planwave.storage.sqlite.migrations import SCHEMA_VERSION
+from planwave.storage.sqlite import connection, migrations, schema
+from planwave.storage.sqlite.connection import DATABASE_NAME, engine_of
+from planwave.storage.sqlite.migrations import SCHEMA_VERSION, Migration
 from planwave.storage.sqlite.store import SqliteStore
+from tests.contract.stores.golden.write import FOLDER, read
 
-GOLDEN = Path(__file__).parent / "golden"
-VERSIONS = range(1, 13)
-"""Versions with a golden database; 13 only adds columns and tables to version 12."""
-OLDER = VERSIONS
-CALL = CallKey("paid", "a", 1, 0, "hash")
+OF_COMPLETED = "94bfe6f3*"
+"""The large value of the execution that completed."""
 
 
-def placed(directory: Path, version: int) -> Path:
-    """Put a golden database into a directory, as if that planwave had just ended."""
-    shutil.copytree(GOLDEN / "artifacts", directory / "artifacts")
+def placed(directory: Path) -> Path:
+    """Put the golden database into a directory, as if its planwave had just ended."""
+    shutil.copytree(FOLDER / "artifacts", directory / "artifacts")
     with closing(sqlite3.connect(directory / DATABASE_NAME)) as raw:
         raw.execute("PRAGMA journal_mode=WAL")
-        raw.executescript((GOLDEN / f"v{version}.sql").read_text("utf-8"))
+        raw.executescript((FOLDER / "stored.sql").read_text("utf-8"))
     return directory
-
-
-def read_by(version: int) -> dict[str, Any]:
-    """Give what the planwave of that version read from it."""
-    name = f"v{1 if version == 2 else version}.json"
-    return json.loads((GOLDEN / name).read_text("utf-8"))
 
 
 def dump(path: Path) -> tuple[int, list[str]]:
@@ -69,139 +57,33 @@ def shape(path: Path) -> dict[str, Any]:
             for _, index, is_unique, *_ in raw.execute(f"PRAGMA index_list({table})").fetchall():
                 columns = raw.execute(f"PRAGMA index_xinfo({index})").fetchall()
                 found[index] = (is_unique, columns)
+        found["hash"] = raw.execute("SELECT hash FROM schema_hash").fetchall()
     return found
 
 
-def differs(written: Any, read: Any, where: str = "") -> list[str]:
-    """Name what was written and is not read; there may be more fields and sentences by now."""
-    if where == "/schema_version":  # documents are computed from the events
-        written = DOCUMENT_VERSION
-    if where == "/execution_logs":
-        output = iter(read)
-        return [
-            f"{where}: {line!r} is gone, or elsewhere" for line in written if line not in output
-        ]
-    if isinstance(written, dict) and isinstance(read, dict):
-        return [
-            found
-            for name, value in written.items()
-            for found in differs(value, read.get(name, "missing"), f"{where}/{name}")
-        ]
-    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
-        pairs = enumerate(zip(written, read, strict=True))
-        return [found for n, (a, b) in pairs for found in differs(a, b, f"{where}/{n}")]
-    return [] if written == read else [f"{where}: {written!r} is read as {read!r}"]
-
-
-def as_written_now(document: dict[str, Any]) -> dict[str, Any]:
-    """Give a document of version 1 as version 2: its nodes have the text of an error beside it."""
-    if document["schema_version"] == 2:
-        return document
-    errors = [node["error"] for node in document["nodes"]]
-    nodes = [
-        {**node, "error": error and error["message"], "error_detail": error}
-        for node, error in zip(document["nodes"], errors, strict=True)
-    ]
-    return {**document, "schema_version": 2, "nodes": nodes}
-
-
-async def flows_of(store: SqliteStore) -> list[dict[str, Any]]:
-    """Give all flows, with their versions."""
-    found = [asdict(flow) for flow in await store.flows.page()]
-    for flow in found:
-        listed = await store.flows.versions(flow["plan_id"])
-        versions = [await store.flows.version(flow["plan_id"], each.version) for each in listed]
-        flow["versions"] = [asdict(each) for each in versions if each is not None]
-    return found
-
-
-async def revisions_of(store: SqliteStore) -> list[dict[str, Any]]:
-    """Give the revisions of all plans before the current ones."""
-    found: list[dict[str, Any]] = []
-    for plan in await store.plans():
-        for each in await store.revisions.page(plan.plan_id):
-            revision = await store.revisions.get(plan.plan_id, each.revision)
-            assert revision is not None
-            found.append(asdict(revision))
-    return found
-
-
-async def triggers_of(store: SqliteStore) -> list[dict[str, Any]]:
-    """Give all triggers, with their deliveries."""
-    found = [asdict(each) for each in await store.triggers.page()]
-    for each in found:
-        own = await store.triggers.deliveries([each["trigger_id"]])
-        each["deliveries"] = [asdict(d) for d in own.get(each["trigger_id"], ())]
-    return found
-
-
-async def notifications_of(store: SqliteStore) -> list[dict[str, Any]]:
-    """Give all notifications, with their targets."""
-    targets = {each.target_id: asdict(each) for each in await store.notifications.targets()}
-    found = [asdict(each) for each in await store.notifications.page()]
-    return json.loads(json.dumps([{**each, "to": targets[each["target_id"]]} for each in found]))
-
-
-def notifications_in(written: dict[str, Any]) -> list[dict[str, Any]]:
-    targets = {each["target_id"]: each for each in written.get("notification_targets", [])}
-    return [{**each, "to": targets[each["target_id"]]} for each in written.get("notifications", [])]
-
-
-async def chats_of(store: SqliteStore) -> list[dict[str, Any]]:
-    """Give all chats, with their messages."""
-    found = [asdict(each) for each in await store.chats.page()]
-    for each in found:
-        own = await store.chats.messages(each["chat_id"])
-        each["messages"] = [asdict(message) for message in own]
-    return found
-
-
-def test_every_schema_version_has_its_golden_database() -> None:
-    assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
+def files(directory: Path) -> dict[str, bytes]:
+    """Give a database and its log byte for byte; a reader makes an empty log where there is none."""
+    names = (DATABASE_NAME, f"{DATABASE_NAME}-wal")
+    paths = [directory / name for name in names]
+    return {path.name: path.read_bytes() for path in paths if path.exists() and path.stat().st_size}
 
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_data_of_every_version_is_read(
-    tmp_path: Path, version: int, read_only: bool
-) -> None:
-    store = SqliteStore.open(placed(tmp_path, version), read_only, artifact_bytes=1_000)
-    written = read_by(version)
-    plans = [asdict(plan) for plan in await store.plans()]
-    executions = await store.executions()
-    assert differs(written["plans"], plans) == []
-    assert differs(written["executions"], [asdict(record) for record in executions]) == []
-    assert {record.status for record in executions} >= {"completed", "failed", "executing"}
-    flows = json.loads(json.dumps(await flows_of(store)))
-    assert differs(written.get("flows", []), flows) == []
-    assert differs(written.get("revisions", []), await revisions_of(store)) == []
-    assert differs(written.get("triggers", []), await triggers_of(store)) == []
-    assert differs(notifications_in(written), await notifications_of(store)) == []
-    tokens = json.loads(json.dumps([asdict(each) for each in await store.access_tokens.all()]))
-    assert differs(written.get("access_tokens", []), tokens) == []
-    assert differs(written.get("chats", []), await chats_of(store)) == []
-    turns = [asdict(each) for each in await store.chats.turns("k", limit=9)]
-    assert differs(written.get("turns", []), turns) == []
-    for record in executions:
-        events = await store.events(record.execution_id)
-        received = [event._asdict() for event in events]
-        assert received == written["events"][record.execution_id]
-        document = json.loads(json.dumps(build_document(events, record)))
-        before = written["documents"][record.execution_id]
-        assert differs(as_written_now(before), document) == []
-    assert await store.recorded(CALL) == written["call"]
-    assert [x.execution_id for x in await store.executions(text="ÜBERSICHT")] == [
-        x["execution_id"] for x in written["executions"] if x["user_prompt"] == "Übersicht"
-    ]
+async def test_stored_data_is_read(tmp_path: Path, read_only: bool) -> None:
+    store = SqliteStore.open(placed(tmp_path), read_only)
+    received = await read(store)
+    assert received == json.loads((FOLDER / "stored.json").read_text("utf-8"))
+    assert all(received.values()), "there is a record of every kind"
+    found = [x.user_prompt for x in await store.executions(text="ÜBERSICHT")]
+    assert found == ["Übersicht"]
     await store.close()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_database_of_every_version_is_continued(tmp_path: Path, version: int) -> None:
-    store = SqliteStore.open(placed(tmp_path, version), artifact_bytes=1_000)
+async def test_stored_executions_are_continued(tmp_path: Path) -> None:
+    store = SqliteStore.open(placed(tmp_path))
     found = await store.open_executions()
     names = {x.user_prompt if x.plan_id else x.execution_id: x for x in found}
-    assert set(names) == {"it stands", "paused"} | ({"queued"} if version >= 4 else set())
+    assert set(names) == {"it stands", "paused", "queued"}
     standing = names["it stands"]
     epoch = await store.claim(standing.execution_id, queued=True)
     last = standing.last_seq + 1
@@ -209,142 +91,326 @@ async def test_f30_database_of_every_version_is_continued(tmp_path: Path, versio
     end = Event(standing.execution_id, last, at, kind, None, None, {})
     await store.append(standing.execution_id, epoch, [end])
     assert set(await store.lagging_documents()) == {standing.execution_id, "paused"}
+    assert list((tmp_path / "artifacts").glob(OF_COMPLETED))
     for record in await store.executions():
         if record.status in ("completed", "failed", "cancelled"):
             await store.delete_execution(record.execution_id)
-    assert not list((tmp_path / "artifacts").glob("94bfe6f3*"))  # of the one that completed
+    assert not list((tmp_path / "artifacts").glob(OF_COMPLETED))
     await store.close()
 
 
-@pytest.mark.parametrize("version", OLDER)
-async def test_f30_migrated_schema_equals_new_schema(tmp_path: Path, version: int) -> None:
+def made_up(at: MetaData, sql: str = "") -> str:
+    """Give the hash of a database with these tables, after some SQL."""
+    with closing(sqlite3.connect(":memory:")) as raw, engine_of(raw).connect() as made:
+        at.create_all(made)
+        raw.executescript(sql)
+        return schema.hash_of(made)
+
+
+def tables(*more: Any, where: str = "b > 0", default: str = "0") -> MetaData:
+    """Give the tables of a small schema."""
+    metadata = MetaData()
+    Table(
+        "t", metadata, Column("a", Text, primary_key=True),
+        Column("b", Integer, nullable=False, server_default=text(default)),
+        Index("i", "b", sqlite_where=text(where)), *more,
+    )  # fmt: skip
+    return metadata
+
+
+def test_stated_hash_is_that_of_the_tables() -> None:
+    assert made_up(schema.metadata) == schema.SCHEMA_HASH
+
+
+def test_hash_changes_with_every_table_column_and_index() -> None:
+    """Each part of the schema counts: taken away one by one, no two hashes are alike."""
+    parts = [(table.name, "table") for table in schema.metadata.sorted_tables]
+    for table in schema.metadata.sorted_tables:
+        parts += [(index.name, "index") for index in table.indexes]
+    removed = [f"PRAGMA foreign_keys=OFF; DROP {kind} {name};" for name, kind in parts]
+    for table in schema.metadata.sorted_tables:
+        removed += [
+            f"ALTER TABLE {table.name} RENAME COLUMN {column.name} TO other"
+            for column in table.columns
+        ]
+    hashes = [made_up(schema.metadata, sql) for sql in ("", *removed)]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_hash_changes_with_the_kind_of_a_column_or_index() -> None:
+    more = Column("c", Text)
+    kinds = [
+        tables(), tables(where="b > 1"), tables(default="1"), tables(default="' a'"),
+        tables(default="'a'"), tables(more), tables(Column("c", Text, nullable=False)),
+        tables(Column("c", Integer)), tables(Column("c", Text, unique=True)),
+    ]  # fmt: skip
+    assert len({made_up(each) for each in kinds}) == len(kinds)
+
+
+def test_hash_is_the_same_with_other_white_space_and_comments() -> None:
+    plain = "CREATE TABLE t (a TEXT NOT NULL, b TEXT DEFAULT '-- x'); CREATE INDEX i ON t (a, b);"
+    drawn = (
+        "CREATE INDEX i -- by both\n ON t(a,b); "
+        "CREATE TABLE t(a  TEXT /* the\nname */ NOT NULL,\n\tb TEXT DEFAULT '-- x') ;"
+    )
+    reordered = ";".join(reversed(drawn.split(";")[:2]))
+    assert made_up(MetaData(), plain) == made_up(MetaData(), reordered)
+
+
+ALTERATION = (
+    "ALTER TABLE plans ADD COLUMN rank INTEGER DEFAULT 7 NOT NULL",
+    "CREATE INDEX plans_by_rank ON plans (rank)",
+)
+
+
+def alter(connection: Connection) -> None:
+    for statement in ALTERATION:
+        connection.exec_driver_sql(statement)
+
+
+def fail(connection: Connection) -> None:
+    alter(connection)
+    raise sqlite3.OperationalError("the step broke")
+
+
+@pytest.fixture
+def other_build(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give this process a column and an index more, in the same version; give the hash."""
+    changed = MetaData()
+    for table in schema.metadata.sorted_tables:
+        table.to_metadata(changed)
+    column = Column("rank", Integer, nullable=False, server_default=text("7"))
+    changed.tables["plans"].append_column(column)
+    Index("plans_by_rank", column)
+    monkeypatch.setattr(schema, "metadata", changed)
+    schema_hash = made_up(changed)
+    for module in (schema, migrations):
+        monkeypatch.setattr(module, "SCHEMA_HASH", schema_hash)
+    return schema_hash
+
+
+@pytest.fixture
+def version_2(other_build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the other tables version 2, with a step from the present ones."""
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
+    set_step(monkeypatch)
+
+
+def set_step(
+    monkeypatch: pytest.MonkeyPatch, change: Any = alter, before: str = schema.SCHEMA_HASH
+) -> None:
+    monkeypatch.setattr(migrations, "MIGRATIONS", (Migration(before, change),))
+
+
+async def make_database(directory: Path, *statements: str) -> None:
+    """Make a database of this planwave, then change it."""
+    await SqliteStore.open(directory).close()
+    with closing(sqlite3.connect(directory / DATABASE_NAME)) as raw:
+        for statement in statements:
+            raw.execute(statement)
+        raw.commit()
+
+
+def refused(directory: Path, *, read_only: bool) -> PlanwaveError:
+    """Open a store, which is refused and leaves the files of the database byte for byte as they were."""
+    before = files(directory)
+    with pytest.raises(StoreError) as caught:
+        SqliteStore.open(directory, read_only)
+    assert files(directory) == before
+    assert not (directory / "backups").exists()
+    DirectoryLock(directory).release()  # the refusal let the lock go
+    return caught.value
+
+
+READING = pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
+FOREIGN = [
+    "UPDATE schema_hash SET hash = 'other'",
+    "DELETE FROM schema_hash",
+    "DROP TABLE schema_hash",
+    "PRAGMA user_version = 0",
+]
+"""What makes a database of this planwave one of another build, or of none."""
+
+
+@READING
+@pytest.mark.parametrize("statement", FOREIGN)
+async def test_database_of_another_build_is_refused_unchanged(
+    tmp_path: Path, read_only: bool, statement: str
+) -> None:
+    await make_database(tmp_path, statement)
+    error = refused(tmp_path, read_only=read_only)
+    assert error.code == "storage-of-another-build"
+    assert "empty directory" in (error.hint or "")
+
+
+@READING
+@pytest.mark.parametrize("version", [1, 2, 12, 13])
+async def test_database_of_a_numbered_version_before_the_release_is_refused(
+    tmp_path: Path, read_only: bool, version: int
+) -> None:
+    changes = ("DROP TABLE schema_hash", f"PRAGMA user_version = {version}")
+    await make_database(tmp_path, *changes)
+    assert refused(tmp_path, read_only=read_only).code == "storage-of-another-build"
+
+
+@READING
+@pytest.mark.usefixtures("other_build")
+async def test_changed_tables_refuse_what_was_stored_before(
+    tmp_path: Path, read_only: bool
+) -> None:
+    assert refused(placed(tmp_path), read_only=read_only).code == "storage-of-another-build"
+
+
+async def test_database_in_use_of_another_build_keeps_its_log(tmp_path: Path) -> None:
+    """What a killed process left in the WAL is not even moved into the database."""
+    await make_database(tmp_path, FOREIGN[0])
+    with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
+        raw.execute("INSERT INTO approved_tools VALUES ('a', 'b', 'c')")
+        raw.commit()
+        (tmp_path / "killed").mkdir()
+        for name in files(tmp_path):
+            shutil.copy(tmp_path / name, tmp_path / "killed")
+    assert (tmp_path / "killed" / f"{DATABASE_NAME}-wal").stat().st_size
+    for read_only in (False, True):
+        refused(tmp_path / "killed", read_only=read_only)
+
+
+async def test_backup_of_another_build_is_refused(tmp_path: Path) -> None:
+    await make_database(tmp_path / "kept", FOREIGN[0])
+    before = files(tmp_path / "kept")
+    with pytest.raises(StoreError, match="another build"):
+        back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert files(tmp_path / "kept") == before
+    assert not (tmp_path / "b.tar").exists()
+
+
+async def test_tables_that_the_stated_hash_is_not_of_are_not_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "SCHEMA_HASH", "forgotten")
+    with pytest.raises(RuntimeError, match="SCHEMA_HASH"):
+        SqliteStore.open(tmp_path)
+    assert (tmp_path / DATABASE_NAME).stat().st_size == 0 or dump(tmp_path / DATABASE_NAME)[0] == 0
+
+
+@pytest.mark.usefixtures("version_2")
+async def test_migrated_schema_equals_new_schema(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    await SqliteStore.open(placed(tmp_path / "old", version)).close()
+    await SqliteStore.open(placed(tmp_path / "old")).close()
     await SqliteStore.open(tmp_path / "new").close()
     assert shape(tmp_path / "old" / DATABASE_NAME) == shape(tmp_path / "new" / DATABASE_NAME)
 
 
-async def test_answers_of_version_6_are_listed_after_the_migration(tmp_path: Path) -> None:
-    store = SqliteStore.open(placed(tmp_path, 6))
-    record = await store.execution("paused")
-    assert record is not None
-    epoch = await store.claim("paused")
-    seq = record.last_seq + 1
-    answer = {"request_id": "r4", "answer": "both"}
-    at, path = "2026-01-02T03:04:07.000000Z", "first"
-    await store.append(
-        "paused", epoch, [Event("paused", seq, at, "node.answered", path, 1, answer)]
-    )
-    listed = await store.answered_requests()
-    assert listed == [AnsweredRequest(at, "paused", seq, 4)]
+@READING
+@pytest.mark.usefixtures("version_2")
+async def test_data_is_the_same_after_a_migration(tmp_path: Path, read_only: bool) -> None:
+    store = SqliteStore.open(placed(tmp_path), read_only)
+    assert await read(store) == json.loads((FOLDER / "stored.json").read_text("utf-8"))
     await store.close()
     with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
-        raw.execute("UPDATE batches SET events = '[[1, \"node.answered\"' WHERE id = 1")
-        for table in (
-            "answered_requests", "deliveries", "triggers", "notification_targets", "notifications",
-            "chat_messages", "chat_turns", "chats", "access_tokens",
-        ):  # fmt: skip
-            raw.execute(f"DROP TABLE {table}")
-        raw.execute("PRAGMA user_version = 6")
-        raw.commit()
-    store = SqliteStore.open(tmp_path)
-    assert await store.answered_requests() == listed
-    await store.close()
+        assert set(raw.execute("SELECT rank FROM plans")) == {(7,)}
 
 
-@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
-@pytest.mark.parametrize("version", OLDER)
-async def test_f30_older_database_is_copied_before_migration(
-    tmp_path: Path, version: int, read_only: bool
+@pytest.mark.usefixtures("version_2")
+async def test_older_database_of_another_build_is_not_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = dump(placed(tmp_path, version) / DATABASE_NAME)
+    set_step(monkeypatch, before="of the release")
+    assert refused(placed(tmp_path), read_only=False).code == "storage-of-another-build"
+
+
+@READING
+@pytest.mark.usefixtures("version_2")
+async def test_older_database_is_copied_before_migration(tmp_path: Path, read_only: bool) -> None:
+    before = dump(placed(tmp_path) / DATABASE_NAME)
     await SqliteStore.open(tmp_path, read_only).close()
     (copy,) = (tmp_path / "backups").iterdir()
-    assert copy.name.startswith(f"planwave-v{version}-")
+    assert copy.name.startswith("planwave-v1-")
     assert copy.stat().st_mode & 0o777 == 0o600
     assert dump(copy) == before
     await SqliteStore.open(tmp_path).close()
     assert list((tmp_path / "backups").iterdir()) == [copy], "the second start changes nothing"
 
 
-@pytest.mark.parametrize("version", [0, SCHEMA_VERSION])
-async def test_current_database_is_not_copied(tmp_path: Path, version: int) -> None:
-    if version:
+@pytest.mark.parametrize("starts", [1, 2])
+async def test_current_database_is_not_copied(tmp_path: Path, starts: int) -> None:
+    for _ in range(starts):
         await SqliteStore.open(tmp_path).close()
-    await SqliteStore.open(tmp_path).close()
     assert not (tmp_path / "backups").exists()
 
 
-def _fails(*_: object) -> None:
-    raise sqlite3.OperationalError("the step broke")
-
-
-@pytest.mark.parametrize("version", OLDER)
-async def test_f30_failed_migration_leaves_database_unchanged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+@pytest.mark.usefixtures("version_2")
+async def test_failed_migration_leaves_database_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = dump(placed(tmp_path, version) / DATABASE_NAME)
-    steps: Sequence[Callable[..., None]] = (*migrations.MIGRATIONS[:-1], _fails)
-    with monkeypatch.context() as patched:
-        patched.setattr(migrations, "MIGRATIONS", steps)
-        with pytest.raises(StoreError, match="the step broke") as refused:
-            SqliteStore.open(tmp_path)
-    assert refused.value.code == "store-unusable"
+    before = dump(placed(tmp_path) / DATABASE_NAME)
+    set_step(monkeypatch, fail)
+    with pytest.raises(StoreError, match="the step broke") as caught:
+        SqliteStore.open(tmp_path)
+    assert caught.value.code == "store-unusable"
     assert dump(tmp_path / DATABASE_NAME) == before
+    set_step(monkeypatch)
     await SqliteStore.open(tmp_path).close()  # the failure left neither lock nor transaction
 
 
+@pytest.mark.usefixtures("version_2")
 @pytest.mark.parametrize("fails", ["fsync", "sync_directory"])
 async def test_migration_without_room_for_the_copy_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    before = dump(placed(tmp_path, 1) / DATABASE_NAME)
+    before = dump(placed(tmp_path) / DATABASE_NAME)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(connection.os if fails == "fsync" else connection, fails, full)
-        with pytest.raises(StoreError, match="No space") as refused:
+        with pytest.raises(StoreError, match="No space") as caught:
             SqliteStore.open(tmp_path)
-    assert (refused.value.hint or "").startswith("free some space")
+    assert (caught.value.hint or "").startswith("free some space")
     assert dump(tmp_path / DATABASE_NAME) == before
     assert not list((tmp_path / "backups").glob(".*"))
     await SqliteStore.open(tmp_path).close()
 
 
+@pytest.mark.usefixtures("version_2")
 async def test_partial_copy_is_removed_at_start(tmp_path: Path) -> None:
-    (placed(tmp_path, 1) / "backups").mkdir()
+    (placed(tmp_path) / "backups").mkdir()
     (tmp_path / "backups" / ".planwave-v1-now.db.tmp").write_text("half")
     await SqliteStore.open(tmp_path).close()
     assert [path.name[:11] for path in (tmp_path / "backups").iterdir()] == ["planwave-v1"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_f30_backup_of_older_database_has_current_schema(
-    tmp_path: Path, version: int
-) -> None:
+@pytest.mark.usefixtures("version_2")
+async def test_older_database_that_may_not_be_changed_stays(tmp_path: Path) -> None:
+    before = files(placed(tmp_path))
+    with pytest.raises(InputError, match="can only be read"):
+        SqliteStore.open(tmp_path, read_only=True, migrates=False)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.usefixtures("version_2")
+async def test_backup_of_older_database_has_current_schema(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    before = dump(placed(tmp_path / "kept", version) / DATABASE_NAME)
+    before = dump(placed(tmp_path / "kept") / DATABASE_NAME)
     created = back_up(tmp_path / "kept", tmp_path / "b.tar")
+    written = json.loads((FOLDER / "stored.json").read_text("utf-8"))
     assert (created.executions, created.plans, created.damaged) == (
-        len(read_by(version)["executions"]),
+        len(written["executions"]),
         3,
         (),
     )
     assert dump(tmp_path / "kept" / DATABASE_NAME) == before
     shutil.unpack_archive(tmp_path / "b.tar", tmp_path / "again")
-    assert dump(tmp_path / "again" / DATABASE_NAME)[0] == SCHEMA_VERSION
+    assert dump(tmp_path / "again" / DATABASE_NAME)[0] == 2
 
 
-@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
-async def test_f30_newer_database_is_rejected_unchanged(tmp_path: Path, read_only: bool) -> None:
-    await SqliteStore.open(tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
-        raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    before = dump(tmp_path / DATABASE_NAME)
-    with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}"):
-        SqliteStore.open(tmp_path, read_only)
-    assert dump(tmp_path / DATABASE_NAME) == before
-    assert not (tmp_path / "backups").exists()
-    DirectoryLock(tmp_path).release()  # the refusal let the lock go
+@READING
+async def test_newer_database_is_refused_unchanged(tmp_path: Path, read_only: bool) -> None:
+    version = SCHEMA_VERSION + 1
+    await make_database(
+        tmp_path, "UPDATE schema_hash SET hash = 'newer'", f"PRAGMA user_version = {version}"
+    )
+    error = refused(tmp_path, read_only=read_only)
+    assert isinstance(error, SchemaTooNew)
+    assert f"schema {version}" in error.message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -227,17 +226,6 @@ def test_processes_that_start_at_once_in_a_new_folder_all_find_it_their_own() ->
         each.stdin.write("\n")
         each.stdin.flush()
     assert [each.communicate()[0] for each in started] == ["True True\n"] * 4
-
-
-def test_older_database_of_a_stranger_is_not_changed() -> None:
-    asyncio.run(make_store())
-    with sqlite3.connect(STORAGE / "planwave.db") as database:
-        database.execute("PRAGMA user_version = 12")
-    database.close()
-    before = (STORAGE / "planwave.db").read_bytes()
-    with pytest.raises(InputError, match="can only be read"):
-        SqliteStore.open(STORAGE, read_only=True, migrates=False)
-    assert (STORAGE / "planwave.db").read_bytes() == before
 
 
 @pytest.mark.parametrize("read_only", [True, False])

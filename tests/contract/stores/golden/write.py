@@ -1,12 +1,8 @@
-"""Writes a golden database with the planwave that is imported: ``python write.py FOLDER``.
+"""Writes ``stored.sql``, ``stored.json`` and ``artifacts/``: ``python -m tests.contract.stores.golden.write``.
 
-To be run once for each schema version, with the code of the last release that wrote it::
-
-    git archive COMMIT planwave tests | tar -x -C /somewhere
-    PYTHONPATH=/somewhere python tests/contract/stores/golden/write.py tests/contract/golden
-
-It leaves ``v{version}.sql``, the database as SQL; ``v{version}.json``, what that planwave read from
-it; and ``artifacts/``, its large values. Nothing here is ever changed once it is committed.
+The database as SQL; what was read from it, one record a line; and its large values. It has records of every
+kind, with executions in every state. Until the first release the files are written again when the tables
+change; from then on they stay, and the next version gets its own.
 """
 
 from __future__ import annotations
@@ -16,25 +12,29 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from planwave.events import Event
 from planwave.graph.model import Graph, Node
 from planwave.providers.protocols import CallKey
 from planwave.service.service import Service
-from planwave.storage.documents import build_document
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
+from planwave.storage.notifications import NotificationTarget
+from planwave.storage.records import ExecutionRecord, FlowRecord, PlanRevision
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.triggers import TriggerRecord
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.service.dependencies import FixedPlanner, dependencies
 
+FOLDER: Final = Path(__file__).parent
 AT = "2026-01-02T03:04:05.000000Z"
 LATER = "2026-01-02T03:04:06.000000Z"
 FLOW_ID = "01900000-0000-7000-8000-0000000000f1"
@@ -104,44 +104,32 @@ async def fill(store: SqliteStore, directory: Path) -> None:
     await held.started.wait()
     await store.create_execution(*by_hand("paused", "paused"))
     await store.create_execution(*by_hand("starting", "starting"))
-    if "queued" in {field.name for field in fields(ExecutionRecord)}:
-        await store.create_execution(*by_hand("queued", "starting", queued=True))
-    if hasattr(store, "flows"):
-        await fill_flows(store)
-    if hasattr(store, "revisions"):
-        await fill_revisions(store)
-    if hasattr(store, "triggers"):
-        await fill_triggers(store)
-    if hasattr(store, "access_tokens"):
-        await fill_access_tokens(store)
-    if hasattr(store, "chats"):
-        await fill_chats(store)
-    if hasattr(store, "notifications"):
-        await fill_notifications(store)
+    await store.create_execution(*by_hand("queued", "starting", queued=True))
+    await fill_flows(store)
+    await fill_revisions(store)
+    await fill_triggers(store)
+    await fill_access_tokens(store)
+    await store.approved_tools.approve("server", "tool", "fingerprint")
+    await fill_chats(store)
+    await fill_notifications(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
-    if hasattr(store, "remember"):
-        await store.claim_idempotency_key("key", "digest", AT, expired="")
-        await store.store_response("key", 201, "{}")
+    await store.claim_idempotency_key("key", "digest", AT, expired="")
+    await store.store_response("key", 201, "{}")
 
 
 async def fill_flows(store: SqliteStore) -> None:
     """Keep a flow of two versions, and an execution of the older one."""
-    from planwave.storage.records import FlowRecord
-
     first = FlowRecord(FLOW_ID, "Täglich", "Grüße \U0001f30a", "older", 1, AT, AT, 3)
     await store.flows.save(first, COMPLETES.to_document())
     second = replace(first, version="newer", revision=2, updated_at=LATER)
     await store.flows.save(second, FAILS.to_document(), after=1)
-    if hasattr(store.flows, "publish"):
-        await store.flows.publish(FLOW_ID, ("model", "tool"))
+    await store.flows.publish(FLOW_ID, ("model", "tool"))
     of = {"plan_id": FLOW_ID, "flow_version": "older"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 
 
 async def fill_revisions(store: SqliteStore) -> None:
     """Change a plan twice: its graph, and then only where a node is drawn."""
-    from planwave.storage.records import PlanRevision
-
     plan = await store.plan(PLAN_ID.format(2))
     assert plan is not None
     parts = {name: plan.document[name] for name in ("nodes", "edges", "diagnostics")}
@@ -161,8 +149,6 @@ async def fill_revisions(store: SqliteStore) -> None:
 
 async def fill_triggers(store: SqliteStore) -> None:
     """Keep two triggers of the flow: one that was used and is in use, and one that is disabled."""
-    from planwave.storage.triggers import TriggerRecord
-
     hook = TriggerRecord(TRIGGER_ID, FLOW_ID, "a", "webhook", AT, position="later")
     await store.triggers.create(hook)
     other = replace(
@@ -178,8 +164,6 @@ async def fill_triggers(store: SqliteStore) -> None:
 
 async def fill_access_tokens(store: SqliteStore) -> None:
     """Keep a token with all fields, and one with the required ones."""
-    from planwave.storage.access_tokens import AccessTokenRecord
-
     whole = AccessTokenRecord("t1", "Grüße", "d1", ("chat",), (FLOW_ID,), AT, 1, 2, LATER)
     await store.access_tokens.create(whole)
     await store.access_tokens.create(AccessTokenRecord("t2", "n", "d2", ("run",), ("f",), LATER))
@@ -187,8 +171,6 @@ async def fill_access_tokens(store: SqliteStore) -> None:
 
 async def fill_chats(store: SqliteStore) -> None:
     """Keep a chat with a flow and one with a configuration, their messages, and a remembered turn."""
-    from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
-
     text = [{"type": "text", "text": "Grüße \U0001f30a"}]
     await store.chats.create(ChatRecord("of flow", AT, AT, "", FLOW_ID, "older", "a"))
     asked = MessageRecord("asked", "of flow", "user", "send", AT, None, text)
@@ -207,28 +189,18 @@ async def fill_chats(store: SqliteStore) -> None:
     await store.chats.remember(Turn("k", "x1", "chat", AT, [{"role": "user", "content": "Grüße"}]))
 
 
-async def read_chats(store: SqliteStore) -> dict[str, Any]:
-    """Give all chats, with their messages, and the remembered turn."""
-    found = [asdict(each) for each in await store.chats.page()]
-    for each in found:
-        own = await store.chats.messages(each["chat_id"])
-        each["messages"] = [asdict(message) for message in own]
-    turns = await store.chats.turns("k", limit=9)
-    return {"chats": found, "turns": [asdict(each) for each in turns]}
-
-
 async def fill_notifications(store: SqliteStore) -> None:
     """Keep a target of the flow, a message that is due and one that nobody accepted."""
-    from planwave.storage.notifications import NotificationTarget
-
     events = ("execution.cancelled", "execution.waiting")
     target = NotificationTarget("target", "https://ö.example/x", ("main",), events, FLOW_ID, AT)
     await store.notifications.create_target(target)
     of = {"plan_id": FLOW_ID, "flow_version": "older"}
     record, asked = by_hand("notified", "paused", **of)
     await store.create_execution(record, asked)
-    end = Event("notified", len(asked) + 1, LATER, "execution.cancelled", None, None, {})
-    await store.append("notified", 1, [end])
+    answer = {"request_id": "r4", "answer": "both"}
+    answered = Event("notified", len(asked) + 1, LATER, "node.answered", "first", 1, answer)
+    end = Event("notified", len(asked) + 2, LATER, "execution.cancelled", None, None, {})
+    await store.append("notified", 1, [answered, end])
     await store.set_document_seqs({"notified": end.seq})
     for each in await store.notifications.page():
         if each.event == "execution.waiting":
@@ -236,87 +208,62 @@ async def fill_notifications(store: SqliteStore) -> None:
             await store.notifications.update(dead)
 
 
-async def read_notifications(store: SqliteStore) -> dict[str, Any]:
-    """Give all targets, and all notifications."""
-    return {
-        "notification_targets": [asdict(each) for each in await store.notifications.targets()],
-        "notifications": [asdict(each) for each in await store.notifications.page()],
-    }
-
-
-async def read_triggers(store: SqliteStore) -> dict[str, Any]:
-    """Give all triggers, with their deliveries."""
-    found = [asdict(each) for each in await store.triggers.page()]
-    for each in found:
-        own = await store.triggers.deliveries([each["trigger_id"]])
-        each["deliveries"] = [asdict(d) for d in own.get(each["trigger_id"], ())]
-    return {"triggers": found}
-
-
-async def read_revisions(store: SqliteStore) -> dict[str, Any]:
-    """Give the revisions of all plans before the current ones."""
-    found: list[dict[str, Any]] = []
-    for plan in await store.plans():
-        for each in await store.revisions.page(plan.plan_id):
-            revision = await store.revisions.get(plan.plan_id, each.revision)
-            assert revision is not None
-            found.append(asdict(revision))
-    return {"revisions": found}
-
-
-async def read_flows(store: SqliteStore) -> dict[str, Any]:
-    """Give all flows, with their versions."""
-    found = [asdict(flow) for flow in await store.flows.page()]
-    for flow in found:
-        listed = await store.flows.versions(flow["plan_id"])
-        versions = [await store.flows.version(flow["plan_id"], each.version) for each in listed]
-        flow["versions"] = [asdict(each) for each in versions if each is not None]
-    return {"flows": found}
-
-
 async def read(store: SqliteStore) -> dict[str, Any]:
-    """Give everything as this planwave reads it."""
-    found: dict[str, Any] = {
-        "plans": [asdict(plan) for plan in await store.plans()],
-        "executions": [asdict(record) for record in await store.executions()],
-        "call": await store.recorded(CALL),
-        "events": {},
-        "documents": {},
+    """Return everything, as JSON; each value of the result has a list of records."""
+    plans, executions = await store.plans(), await store.executions()
+    flows, chats = await store.flows.page(), await store.chats.page()
+    triggers = await store.triggers.page()
+    deliveries = await store.triggers.deliveries([each.trigger_id for each in triggers])
+    events = [await store.events(each.execution_id) for each in executions]
+    received: dict[str, Sequence[Any]] = {
+        "plans": plans,
+        "revisions": [
+            await store.revisions.get(plan.plan_id, each.revision)
+            for plan in plans
+            for each in await store.revisions.page(plan.plan_id)
+        ],
+        "executions": executions,
+        "events": [event for batch in events for event in batch],
+        "flows": flows,
+        "flow_versions": [
+            await store.flows.version(flow.plan_id, each.version)
+            for flow in flows
+            for each in await store.flows.versions(flow.plan_id)
+        ],
+        "triggers": triggers,
+        "deliveries": [each for batch in deliveries.values() for each in batch],
+        "notification_targets": await store.notifications.targets(),
+        "notifications": await store.notifications.page(),
+        "access_tokens": await store.access_tokens.all(),
+        "approved_tools": [await store.approved_tools.fingerprint("server", "tool")],
+        "chats": chats,
+        "messages": [each for chat in chats for each in await store.chats.messages(chat.chat_id)],
+        "turns": await store.chats.turns("k", limit=9),
+        "calls": [await store.recorded(CALL)],
+        "answered_requests": await store.answered_requests(),
+        "idempotency": [await store.idempotency_record("key")],
     }
-    if hasattr(store, "flows"):
-        found |= await read_flows(store)
-    if hasattr(store, "revisions"):
-        found |= await read_revisions(store)
-    if hasattr(store, "triggers"):
-        found |= await read_triggers(store)
-    if hasattr(store, "access_tokens"):
-        found["access_tokens"] = [asdict(each) for each in await store.access_tokens.all()]
-    if hasattr(store, "chats"):
-        found |= await read_chats(store)
-    if hasattr(store, "notifications"):
-        found |= await read_notifications(store)
-    for record in await store.executions():
-        events = await store.events(record.execution_id)
-        found["events"][record.execution_id] = [event._asdict() for event in events]
-        found["documents"][record.execution_id] = build_document(events, record)
-    return found
+    return json.loads(json.dumps(received, default=asdict))
 
 
-async def main(folder: Path) -> None:
-    """Write the files of one version."""
+async def main() -> None:
+    """Write the files."""
     directory = Path(tempfile.mkdtemp())
     store = SqliteStore.open(directory, artifact_bytes=1_000)
     await fill(store, directory)
-    name = f"v{migrations.SCHEMA_VERSION}"
     with closing(sqlite3.connect(directory / connection.DATABASE_NAME)) as raw:
         dump = [*raw.iterdump(), f"PRAGMA user_version = {migrations.SCHEMA_VERSION};"]
-    (folder / f"{name}.sql").write_text("\n".join(dump) + "\n", "utf-8")
-    received = json.dumps(await read(store), indent=1, ensure_ascii=True, sort_keys=True)
-    (folder / f"{name}.json").write_text(received + "\n", "utf-8")
-    shutil.copytree(directory / "artifacts", folder / "artifacts", dirs_exist_ok=True)
+    (FOLDER / "stored.sql").write_text("\n".join(dump) + "\n", "utf-8")
+    lists = (
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, records)) + "\n]"
+        for name, records in (await read(store)).items()
+    )
+    (FOLDER / "stored.json").write_text("{" + ",\n".join(lists) + "}\n", "utf-8")
+    shutil.rmtree(FOLDER / "artifacts")
+    shutil.copytree(directory / "artifacts", FOLDER / "artifacts")
     shutil.rmtree(directory)
     os._exit(0)  # what runs is left as a crash would leave it
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main())

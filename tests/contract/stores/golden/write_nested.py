@@ -1,8 +1,8 @@
 """Writes ``nested.sql``: ``python -m tests.contract.stores.golden.write_nested``.
 
 A database with executions whose nodes run graphs (``loop``, ``while``, ``inner``, ``planner``): one waits for
-answers inside all of them, one failed inside, one completed, and one was cut off while it ran. Later versions
-open it and go on with it. Like the other golden databases it is never changed once it is committed.
+answers inside all of them, one failed inside, one completed, and one was cut off while it ran. It is written
+again when ``stored.sql`` is.
 """
 
 from __future__ import annotations

@@ -22,16 +22,6 @@ from hypothesis import strategies as st
 from planwave.errors import NodeError, PlanwaveError
 from planwave.events import Event, fold
 from planwave.events.paths import nested_prefix
-from planwave.executor.driver.effects import (
-    CancelTask,
-    CancelTimer,
-    DeliverOutcome,
-    Effect,
-    KeepOnceValue,
-    Reply,
-    SetTimer,
-    StartAttempt,
-)
 from planwave.executor.driver.reducer import begin, commit, finish_turn, reduce
 from planwave.executor.driver.run_state import Now, RunState
 from planwave.executor.messages import (
@@ -41,17 +31,25 @@ from planwave.executor.messages import (
     AttemptSuspended,
     CancelExecution,
     CancelNode,
+    CancelTask,
+    CancelTimer,
+    DeliverOutcome,
+    Effect,
+    KeepOnceValue,
     Message,
     NestedRunRequested,
     NodeActivityChanged,
     OnceValueMade,
     PauseExecution,
+    Reply,
     ResumeExecution,
+    SetTimer,
+    StartAttempt,
     Timer,
     TimerFired,
 )
-from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.nested import create_graph_run
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import OWN_PATH

@@ -241,9 +241,9 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         """Return a plan."""
         return self._send(requests.get("api", "plans", plan_id))
 
-    def delete_plan(self, plan_id: str) -> None:
+    def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a plan; its executions are kept."""
-        self._send(requests.delete("api", "plans", plan_id))
+        self._send(requests.delete("api", "plans", plan_id, force=force or None))
 
     def edit_plan(
         self,
@@ -377,13 +377,12 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         q: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
-        plan_id: str | None = None,
         waiting: bool = False,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> ExecutionsResponse:
         """Return one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
-        query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "plan_id": plan_id}
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
         answerable = True if waiting else None
         return self._send(
             requests.get(

@@ -16,7 +16,6 @@ from planwave.client.types import (
     FlowEditResponse,
     FlowResponse,
     FlowsResponse,
-    FlowVersionsResponse,
     MessageResponse,
     NotificationResponse,
     NotificationsResponse,
@@ -47,10 +46,10 @@ class FlowMethods(ABC):
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> FlowResponse:
-        """Save a graph, or the graph of a stored plan, as a flow; durable when this returns.
+        """Make a flow of a graph, or give a stored plan a name; durable when this returns.
 
         Args:
-            name: The name of the flow; names need not be unique.
+            name: The name of the flow, unique without regard to case.
             graph: ``{"nodes", "edges"}``.
             plan_id: A stored plan whose graph is saved, instead of ``graph``.
             description: The purpose of the flow; by default the goal of the plan.
@@ -68,16 +67,9 @@ class FlowMethods(ABC):
         """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
         return self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
-    def flow(self, plan_id: str, version: str | None = None) -> FlowResponse:
-        """Return a flow, in its current or in the given version."""
-        return self._send(requests.get("api", "flows", plan_id, version=version))
-
-    def flow_versions(
-        self, plan_id: str, *, cursor: str | None = None, limit: int | None = None
-    ) -> FlowVersionsResponse:
-        """Return one page of versions, newest first: ``{"versions": […], "next_cursor"}``."""
-        path = ("api", "flows", plan_id, "versions")
-        return self._send(requests.get(*path, cursor=cursor, limit=limit))
+    def flow(self, plan_id: str, revision: int | None = None) -> FlowResponse:
+        """Return a flow, in the revision that callers start or in another one."""
+        return self._send(requests.get("api", "flows", plan_id, revision=revision))
 
     def update_flow(
         self,
@@ -85,43 +77,67 @@ class FlowMethods(ABC):
         *,
         name: str | None = None,
         graph: Mapping[str, Any] | None = None,
-        plan_id: str | None = None,
+        from_plan_id: str | None = None,
         description: str | None = None,
         if_match: str | None = None,
+        author: str | None = None,
+        note: str | None = None,
+        force: bool = False,
     ) -> FlowResponse:
         """Change a flow; arguments that are None leave their field unchanged.
 
         Args:
             plan_id: The flow to change.
             name: The new name.
-            graph: The new graph; a graph the flow never had before becomes a new version.
-            plan_id: A stored plan whose graph is used, instead of ``graph``.
+            graph: The new graph; another one than the present is a new revision.
+            from_plan_id: A stored plan whose graph is used, instead of ``graph``.
             description: The new description.
-            if_match: The version the flow must have; otherwise nothing is changed.
+            if_match: The hash the flow must have; otherwise nothing is changed.
+            author: ``person`` or ``api``, the default: who makes the new revision.
+            note: The author's note on it.
+            force: Whether to remove what leads to a name that is changed.
 
         Raises:
-            PreconditionFailed: The flow has another version than ``if_match``.
+            PreconditionFailed: The flow has another hash than ``if_match``.
+            Conflict: ``name-taken``; ``flow-in-use``: something leads to its name.
             GraphInvalid: The graph has errors; nothing was changed.
         """
-        body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._send(requests.put("api", "flows", plan_id, body=body, if_match=if_match))
+        body = {
+            "name": name,
+            "graph": graph,
+            "from_plan_id": from_plan_id,
+            "description": description,
+            "author": author,
+            "note": note,
+        }
+        return self._send(
+            requests.put("api", "flows", plan_id, body=body, if_match=if_match, force=force or None)
+        )
 
     def edit_flow(
-        self, plan_id: str, operations: Sequence[Mapping[str, Any]], *, if_match: str
+        self,
+        plan_id: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        if_match: str,
+        author: str | None = None,
+        note: str | None = None,
     ) -> FlowEditResponse:
-        """Apply operations to the name and the graph of a flow, all or none.
+        """Apply operations to a flow, all or none; a graph with errors is refused.
 
         Args:
             plan_id: The flow to change.
-            operations: As those of :meth:`Client.edit_plan`; ``set_title`` changes the name.
-            if_match: The version the flow must have; ``*`` for any.
+            operations: As those of :meth:`Client.edit_plan`.
+            if_match: The hash the flow must have; ``*`` for any.
+            author: ``person`` or ``api``, the default: who makes the new revision.
+            note: The author's note on it.
 
         Raises:
-            PreconditionFailed: The flow has the version ``error.current``; nothing was changed.
+            PreconditionFailed: The flow has the hash ``error.current``; nothing was changed.
             InvalidOperation: An operation cannot be applied; nothing was changed.
             GraphInvalid: The changed graph has errors; nothing was changed.
         """
-        body = {"operations": list(operations)}
+        body = {"operations": list(operations), "author": author, "note": note}
         return self._send(requests.patch("api", "flows", plan_id, body=body, if_match=if_match))
 
     def publication(self, plan_id: str) -> PublicationResponse:
@@ -148,26 +164,34 @@ class FlowMethods(ABC):
         path = ("api", "flows", plan_id, "publication")
         return self._send(requests.put(*path, body=body))
 
-    def delete_flow(self, plan_id: str) -> None:
-        """Delete a flow with all its versions; its executions are kept."""
-        self._send(requests.delete("api", "flows", plan_id))
+    def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
+        """Delete a flow with its revisions; its executions are kept.
+
+        Raises:
+            Conflict: ``flow-in-use``: something leads to its name, and ``force`` is not set.
+        """
+        self._send(requests.delete("api", "flows", plan_id, force=force or None))
+
+    def remove_name(self, plan_id: str, *, force: bool = False) -> None:
+        """Take the name of a flow away; the plan is kept. Errors are those of :meth:`delete_flow`."""
+        self._send(requests.delete("api", "flows", plan_id, "name", force=force or None))
 
     def execute_flow(
         self,
-        plan_id: str,
+        flow: str,
         *,
-        version: str | None = None,
+        revision: int | None = None,
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Execute a flow, or one of its versions.
+        """Execute a flow, or one of its revisions.
 
         Args:
-            plan_id: The flow to execute.
-            version: One of its versions; by default the current one.
+            flow: The flow to execute, by its name or its id.
+            revision: One of its revisions; by default the one that callers start.
             inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
                 the graph has one entry node.
             options: As in :meth:`Client.execute`.
@@ -177,7 +201,7 @@ class FlowMethods(ABC):
                 execution.
         """
         call = requests.execute_flow(
-            plan_id, version, inputs, options, start, idempotency_key, require_approval
+            flow, revision, inputs, options, start, idempotency_key, require_approval
         )
         return self._send(call)
 
@@ -193,7 +217,7 @@ class TriggerMethods(ABC):
         plan_id: str,
         *,
         node_id: str | None = None,
-        version: str | None = None,
+        revision: int | None = None,
         idempotency_key: str | None = None,
     ) -> TriggerResponse:
         """Listen for an entry node of a flow.
@@ -201,11 +225,11 @@ class TriggerMethods(ABC):
         Args:
             plan_id: The flow.
             node_id: Its entry node; not needed where only one can be listened for.
-            version: The version of the flow that it starts; by default the newest, whatever it is
+            revision: The revision of the flow that it starts; by default the live one, whatever it is
                 then.
             idempotency_key: Repeating the call with the same key and arguments creates one trigger.
         """
-        body = {"plan_id": plan_id, "node_id": node_id, "version": version}
+        body = {"plan_id": plan_id, "node_id": node_id, "revision": revision}
         return self._send(requests.post("api", "triggers", body=body, key=idempotency_key))
 
     def triggers(
@@ -296,7 +320,7 @@ class ChatMethods(ABC):
         *,
         config: Mapping[str, Any] | None = None,
         title: str = "",
-        version: str | None = None,
+        plan_revision: int | None = None,
         node_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> ChatResponse:
@@ -306,7 +330,7 @@ class ChatMethods(ABC):
             plan_id: The flow that replies.
             config: What replies without a flow; docs/chat.md has its fields.
             title: By default the beginning of the first message.
-            version: Of the flow; None for the newest, whatever it is then.
+            plan_revision: Of the flow; None for the live one, whatever it is then.
             node_id: The entry node of the flow; None for the only one.
             idempotency_key: Repeating the call with the same key and arguments creates one chat.
         """
@@ -314,7 +338,7 @@ class ChatMethods(ABC):
             "plan_id": plan_id,
             "config": config,
             "title": title,
-            "version": version,
+            "plan_revision": plan_revision,
             "node_id": node_id,
         }
         return self._send(requests.post("api", "chats", body=body, key=idempotency_key))

@@ -97,8 +97,8 @@ class ChatResponse(TypedDict):
     created_by: PrincipalResponse | None
     """Who opened it; null where it is not known."""
     updated_at: str
-    flow_id: str | None
-    version: str | None
+    plan_id: str | None
+    plan_revision: int | None
     node_id: str | None
     config: ChatConfig | None
     head: str | None
@@ -120,8 +120,8 @@ class ChatSummary(TypedDict):
     created_by: PrincipalResponse | None
     """Who opened it; null where it is not known."""
     updated_at: str
-    flow_id: str | None
-    version: str | None
+    plan_id: str | None
+    plan_revision: int | None
     node_id: str | None
     config: ChatConfig | None
     head: str | None
@@ -513,9 +513,9 @@ class DocumentResponse(TypedDict):
     schema_version: int
     execution_id: str
     plan_id: str | None
+    revision: int | None
     plan_hash: str | None
-    flow_id: str | None
-    flow_version: str | None
+    flow: str | None
     parent: Any
     """The execution that it forks."""
     trigger: Any
@@ -556,8 +556,8 @@ class ExecutionCreated(TypedDict):
 
     execution_id: str
     plan_id: str | None
-    flow_id: str | None
-    flow_version: str | None
+    revision: int | None
+    flow: str | None
     status: ExecutionStatus
     position: int | None
     """Place in the queue, 1 for the next one; null if it is not queued."""
@@ -568,10 +568,11 @@ class ExecutionResponse(TypedDict):
 
     execution_id: str
     plan_id: str | None
+    revision: int | None
+    """The revision of the plan that it runs; null where its graph was changed since."""
     plan_hash: str | None
-    flow_id: str | None
-    flow_version: str | None
-    """The version of the flow it runs; null where its graph was changed since."""
+    flow: str | None
+    """The name of the plan at the start, where it was started as a flow; null for one of a plan."""
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -641,8 +642,8 @@ class ExecutionSummary(TypedDict):
 
     execution_id: str
     plan_id: str | None
-    flow_id: str | None
-    flow_version: str | None
+    revision: int | None
+    flow: str | None
     created_by: PrincipalResponse | None
     title: str
     user_prompt: str
@@ -707,88 +708,77 @@ class ExplainResponse(TypedDict):
 class FlowEditResponse(TypedDict):
     """A flow after a change by operations."""
 
-    flow_id: str
+    plan_id: str
+    """The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision."""
     name: str
+    """Unique without regard to case."""
+    title: str
     description: str
     """Its purpose; its executions have it as their goal."""
-    version: str
-    """The hash of the graph: the `ETag`, which `If-Match` compares."""
     revision: int
-    """Counts its changes; of an older version, that which brought it."""
+    """The revision that callers start."""
     created_at: str
     updated_at: str
-    """When the revision was saved, UTC."""
-    graph: GraphDocument
+    """When the revision was made, UTC."""
     published: list[Literal["model", "tool"]]
-    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+    """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    hash: str
+    """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    graph: GraphDocument
     diagnostics: list[DiagnosticResponse]
     """Warnings about its graph, and about names that the operations could not follow."""
 
 
 class FlowResponse(TypedDict):
-    """A flow: a graph saved under a name."""
+    """A flow: a plan that has a name, in the revision that callers start."""
 
-    flow_id: str
+    plan_id: str
+    """The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision."""
     name: str
+    """Unique without regard to case."""
+    title: str
     description: str
     """Its purpose; its executions have it as their goal."""
-    version: str
-    """The hash of the graph: the `ETag`, which `If-Match` compares."""
     revision: int
-    """Counts its changes; of an older version, that which brought it."""
+    """The revision that callers start."""
     created_at: str
     updated_at: str
-    """When the revision was saved, UTC."""
-    graph: GraphDocument
+    """When the revision was made, UTC."""
     published: list[Literal["model", "tool"]]
-    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+    """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    hash: str
+    """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    graph: GraphDocument
 
 
 class FlowSummary(TypedDict):
     """A flow as lists show it."""
 
-    flow_id: str
+    plan_id: str
+    """The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision."""
     name: str
+    """Unique without regard to case."""
+    title: str
     description: str
     """Its purpose; its executions have it as their goal."""
-    version: str
-    """The hash of its graph; equal graphs are the same version."""
     revision: int
-    """Counts its changes; 1 for a new one."""
+    """The revision that callers start."""
     created_at: str
     updated_at: str
-    updated_by: PrincipalResponse | None
-    """Who saved the revision; null where it is not known."""
-    node_count: int
+    """When the revision was made, UTC."""
     published: list[Literal["model", "tool"]]
-    """What the flow is published as; see `PUT /api/flows/{flow_id}/publication`."""
+    """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    newest_revision: int
+    """A higher number than `revision` while the newest revision is a draft with errors."""
+    updated_by: PrincipalResponse | None
+    """Who made the newest revision; null where it is not known."""
+    node_count: int
 
 
 class FlowsResponse(TypedDict):
     """One page of flows, newest first."""
 
     flows: list[FlowSummary]
-    next_cursor: str | None
-    """For the next page; null on the last one."""
-
-
-class FlowVersionResponse(TypedDict):
-    """One content of a flow."""
-
-    version: str
-    revision: int
-    """The first one that had it."""
-    created_at: str
-    created_by: PrincipalResponse | None
-    """Who saved this graph first; null where it is not known."""
-    node_count: int
-
-
-class FlowVersionsResponse(TypedDict):
-    """One page of versions, newest first."""
-
-    flow_id: str
-    versions: list[FlowVersionResponse]
     next_cursor: str | None
     """For the next page; null on the last one."""
 
@@ -899,6 +889,13 @@ class OpenRequestsResponse(TypedDict):
     """Oldest first."""
 
 
+class PlanOrigin(TypedDict):
+    """A revision of another plan."""
+
+    plan_id: str
+    revision: int
+
+
 class PlanResponse(TypedDict):
     """A plan: a titled graph made for a goal."""
 
@@ -913,6 +910,16 @@ class PlanResponse(TypedDict):
     hash: str
     """Of the graph; executions are bound to it."""
     created_at: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
+    description: str
+    """The purpose of a flow."""
+    published: list[Literal["model", "tool"]]
+    """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    live_revision: int | None
+    """The revision that callers of a flow start: the newest one without errors; null without one."""
+    origin: NotRequired[PlanOrigin]
+    """The flow that it was copied from; left out for all others."""
     provider: str | None
     """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None
@@ -931,6 +938,8 @@ class PlanSummary(TypedDict):
     plan_id: str
     user_prompt: str
     title: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
     status: PlanStatus
     revision: int
     hash: str
@@ -993,7 +1002,7 @@ class PublishedHook(TypedDict):
 class PublicationResponse(TypedDict):
     """What a flow is published as."""
 
-    flow_id: str
+    plan_id: str
     name: str
     model: bool
     tool: bool
@@ -1116,9 +1125,9 @@ class TargetResponse(TypedDict):
 
     target_id: str
     """Its id; of a target of the operator its name in `planwave.toml`."""
-    flow_id: str | None
+    plan_id: str | None
     """The flow whose executions count; null for those of all, which only the operator sets."""
-    flow_name: str | None
+    flow: str | None
     url: str
     secrets: list[str]
     """The names of the secrets that sign."""
@@ -1198,12 +1207,13 @@ class TriggerResponse(TypedDict):
     trigger_id: str
     kind: str
     """The type of its node."""
-    flow_id: str
-    flow_name: str
-    flow_version: str
-    """The version that it starts now."""
-    version: str | None
-    """The version that it is bound to; null for the newest."""
+    plan_id: str
+    flow: str
+    """The name of the flow."""
+    revision: int | None
+    """The revision that it is bound to; null for the live one."""
+    live_revision: int
+    """The revision that it starts now."""
     node_id: str
     enabled: bool
     problem: str | None

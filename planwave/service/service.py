@@ -238,6 +238,7 @@ class Service:
         self.flow = queries.flow
         self.flows = queries.flows
         self.published_flows = queries.published_flows
+        self.flow_named = queries.flow_named
         self.execution = self._after_document(queries.execution)
         self.executions = queries.executions
         self.count_executions = queries.count_executions

@@ -40,7 +40,7 @@ from planwave.storage.sqlite.connection import (
 )
 from planwave.storage.sqlite.deletes import purge, soft_delete
 from planwave.storage.sqlite.errors import cause_of
-from planwave.storage.sqlite.schema import artifact_uses, executions, flows, plans
+from planwave.storage.sqlite.schema import artifact_uses, executions, plans
 
 _PRIVATE_MODE: Final = 0o600
 """Mode of all written files, because results may be confidential."""
@@ -115,10 +115,13 @@ def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
                 artifacts = len(package.digests)
                 _pack_documents(directory, package, connection)
                 documents = len(package.digests) - artifacts
-                execution_count, plan_count, flow_count = [
-                    connection.execute(select(func.count()).select_from(table)).scalar_one()
-                    for table in (executions, plans, flows)
-                ]
+                execution_count, plan_count, flow_count = connection.execute(
+                    select(
+                        select(func.count()).select_from(executions).scalar_subquery(),
+                        select(func.count()).select_from(plans).scalar_subquery(),
+                        select(func.count(plans.c.name)).scalar_subquery(),
+                    )
+                ).one()
             package.put_database(copy)
     package.check()
     size = packed.stat().st_size

@@ -47,6 +47,7 @@ class LocalBackend:
         self.document, self.document_path = service.document, service.document_path
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
         self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
+        self.remove_name = service.remove_name
         self.delete_execution = service.delete_execution
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
 

@@ -491,7 +491,7 @@ class ChatService:
 _PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}
 
 
-def _check_choice(plan_id: str | None, of_flow: str | None, config: object) -> None:
+def _check_choice(plan_id: str | None, has_more: bool, config: object) -> None:
     """Check that a chat has a flow or a configuration.
 
     Raises:
@@ -501,7 +501,7 @@ def _check_choice(plan_id: str | None, of_flow: str | None, config: object) -> N
         raise InputError(
             "a chat has either a flow or a configuration", code=INVALID_CHAT, hint="leave one out"
         )
-    if plan_id is None and of_flow:
+    if plan_id is None and has_more:
         raise InputError(
             "plan_revision and node_id belong to a flow", code=INVALID_CHAT, hint="add plan_id"
         )

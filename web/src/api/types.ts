@@ -126,7 +126,7 @@ export type ChatResponse = {
   created_by: PrincipalResponse | null;
   updated_at: string;
   plan_id: string | null;
-  version: string | null;
+  plan_revision: number | null;
   node_id: string | null;
   config: ChatConfig | null;
   /** The last message of the branch that is shown. */
@@ -148,7 +148,7 @@ export type ChatSummary = {
   created_by: PrincipalResponse | null;
   updated_at: string;
   plan_id: string | null;
-  version: string | null;
+  plan_revision: number | null;
   node_id: string | null;
   config: ChatConfig | null;
   /** The last message of the branch that is shown. */
@@ -503,9 +503,9 @@ export type DocumentResponse = {
   schema_version: number;
   execution_id: string;
   plan_id: string | null;
+  revision: number | null;
   plan_hash: string | null;
-  plan_id: string | null;
-  flow_version: string | null;
+  flow: string | null;
   /** The execution that it forks. */
   parent: unknown;
   /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
@@ -578,8 +578,8 @@ export type ExecutionCounts = {
 export type ExecutionCreated = {
   execution_id: string;
   plan_id: string | null;
-  plan_id: string | null;
-  flow_version: string | null;
+  revision: number | null;
+  flow: string | null;
   status: ExecutionStatus;
   /** Place in the queue, 1 for the next one; null if it is not queued. */
   position: number | null;
@@ -609,10 +609,11 @@ export type ExecutionDigest = {
 export type ExecutionResponse = {
   execution_id: string;
   plan_id: string | null;
+  /** The revision of the plan that it runs; null where its graph was changed since. */
+  revision: number | null;
   plan_hash: string | null;
-  plan_id: string | null;
-  /** The version of the flow it runs; null where its graph was changed since. */
-  flow_version: string | null;
+  /** The name of the plan at the start, where it was started as a flow; null for one of a plan. */
+  flow: string | null;
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
@@ -659,8 +660,8 @@ export type ExecutionResponse = {
 export type ExecutionSummary = {
   execution_id: string;
   plan_id: string | null;
-  plan_id: string | null;
-  flow_version: string | null;
+  revision: number | null;
+  flow: string | null;
   created_by: PrincipalResponse | null;
   title: string;
   user_prompt: string;
@@ -708,78 +709,69 @@ export type ExplainResponse = {
 
 /** A flow after a change by operations. */
 export type FlowEditResponse = {
+  /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
   plan_id: string;
+  /** Unique without regard to case. */
   name: string;
+  title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The hash of the graph: the `ETag`, which `If-Match` compares. */
-  version: string;
-  /** Counts its changes; of an older version, that which brought it. */
+  /** The revision that callers start. */
   revision: number;
   created_at: string;
-  /** When the revision was saved, UTC. */
+  /** When the revision was made, UTC. */
   updated_at: string;
-  graph: GraphDocument;
   /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
+  /** Of the graph: the `ETag`, which `If-Match` compares with the newest revision. */
+  hash: string;
+  graph: GraphDocument;
   /** Warnings about its graph, and about names that the operations could not follow. */
   diagnostics: DiagnosticResponse[];
 };
 
-/** A flow: a graph saved under a name. */
+/** A flow: a plan that has a name, in the revision that callers start. */
 export type FlowResponse = {
+  /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
   plan_id: string;
+  /** Unique without regard to case. */
   name: string;
+  title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The hash of the graph: the `ETag`, which `If-Match` compares. */
-  version: string;
-  /** Counts its changes; of an older version, that which brought it. */
+  /** The revision that callers start. */
   revision: number;
   created_at: string;
-  /** When the revision was saved, UTC. */
+  /** When the revision was made, UTC. */
   updated_at: string;
-  graph: GraphDocument;
   /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
+  /** Of the graph: the `ETag`, which `If-Match` compares with the newest revision. */
+  hash: string;
+  graph: GraphDocument;
 };
 
 /** A flow as lists show it. */
 export type FlowSummary = {
+  /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
   plan_id: string;
+  /** Unique without regard to case. */
   name: string;
+  title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The hash of its graph; equal graphs are the same version. */
-  version: string;
-  /** Counts its changes; 1 for a new one. */
+  /** The revision that callers start. */
   revision: number;
   created_at: string;
+  /** When the revision was made, UTC. */
   updated_at: string;
-  /** Who saved the revision; null where it is not known. */
-  updated_by: PrincipalResponse | null;
-  node_count: number;
   /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
-};
-
-/** One content of a flow. */
-export type FlowVersionResponse = {
-  version: string;
-  /** The first one that had it. */
-  revision: number;
-  created_at: string;
-  /** Who saved this graph first; null where it is not known. */
-  created_by: PrincipalResponse | null;
+  /** A higher number than `revision` while the newest revision is a draft with errors. */
+  newest_revision: number;
+  /** Who made the newest revision; null where it is not known. */
+  updated_by: PrincipalResponse | null;
   node_count: number;
-};
-
-/** One page of versions, newest first. */
-export type FlowVersionsResponse = {
-  plan_id: string;
-  versions: FlowVersionResponse[];
-  /** For the next page; null on the last one. */
-  next_cursor: string | null;
 };
 
 /** One page of flows, newest first. */
@@ -1007,6 +999,12 @@ export type PendingRequestsResponse = {
   next_cursor: string | null;
 };
 
+/** A revision of another plan. */
+export type PlanOrigin = {
+  plan_id: string;
+  revision: number;
+};
+
 /** A plan: a titled graph made for a goal. */
 export type PlanResponse = {
   nodes: NodeDocument[];
@@ -1020,6 +1018,16 @@ export type PlanResponse = {
   /** Of the graph; executions are bound to it. */
   hash: string;
   created_at: string;
+  /** The name, for which it is a flow; null for a plan without one. */
+  name: string | null;
+  /** The purpose of a flow. */
+  description: string;
+  /** What a flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
+  published: ("model" | "tool")[];
+  /** The revision that callers of a flow start: the newest one without errors; null without one. */
+  live_revision: number | null;
+  /** The flow that it was copied from; left out for all others. */
+  origin?: PlanOrigin | null;
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
   provider: string | null;
   model: string | null;
@@ -1037,6 +1045,8 @@ export type PlanSummary = {
   plan_id: string;
   user_prompt: string;
   title: string;
+  /** The name, for which it is a flow; null for a plan without one. */
+  name: string | null;
   status: PlanStatus;
   revision: number;
   hash: string;
@@ -1211,7 +1221,7 @@ export type TargetResponse = {
   target_id: string;
   /** The flow whose executions count; null for those of all, which only the operator sets. */
   plan_id: string | null;
-  flow_name: string | null;
+  flow: string | null;
   url: string;
   /** The names of the secrets that sign. */
   secrets: string[];
@@ -1301,11 +1311,12 @@ export type TriggerResponse = {
   /** The type of its node. */
   kind: string;
   plan_id: string;
-  flow_name: string;
-  /** The version that it starts now. */
-  flow_version: string;
-  /** The version that it is bound to; null for the newest. */
-  version: string | null;
+  /** The name of the flow. */
+  flow: string;
+  /** The revision that it is bound to; null for the live one. */
+  revision: number | null;
+  /** The revision that it starts now. */
+  live_revision: number;
   node_id: string;
   enabled: boolean;
   /** Why it starts nothing although it may be enabled; null without a problem. */
@@ -1443,8 +1454,8 @@ export type CreatedData = {
   title?: string;
   plan_id?: string | null;
   plan_hash?: string | null;
-  plan_id?: string | null;
-  flow_version?: string | null;
+  revision?: number | null;
+  flow?: string | null;
   graph?: GraphDocument | null;
   inputs?: Record<string, Record<string, unknown>> | null;
   options?: OptionsDocument | null;
@@ -2008,8 +2019,8 @@ export type SnapshotMessage = {
   title: string;
   plan_id: string | null;
   plan_hash: string | null;
-  plan_id: string | null;
-  flow_version: string | null;
+  revision: number | null;
+  flow: string | null;
   graph: GraphDocument | null;
   inputs: Record<string, Record<string, unknown>> | null;
   options: OptionsDocument | null;
@@ -2165,7 +2176,7 @@ export type ReplaceGraphOperation = {
   };
 };
 
-/** Changes to a plan, applied all or none. */
+/** Changes to a plan or a flow, applied all or none. */
 export type PlanEditRequest = {
   /** Who makes the change: a person, or a program. */
   author?: "person" | "api";
@@ -2217,10 +2228,10 @@ export type ExecuteOptionsModel = {
 export type ExecuteRequest = {
   /** A stored plan. */
   plan_id?: string | null;
-  /** A flow. */
-  plan_id?: string | null;
-  /** One of its versions; else the present one. */
-  version?: string | null;
+  /** A flow, by its name or its id. */
+  flow?: string | null;
+  /** One of its revisions; else the newest of a plan, or the live one of a flow. */
+  revision?: number | null;
   /** A graph, or a plan as `POST /api/plan` gave it. */
   graph?: {
     nodes: NodeDocument[];
@@ -2306,12 +2317,16 @@ export type FlowCreateRequest = {
     nodes: NodeDocument[];
     edges: EdgeDocument[];
   } | null;
-  /** A stored plan that has its graph. */
+  /** A stored plan, which gets the name; one that has a name is copied. */
   plan_id?: string | null;
 };
 
 /** Changes to a flow. */
 export type FlowUpdateRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
   /** What it is called; one line. */
   name?: string | null;
   /** What it is for; see `goal_chars`. */
@@ -2321,14 +2336,8 @@ export type FlowUpdateRequest = {
     nodes: NodeDocument[];
     edges: EdgeDocument[];
   } | null;
-  /** A stored plan that has its graph. */
-  plan_id?: string | null;
-};
-
-/** Changes to a flow, applied all or none. */
-export type FlowEditRequest = {
-  /** Applied in order; see the limit `plan_operations`. */
-  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+  /** A stored plan whose graph it gets. */
+  from_plan_id?: string | null;
 };
 
 /** What a flow is to be published as; what is omitted stays as it is. */
@@ -2347,8 +2356,8 @@ export type ChatCreateRequest = {
   title?: string;
   /** The flow. */
   plan_id?: string | null;
-  /** Its version; without one the newest, whatever it is then. */
-  version?: string | null;
+  /** The revision of the flow; without one the live one, whatever it is then. */
+  plan_revision?: number | null;
   /** Its `chat_start` node; not needed where there is only one. */
   node_id?: string | null;
   /** In place of a flow. */
@@ -2391,8 +2400,8 @@ export type TriggerCreateRequest = {
   plan_id: string;
   /** Its entry node; not needed where only one can be listened for. */
   node_id?: string | null;
-  /** The version of the flow that it starts; without one the newest, whatever it is then. */
-  version?: string | null;
+  /** The revision of the flow that it starts; without one the live one, whatever it is then. */
+  revision?: number | null;
 };
 
 /** A test delivery. */
@@ -2650,7 +2659,10 @@ export type Operations = {
       /** A plan's id. */
       plan_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** Remove what leads to the name of the flow, in place of an answer 409. */
+      force?: boolean;
+    };
     body: undefined;
     answer: undefined;
   };
@@ -2780,8 +2792,6 @@ export type Operations = {
       /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
       since?: string | null;
       /** Only those of this plan. */
-      plan_id?: string | null;
-      /** Only those of this flow. */
       plan_id?: string | null;
       /** Only those that wait for an answer of a person. */
       waiting?: boolean;
@@ -2973,7 +2983,7 @@ export type Operations = {
   listFlows: {
     path: Record<string, never>;
     query: {
-      /** Only those with this in name or description. */
+      /** Only those with this in name, title, description or goal. */
       q?: string | null;
       /** The `next_cursor` of the page before. */
       cursor?: string | null;
@@ -2990,8 +3000,8 @@ export type Operations = {
       plan_id: string;
     };
     query: {
-      /** The one of its versions to give; else the present one. */
-      version?: string | null;
+      /** The revision to give; else the one that callers start. */
+      revision?: number | null;
     };
     body: undefined;
     answer: FlowResponse;
@@ -3002,7 +3012,10 @@ export type Operations = {
       /** A flow's id. */
       plan_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** Remove what leads to the name of the flow, in place of an answer 409. */
+      force?: boolean;
+    };
     body: FlowUpdateRequest;
     answer: FlowResponse;
   };
@@ -3013,7 +3026,7 @@ export type Operations = {
       plan_id: string;
     };
     query: Record<string, never>;
-    body: FlowEditRequest;
+    body: PlanEditRequest;
     answer: FlowEditResponse;
   };
   /** Delete a flow: `DELETE /api/flows/{plan_id}`. */
@@ -3022,24 +3035,25 @@ export type Operations = {
       /** A flow's id. */
       plan_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** Remove what leads to the name of the flow, in place of an answer 409. */
+      force?: boolean;
+    };
     body: undefined;
     answer: undefined;
   };
-  /** List the versions of a flow: `GET /api/flows/{plan_id}/versions`. */
-  listFlowVersions: {
+  /** Take the name of a flow away: `DELETE /api/flows/{plan_id}/name`. */
+  removeName: {
     path: {
       /** A flow's id. */
       plan_id: string;
     };
     query: {
-      /** The `next_cursor` of the page before. */
-      cursor?: string | null;
-      /** Items on the page, 50 by default; the limit `page_items` is the most. */
-      limit?: number | null;
+      /** Remove what leads to the name of the flow, in place of an answer 409. */
+      force?: boolean;
     };
     body: undefined;
-    answer: FlowVersionsResponse;
+    answer: undefined;
   };
   /** Look at what a flow is published as: `GET /api/flows/{plan_id}/publication`. */
   getPublication: {
@@ -3541,7 +3555,7 @@ export const ADDRESSES = {
   updateFlow: ["PUT", "/api/flows/{plan_id}"],
   editFlow: ["PATCH", "/api/flows/{plan_id}"],
   deleteFlow: ["DELETE", "/api/flows/{plan_id}"],
-  listFlowVersions: ["GET", "/api/flows/{plan_id}/versions"],
+  removeName: ["DELETE", "/api/flows/{plan_id}/name"],
   getPublication: ["GET", "/api/flows/{plan_id}/publication"],
   publishFlow: ["PUT", "/api/flows/{plan_id}/publication"],
   createChat: ["POST", "/api/chats"],

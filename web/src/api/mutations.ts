@@ -21,6 +21,7 @@ async function flowChanged(client: QueryClient, flowId: string): Promise<void> {
   await Promise.all([
     client.invalidateQueries({ queryKey: queryKeys.allFlows }),
     client.invalidateQueries({ queryKey: queryKeys.flow(flowId) }),
+    client.invalidateQueries({ queryKey: queryKeys.plan(flowId) }),
   ]);
 }
 
@@ -31,6 +32,7 @@ async function planChanged(client: QueryClient, plan: PlanResponse): Promise<voi
   await Promise.all([
     client.invalidateQueries({ queryKey: queryKeys.allPlans }),
     client.invalidateQueries({ queryKey: queryKeys.revisions(plan.plan_id) }),
+    plan.name === null ? undefined : flowChanged(client, plan.plan_id),
   ]);
 }
 
@@ -150,31 +152,23 @@ export function useCreateFlow() {
   });
 }
 
-/** Change a flow; `version` is the one that was looked at, so that no other change is lost. */
+/** Change the name or the purpose of a flow. */
 export function useUpdateFlow(flowId: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ version, body }: { version?: string; body: Body<"updateFlow"> }) =>
-      call("updateFlow", { path: { plan_id: flowId }, body, ifMatch: version }),
+    mutationFn: ({ force, body }: { force?: boolean; body: Body<"updateFlow"> }) =>
+      call("updateFlow", { path: { plan_id: flowId }, query: { force }, body }),
     onSuccess: () => flowChanged(client, flowId),
   });
 }
 
-/** Change a flow that still has the version by operations, such as the new id of a step. */
-export function useEditFlow(flowId: string) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: ({ version, body }: { version: string; body: Body<"editFlow"> }) =>
-      call("editFlow", { path: { plan_id: flowId }, body, ifMatch: version }),
-    onSuccess: () => flowChanged(client, flowId),
-  });
-}
-
+/** Delete a flow; with `force` also what leads to its name. */
 export function useDeleteFlow() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (flowId: string) => call("deleteFlow", { path: { plan_id: flowId } }),
-    onSuccess: (_, flowId) => {
+    mutationFn: ({ flowId, force }: { flowId: string; force?: boolean }) =>
+      call("deleteFlow", { path: { plan_id: flowId }, query: { force } }),
+    onSuccess: (_, { flowId }) => {
       client.removeQueries({ queryKey: queryKeys.flow(flowId) });
       return client.invalidateQueries({ queryKey: queryKeys.allFlows });
     },

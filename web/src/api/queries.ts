@@ -237,28 +237,13 @@ export function useFlows(filters: FlowFilters = {}) {
   });
 }
 
-/** A flow as it is, or as it was in one of its versions. */
-export function useFlow(flowId: string | null, version: string | null = null) {
+/** A flow in the revision that callers start, or in another one. */
+export function useFlow(flowId: string | null, revision: number | null = null) {
   return useQuery({
-    queryKey: queryKeys.flowVersion(flowId ?? "", version),
+    queryKey: queryKeys.flowRevision(flowId ?? "", revision),
     queryFn: ({ signal }) =>
-      call("getFlow", { path: { plan_id: flowId ?? "" }, query: { version }, signal }),
+      call("getFlow", { path: { plan_id: flowId ?? "" }, query: { revision }, signal }),
     enabled: flowId !== null,
-  });
-}
-
-/** The versions of a flow, newest first, page by page. */
-export function useFlowVersions(flowId: string) {
-  return useInfiniteQuery({
-    queryKey: queryKeys.flowVersions(flowId),
-    queryFn: ({ pageParam, signal }) =>
-      call("listFlowVersions", {
-        path: { plan_id: flowId },
-        query: { cursor: pageParam },
-        signal,
-      }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
   });
 }
 

@@ -43,8 +43,7 @@ export const queryKeys = {
   allFlows: ["flows"] as const,
   flows: (filters: FlowFilters) => ["flows", filters] as const,
   flow: (flowId: string) => ["flow", flowId] as const,
-  flowVersion: (flowId: string, version: string | null) => ["flow", flowId, version] as const,
-  flowVersions: (flowId: string) => ["flow", flowId, "versions"] as const,
+  flowRevision: (flowId: string, revision: number | null) => ["flow", flowId, revision] as const,
 
   triggers: ["triggers"] as const,
   notifications: ["notifications"] as const,

@@ -57,9 +57,9 @@ export const ROUTES: RouteObject[] = [
             }),
           },
           {
-            path: "flows/:flowId/edit",
+            path: "flows/:planId/edit",
             lazy: async () => ({
-              Component: (await import("@/screens/editor/FlowEditorScreen")).FlowEditorScreen,
+              Component: (await import("@/screens/editor/EditorScreen")).EditorScreen,
             }),
           },
           {

@@ -91,8 +91,8 @@ function created(draft: Draft, { at, data, execution_id }: ExecutionCreatedEvent
   state.title = data.title ?? "";
   state.planId = data.plan_id ?? null;
   state.planHash = data.plan_hash ?? null;
-  state.flowId = data.plan_id ?? null;
-  state.flowVersion = data.flow_version ?? null;
+  state.revision = data.revision ?? null;
+  state.flow = data.flow ?? null;
   state.graph = data.graph ?? null;
   state.options = data.options ?? null;
   state.parent = data.parent ?? null;

@@ -202,8 +202,9 @@ export type RunState = {
   readonly title: string;
   readonly planId: string | null;
   readonly planHash: string | null;
-  readonly flowId: string | null;
-  readonly flowVersion: string | null;
+  readonly revision: number | null;
+  /** The name of the flow as which it was started; null for a plan. */
+  readonly flow: string | null;
   readonly graph: GraphDocument | null;
   readonly options: OptionsDocument | null;
   readonly parent: ParentDocument | null;
@@ -277,8 +278,8 @@ export function newRunState(executionId: string): RunState {
     title: "",
     planId: null,
     planHash: null,
-    flowId: null,
-    flowVersion: null,
+    revision: null,
+    flow: null,
     graph: null,
     options: null,
     parent: null,

@@ -29,7 +29,7 @@ const listOf = (...requests: object[]) => ({
   total: requests.length,
   next_cursor: null,
 });
-const EXECUTION = { plan_id: null, plan_hash: null, plan_id: null, flow_version: null };
+const EXECUTION = { plan_id: null, revision: null, plan_hash: null, flow: null };
 let api: TestApi;
 let endKeys: () => void;
 

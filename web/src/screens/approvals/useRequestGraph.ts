@@ -13,8 +13,8 @@ export function useRequestGraph(request: PendingRequest): {
 } {
   const execution = useExecution(request.execution_id).data;
   const plan = usePlan(execution?.plan_id ?? null).data ?? null;
-  const hasFlow = execution?.flow_version != null;
-  const flow = useFlow(hasFlow ? execution.plan_id : null, execution?.flow_version ?? null).data;
+  const hasFlow = execution?.flow != null && execution.revision != null;
+  const flow = useFlow(hasFlow ? execution.plan_id : null, execution?.revision ?? null).data;
   const hash = readPlanRequest(request).planHash ?? execution?.plan_hash;
   const isChanged = plan !== null && plan.hash !== hash && !hasFlow;
   const revisions = useRevisions(isChanged ? plan.plan_id : null).data?.revisions;

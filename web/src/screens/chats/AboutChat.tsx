@@ -24,7 +24,7 @@ export function AboutChat({ chat, reply }: AboutChatProps) {
       <section>
         <h3>{chat.plan_id ? "Runs on the flow" : "Answered by"}</h3>
         {chat.plan_id ? (
-          <FlowName flowId={chat.plan_id} version={chat.version} />
+          <FlowName flowId={chat.plan_id} revision={chat.plan_revision} />
         ) : (
           <ModelName chat={chat} />
         )}
@@ -42,8 +42,8 @@ export function AboutChat({ chat, reply }: AboutChatProps) {
   );
 }
 
-function FlowName({ flowId, version }: { flowId: string; version: string | null }) {
-  const { data: flow } = useFlow(flowId, version);
+function FlowName({ flowId, revision }: { flowId: string; revision: number | null }) {
+  const { data: flow } = useFlow(flowId, revision);
   return (
     <p className={styles.row}>
       <TypeIcon type="inner" />

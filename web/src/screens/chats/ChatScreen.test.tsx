@@ -10,7 +10,7 @@ const CHAT = {
   created_at: AT,
   updated_at: AT,
   plan_id: null,
-  version: null,
+  plan_revision: null,
   node_id: null,
   config: { model: "gpt-5.6-luna", tools: ["search"] },
   head: "a2",

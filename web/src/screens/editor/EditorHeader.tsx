@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { RunOptionsChip } from "@/screens/goal/RunOptionsChip";
-import { Button } from "@/ui/Button";
+import { Button, ButtonLink } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Menu } from "@/ui/Menu";
@@ -20,6 +20,8 @@ type EditorHeaderProps = {
   /** Why it cannot run, if so. */
   blocked: string | undefined;
   run: ReturnType<typeof useRunPlan>;
+  /** What the plan is as a flow; null without a name. */
+  flow: { id: string; name: string } | null;
   onSaveAsFlow: () => void;
   onExport: () => void;
   onImport: () => void;
@@ -45,7 +47,11 @@ export function EditorHeader(props: EditorHeaderProps) {
           options={EDITOR_VIEWS}
           onChange={props.onView}
         />
-        <Button onClick={props.onSaveAsFlow}>Save as flow</Button>
+        {props.flow ? (
+          <ButtonLink to={`/flows/${props.flow.id}`}>Flow {props.flow.name}</ButtonLink>
+        ) : (
+          <Button onClick={props.onSaveAsFlow}>Save as flow</Button>
+        )}
         <Menu
           trigger={<IconButton icon="more" label="More" small />}
           items={[

@@ -54,6 +54,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         onView={setView}
         blocked={blocked}
         run={run}
+        flow={plan.name === null ? null : { id: plan.plan_id, name: plan.name }}
         onSaveAsFlow={() => setSavingFlow(true)}
         onExport={() => downloadPlan(store.getState().content)}
         onImport={() => void importPlan(store)}
@@ -72,6 +73,12 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         blocked={blocked}
         flush={autosave.flush}
       />
+      {plan.name !== null && saved.revision !== plan.live_revision && errors > 0 && (
+        <Note kind="warning">
+          This is a draft. Whoever calls the flow starts revision {plan.live_revision ?? 1}, the
+          newest one without errors.
+        </Note>
+      )}
       {lost.length > 0 && <Lost lost={lost} onClose={store.forgetLost} />}
       <EditorBody
         store={store}
@@ -90,8 +97,9 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
       />
       {isSavingFlow && (
         <SaveAsFlow
-          graph={content.graph}
+          planId={plan.plan_id}
           title={content.title}
+          flush={autosave.flush}
           onClose={() => setSavingFlow(false)}
         />
       )}

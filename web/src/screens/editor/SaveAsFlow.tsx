@@ -2,7 +2,6 @@ import { useState } from "react";
 import { useNavigate } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useCreateFlow } from "@/api/mutations";
-import type { GraphDocument } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { TextArea, TextField } from "@/ui/Field";
@@ -10,17 +9,24 @@ import { Note } from "@/ui/Note";
 import { showToast } from "@/ui/Toast";
 import styles from "./SaveAsFlow.module.css";
 
-type SaveAsFlowProps = { graph: GraphDocument; title: string; onClose: () => void };
+type SaveAsFlowProps = {
+  planId: string;
+  title: string;
+  /** Saves what is not saved yet; false where that fails. */
+  flush: () => Promise<boolean>;
+  onClose: () => void;
+};
 
-/** Keeps the plan under a name, to be run again with other inputs. */
-export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
+/** Gives the plan a name, to be run again with other inputs. */
+export function SaveAsFlow({ planId, title, flush, onClose }: SaveAsFlowProps) {
   const [name, setName] = useState(title);
   const [description, setDescription] = useState("");
   const create = useCreateFlow();
   const navigate = useNavigate();
-  const save = () =>
+  const save = async () => {
+    if (!(await flush())) return;
     create.mutate(
-      { name, description, graph },
+      { name, ...(description && { description }), plan_id: planId },
       {
         onSuccess: (flow) => {
           showToast({
@@ -31,6 +37,7 @@ export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
         },
       },
     );
+  };
   return (
     <Dialog
       open
@@ -40,7 +47,7 @@ export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
       footer={
         <Button
           kind="primary"
-          onClick={save}
+          onClick={() => void save()}
           disabledReason={create.isPending ? "Saving …" : undefined}
         >
           Save the flow
@@ -51,6 +58,7 @@ export function SaveAsFlow({ graph, title, onClose }: SaveAsFlowProps) {
         <TextField label="Name" value={name} onChange={(event) => setName(event.target.value)} />
         <TextArea
           label="What it is for"
+          hint="Without it, the goal of the plan."
           value={description}
           onChange={(event) => setDescription(event.target.value)}
         />

@@ -135,7 +135,7 @@ function ToolsField({ field, value, onChange, error, tag }: FieldProps) {
   );
 }
 
-/** A stored flow: the version is the newest one, unless the data name another. */
+/** A stored flow: the revision is the live one, unless the data name another. */
 function FlowField({ field, value, onChange, error, tag }: FieldProps) {
   const flows = useFlows().data?.pages.flatMap((page) => page.flows) ?? [];
   const id = flowId(value);

@@ -1,3 +1,4 @@
+import { ApiError } from "@/api/http";
 import { useDeleteFlow } from "@/api/mutations";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button } from "@/ui/Button";
@@ -13,6 +14,7 @@ type DeleteFlowProps = {
 /** Asks before a flow is deleted. */
 export function DeleteFlow({ flow, onClose, onDeleted }: DeleteFlowProps) {
   const remove = useDeleteFlow();
+  const isInUse = remove.error instanceof ApiError && remove.error.code === "flow-in-use";
   return (
     <Dialog
       open
@@ -24,15 +26,17 @@ export function DeleteFlow({ flow, onClose, onDeleted }: DeleteFlowProps) {
           <Button
             kind="danger"
             disabledReason={remove.isPending ? "Deleting …" : undefined}
-            onClick={() => remove.mutate(flow.plan_id, { onSuccess: onDeleted })}
+            onClick={() =>
+              remove.mutate({ flowId: flow.plan_id, force: isInUse }, { onSuccess: onDeleted })
+            }
           >
-            Delete the flow
+            {isInUse ? "Delete it with these" : "Delete the flow"}
           </Button>
         </>
       }
     >
       <div className={styles.form}>
-        <p>The flow and all its versions are deleted. Its runs stay.</p>
+        <p>The flow and its revisions are deleted. Its runs stay.</p>
         {remove.error && <ErrorNote error={remove.error} />}
       </div>
     </Dialog>

@@ -1,8 +1,8 @@
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { errorText } from "@/api/errorText";
-import { useUpdateFlow } from "@/api/mutations";
-import { useFlow } from "@/api/queries";
+import { useRestoreRevision } from "@/api/mutations";
+import { useFlow, usePlan } from "@/api/queries";
 import type { FlowResponse } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
 import { ErrorNote } from "@/screens/ErrorNote";
@@ -18,12 +18,12 @@ import { saveJsonFile } from "@/ui/saveFile";
 import { showToast } from "@/ui/Toast";
 import { DeleteFlow } from "./DeleteFlow";
 import styles from "./FlowScreen.module.css";
-import { FlowVersions } from "./FlowVersions";
+import { FlowRevisions } from "./FlowRevisions";
 import { flowFile } from "./flowInputs";
 import { RenameFlow } from "./RenameFlow";
 import { RunFlow } from "./RunFlow";
 
-/** One flow: its steps, a form to run it, and its versions. */
+/** One flow: its steps, a form to run it, and its revisions. */
 export function FlowScreen() {
   const { flowId = "" } = useParams();
   const flow = useFlow(flowId);
@@ -43,16 +43,16 @@ export function FlowScreen() {
 }
 
 function Flow({ flow }: { flow: FlowResponse }) {
-  const [version, setVersion] = useState<string | null>(null);
-  const isOld = version !== null && version !== flow.version;
-  const old = useFlow(isOld ? flow.plan_id : null, version);
+  const [revision, setRevision] = useState<number | null>(null);
+  const isOld = revision !== null && revision !== flow.revision;
+  const old = useFlow(isOld ? flow.plan_id : null, revision);
   const shown = isOld ? old.data : flow;
   const view = useMemo(() => shown && viewOfPlan(shown.graph), [shown]);
   return (
     <div className={styles.page}>
       <Header flow={flow} />
       {isOld && old.data && (
-        <OldVersion flow={flow} old={old.data} onPresent={() => setVersion(null)} />
+        <OtherRevision flow={flow} other={old.data} onPresent={() => setRevision(null)} />
       )}
       {old.error && <ErrorNote error={old.error} />}
       <div className={styles.columns}>
@@ -60,22 +60,17 @@ function Flow({ flow }: { flow: FlowResponse }) {
           {view ? (
             <PlanLanes steps={view.steps} edges={view.edges} />
           ) : (
-            <Skeleton label="Loading the version" lines={4} />
+            <Skeleton label="Loading the revision" lines={4} />
           )}
         </section>
-        <aside className={styles.side} aria-label="Run and versions">
+        <aside className={styles.side} aria-label="Run and revisions">
           <section className={styles.card}>
             <h2>{isOld ? `Run revision ${old.data?.revision ?? ""}` : "Run it"}</h2>
-            {shown && <RunFlow key={shown.version} flow={shown} />}
+            {shown && <RunFlow key={shown.revision} flow={shown} />}
           </section>
           <section className={styles.card}>
-            <h2>Versions</h2>
-            <FlowVersions
-              flowId={flow.plan_id}
-              current={flow.version}
-              shown={shown?.version ?? ""}
-              onShow={setVersion}
-            />
+            <h2>Revisions</h2>
+            <FlowRevisions flow={flow} shown={shown?.revision ?? 0} onShow={setRevision} />
           </section>
         </aside>
       </div>
@@ -123,14 +118,16 @@ function Header({ flow }: { flow: FlowResponse }) {
   );
 }
 
-type OldVersionProps = { flow: FlowResponse; old: FlowResponse; onPresent: () => void };
+type OtherRevisionProps = { flow: FlowResponse; other: FlowResponse; onPresent: () => void };
 
-/** Says that another version is shown, and offers to bring it back. */
-function OldVersion({ flow, old, onPresent }: OldVersionProps) {
-  const update = useUpdateFlow(flow.plan_id);
+/** Says that another revision is shown, and offers to bring it back. */
+function OtherRevision({ flow, other, onPresent }: OtherRevisionProps) {
+  const plan = usePlan(flow.plan_id).data;
+  const restoring = useRestoreRevision(flow.plan_id);
   const restore = () =>
-    update.mutate(
-      { version: flow.version, body: { graph: old.graph } },
+    plan &&
+    restoring.mutate(
+      { hash: plan.hash, revision: other.revision },
       {
         onSuccess: (restored) => {
           showToast({ text: `Restored as revision ${restored.revision}` });
@@ -141,7 +138,7 @@ function OldVersion({ flow, old, onPresent }: OldVersionProps) {
     );
   return (
     <Note>
-      This is revision {old.revision}, not the present one.{" "}
+      This is revision {other.revision}, not the present one.{" "}
       <Button small onClick={restore}>
         Restore it
       </Button>{" "}

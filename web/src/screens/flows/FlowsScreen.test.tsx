@@ -9,16 +9,18 @@ const SUMMARY = {
   plan_id: "f1",
   name: "Note",
   description: "Writes a note",
-  version: "v2",
+  title: "Note",
   revision: 2,
   created_at: "2026-01-31T12:00:00Z",
   updated_at: "2026-01-31T12:00:00Z",
   node_count: 2,
 };
-const FLOW = { ...SUMMARY, graph: FIRST_GRAPH };
-const VERSIONS = ["v2", "v1"].map((version, index) => ({
-  version,
-  revision: 2 - index,
+const FLOW = { ...SUMMARY, hash: "h2", graph: FIRST_GRAPH };
+const PLAN = { ...SUMMARY, hash: "h2", ...FIRST_GRAPH };
+const REVISIONS = [2, 1].map((revision) => ({
+  revision,
+  note: "",
+  error_count: 0,
   created_at: SUMMARY.created_at,
   node_count: 2,
 }));
@@ -33,8 +35,9 @@ beforeEach(async () => {
   api = await startTestApi({
     "GET /api/flows": { flows: [SUMMARY], next_cursor: null },
     "GET /api/flows/f1": FLOW,
-    "PUT /api/flows/f1": { ...FLOW, revision: 3 },
-    "GET /api/flows/f1/versions": { plan_id: "f1", versions: VERSIONS, next_cursor: null },
+    "GET /api/plans/f1": PLAN,
+    "GET /api/plans/f1/revisions": { plan_id: "f1", revisions: REVISIONS, next_cursor: null },
+    "POST /api/plans/f1/revisions/1/restore": { ...PLAN, revision: 3 },
     "GET /api/node-types": { node_types: [START], socket_types: [] },
     "GET /api/plans": { plans: [], next_cursor: null },
     "POST /api/flows": FLOW,
@@ -88,6 +91,23 @@ test("a flow is deleted after a question", async () => {
   await waitFor(() => expect(sent("DELETE /api/flows/f1")).toHaveLength(1));
 });
 
+test("what leads to a flow is listed before it goes with it", async () => {
+  const problem = { code: "flow-in-use", title: "Conflict", status: 409, detail: "a trigger" };
+  api.routes["DELETE /api/flows/f1"] = (response) =>
+    response
+      .writeHead(409, { "content-type": "application/problem+json" })
+      .end(JSON.stringify(problem));
+  show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: "Delete Note" }));
+  fireEvent.click(screen.getByRole("button", { name: "Delete the flow" }));
+  await screen.findByText(/a trigger/);
+  api.routes["DELETE /api/flows/f1?force=true"] = (response) => response.writeHead(204).end();
+  fireEvent.click(await screen.findByRole("button", { name: "Delete it with these" }));
+  await waitFor(() =>
+    expect(api.requests.some(({ url }) => url === "/api/flows/f1?force=true")).toBe(true),
+  );
+});
+
 test("a flow is run with its input", async () => {
   const router = show("/flows/f1");
   const form = within(await screen.findByRole("form", { name: "Run the flow" }));
@@ -96,8 +116,8 @@ test("a flow is run with its input", async () => {
   await waitFor(() => expect(router.state.location.pathname).toBe("/runs/e1"));
   expect(sent("POST /api/execute")).toEqual([
     {
-      plan_id: "f1",
-      version: "v2",
+      flow: "f1",
+      revision: 2,
       inputs: { start: { output: "water" } },
       options: {},
       start: true,
@@ -105,15 +125,15 @@ test("a flow is run with its input", async () => {
   ]);
 });
 
-test("an old version is looked at and restored as a new one", async () => {
+test("an old revision is looked at and restored as a new one", async () => {
   show("/flows/f1");
   fireEvent.click(await screen.findByRole("button", { name: /Revision 1/ }));
   await waitFor(() =>
-    expect(api.requests.some(({ url }) => url === "/api/flows/f1?version=v1")).toBe(true),
+    expect(api.requests.some(({ url }) => url === "/api/flows/f1?revision=1")).toBe(true),
   );
   api.routes["GET /api/flows/f1"] = { ...FLOW, revision: 3 };
   fireEvent.click(await screen.findByRole("button", { name: "Restore it" }));
-  await waitFor(() => expect(sent("PUT /api/flows/f1")).toEqual([{ graph: FIRST_GRAPH }]));
+  await waitFor(() => expect(sent("POST /api/plans/f1/revisions/1/restore")).toHaveLength(1));
 });
 
 test("a file is imported", async () => {

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { ApiError } from "@/api/http";
 import { useUpdateFlow } from "@/api/mutations";
 import type { FlowResponse } from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
@@ -12,6 +13,7 @@ export function RenameFlow({ flow, onClose }: { flow: FlowResponse; onClose: () 
   const [name, setName] = useState(flow.name);
   const [description, setDescription] = useState(flow.description);
   const update = useUpdateFlow(flow.plan_id);
+  const isInUse = update.error instanceof ApiError && update.error.code === "flow-in-use";
   return (
     <Dialog
       open
@@ -22,13 +24,10 @@ export function RenameFlow({ flow, onClose }: { flow: FlowResponse; onClose: () 
           kind="primary"
           disabledReason={update.isPending ? "Saving …" : undefined}
           onClick={() =>
-            update.mutate(
-              { version: flow.version, body: { name, description } },
-              { onSuccess: onClose },
-            )
+            update.mutate({ force: isInUse, body: { name, description } }, { onSuccess: onClose })
           }
         >
-          Save
+          {isInUse ? "Rename it, and remove these" : "Save"}
         </Button>
       }
     >

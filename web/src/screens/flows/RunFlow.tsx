@@ -25,8 +25,8 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
     if (execute.isPending) return;
     execute.mutate(
       {
-        plan_id: flow.plan_id,
-        version: flow.version,
+        flow: flow.plan_id,
+        revision: flow.revision,
         inputs: executionInputs(inputs, texts),
         options,
         start: true,

@@ -16,7 +16,8 @@ function execution(id: string, more: object = {}) {
   return {
     execution_id: id,
     plan_id: "p1",
-    plan_id: null,
+    revision: 1,
+    flow: null,
     title: `Run ${id}`,
     user_prompt: "goal",
     status: "completed",

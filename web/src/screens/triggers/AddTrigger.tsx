@@ -21,7 +21,7 @@ export function AddTrigger({ onClose }: { onClose: () => void }) {
       open
       onClose={onClose}
       title="Listen for a flow"
-      description="Its webhook, schedule or stream starts its newest version from then on."
+      description="Its webhook, schedule or stream starts its live revision from then on."
       footer={
         <Button kind="primary" onClick={save} disabledReason={whyNot(flowId, create.isPending)}>
           Listen

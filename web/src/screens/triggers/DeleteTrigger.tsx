@@ -12,7 +12,7 @@ export function DeleteTrigger(props: { trigger: TriggerResponse; onClose: () => 
     <Dialog
       open
       onClose={onClose}
-      title={`Delete the ${trigger.kind} of ${trigger.flow_name}?`}
+      title={`Delete the ${trigger.kind} of ${trigger.flow}?`}
       footer={
         <>
           <Button onClick={onClose}>Keep it</Button>

@@ -24,7 +24,7 @@ export function FireTrigger(props: { trigger: TriggerResponse; onClose: () => vo
       open
       onClose={props.onClose}
       title="Send a test delivery"
-      description={`It starts a run of ${props.trigger.flow_name}, also if nothing is listened for.`}
+      description={`It starts a run of ${props.trigger.flow}, also if nothing is listened for.`}
       footer={
         <Button
           kind="primary"

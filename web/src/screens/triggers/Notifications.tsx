@@ -57,7 +57,7 @@ function Target({ target }: { target: TargetResponse }) {
           {target.url}
         </span>
         <span className={styles.fact}>
-          {target.flow_name ?? "all runs"}: {target.events.join(", ")}
+          {target.flow ?? "all runs"}: {target.events.join(", ")}
         </span>
       </div>
       {target.problem && <Note kind="warning">It gets nothing: {target.problem}.</Note>}

@@ -18,12 +18,12 @@ import styles from "./TriggersScreen.module.css";
 export function TriggerCard({ trigger }: { trigger: TriggerResponse }) {
   const [open, setOpen] = useState<"fire" | "delete" | null>(null);
   const change = useSwitchTrigger();
-  const name = `the ${trigger.kind} of ${trigger.flow_name}`;
+  const name = `the ${trigger.kind} of ${trigger.flow}`;
   return (
     <li className={styles.card}>
       <div className={styles.title}>
-        <Link to={`/flows/${trigger.plan_id}`} className={styles.name} title={trigger.flow_name}>
-          {trigger.flow_name}
+        <Link to={`/flows/${trigger.plan_id}`} className={styles.name} title={trigger.flow}>
+          {trigger.flow}
         </Link>
         <Tag>{trigger.kind}</Tag>
         <span className={styles.fact}>node {trigger.node_id}</span>

@@ -5,9 +5,9 @@ The contract suite ``tests/contract/stores`` runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
@@ -16,10 +16,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 if TYPE_CHECKING:
-    from planwave.storage.access_tokens import AccessTokenStore
-    from planwave.storage.chats import ChatStore
-    from planwave.storage.notifications import NotificationStore
-    from planwave.storage.triggers import TriggerStore
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,64 +61,6 @@ class FlowVersion:
     node_count: int
     graph: dict[str, Any] | None = None
     created_by: Principal | None = None
-
-
-class FlowStore(Protocol):
-    """Flows and their versions. Writes are durable on return."""
-
-    async def save(
-        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
-    ) -> bool:
-        """Save a flow, and its current graph if ``graph`` is given.
-
-        Args:
-            flow: The new record.
-            graph: The graph document with the hash ``flow.version``; required for a new flow.
-            after: The revision before this one; 0 for a new flow.
-
-        Returns:
-            Whether the flow was saved; False if another revision or flow of this id came first.
-        """
-        ...
-
-    async def get(self, flow_id: str) -> FlowRecord | None: ...
-    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
-        """Return one version, with its graph."""
-        ...
-
-    async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
-        """Store what a flow is published as; return whether there is a flow of this id."""
-        ...
-
-    async def page(
-        self,
-        *,
-        text: str | None = None,
-        published: str | None = None,
-        before: str | PageCursor | None = None,
-        limit: int = 50,
-    ) -> Sequence[FlowRecord]:
-        """Return flows, newest first; ``before`` is the id or cursor of the last one of a page.
-
-        Raises:
-            NotFound: ``before`` is an unknown id.
-        """
-        ...
-
-    async def versions(
-        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[FlowVersion]:
-        """Return the versions of a flow, newest first, without their graphs."""
-        ...
-
-    async def delete(self, flow_id: str) -> None:
-        """Delete a flow with its versions, triggers and targets of notifications; its executions are kept, with their graphs.
-
-        Raises:
-            NotFound: No flow has this id.
-            Conflict: ``flow-in-use``: an execution of the flow has not ended.
-        """
-        ...
 
 
 Projected = TypeVar("Projected")
@@ -183,38 +122,6 @@ class PlanRevision:
     error_count: int
     document: dict[str, Any] | None = None
     created_by: Principal | None = None
-
-
-class RevisionStore(Protocol):
-    """Changes of plans, and the revisions before the current one. Writes are durable on return."""
-
-    async def save(
-        self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
-    ) -> bool:
-        """Save a changed plan and, if it has a new revision, the one before.
-
-        Args:
-            plan: The new record; its ``edits`` is ``after + 1``.
-            superseded: The revision that is no longer the current one, with its document.
-            after: The ``edits`` of the record that the change was made from.
-
-        Returns:
-            Whether the plan was saved; False if it was changed or deleted meanwhile.
-        """
-        ...
-
-    async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
-        """Return a revision before the current one, with its document."""
-        ...
-
-    async def page(
-        self, plan_id: str, *, before: int | None = None, limit: int = 50
-    ) -> Sequence[PlanRevision]:
-        """Return revisions before the current one, newest first, without their documents.
-
-        ``before``: only those with a lower number.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,221 +275,3 @@ class StoredCall(NamedTuple):
 
     key: CallKey
     reply: dict[str, Any]
-
-
-class ApprovedToolStore(Protocol):
-    """How the tools of MCP servers were described when a person last approved a call of each."""
-
-    async def fingerprint(self, server: str, tool: str) -> str | None:
-        """Return the fingerprint of a tool; None if no call of it was ever approved."""
-        ...
-
-    async def approve(self, server: str, tool: str, fingerprint: str) -> None:
-        """Store the fingerprint of a tool; durable on return."""
-        ...
-
-
-class Store(Protocol):
-    """Plans, executions, events, recorded calls and idempotency keys. Writes are durable on return."""
-
-    @property
-    def stats(self) -> StoreStats: ...
-    @property
-    def flows(self) -> FlowStore: ...
-    @property
-    def revisions(self) -> RevisionStore: ...
-    @property
-    def triggers(self) -> TriggerStore: ...
-    @property
-    def notifications(self) -> NotificationStore: ...
-    @property
-    def access_tokens(self) -> AccessTokenStore: ...
-    @property
-    def approved_tools(self) -> ApprovedToolStore: ...
-    @property
-    def chats(self) -> ChatStore: ...
-
-    async def save_plan(self, plan: PlanRecord) -> None: ...
-    async def plan(self, plan_id: str) -> PlanRecord | None: ...
-    async def plans(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
-    ) -> list[PlanRecord]:
-        """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
-
-        Concurrent callers may share the same documents and must not change them.
-
-        Raises:
-            NotFound: ``before`` is an unknown id.
-        """
-        ...
-
-    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
-        """Return the status of the newest execution of each plan; plans without one are omitted."""
-        ...
-
-    async def delete_plan(self, plan_id: str) -> None:
-        """Delete a plan with all its revisions; its executions are kept, with their graphs.
-
-        Raises:
-            NotFound: No plan has this id.
-            Conflict: ``plan-in-use``: an execution of the plan has not ended.
-        """
-        ...
-
-    async def create_execution(
-        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
-    ) -> None:
-        """Store a new execution with its first events in one commit.
-
-        ``plan`` is stored in the same commit, unless a plan of this id exists.
-        """
-        ...
-
-    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None: ...
-    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
-        """Make the caller the owner: increment the epoch and return it. NotFound if unknown.
-
-        ``queued``, if given, is set in the same commit.
-        """
-        ...
-
-    async def events(
-        self, execution_id: str, *, after: int = 0, limit: int | None = None
-    ) -> list[Event]: ...
-    async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
-    async def executions(
-        self,
-        *,
-        status: str | None = None,
-        text: str | None = None,
-        since: str | None = None,
-        before: str | PageCursor | None = None,
-        limit: int = 50,
-        plan_id: str | None = None,
-        flow_id: str | None = None,
-    ) -> list[ExecutionRecord]:
-        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
-        ...
-
-    async def count_open(self, account: str) -> int:
-        """Return the number of executions of an account that have not ended, those not started included."""
-        ...
-
-    async def count_forks(self, execution_id: str) -> int:
-        """Return the number of forks and retries of an execution, deleted ones not included."""
-        ...
-
-    async def count_executions(
-        self,
-        *,
-        text: str | None = None,
-        since: str | None = None,
-        plan_id: str | None = None,
-        flow_id: str | None = None,
-    ) -> dict[str, int]:
-        """Return the number of executions by status; statuses that none has are left out."""
-        ...
-
-    async def open_executions(self) -> list[ExecutionRecord]:
-        """Return the executions to recover at a start, oldest first.
-
-        They are executing or paused, or starting with ``queued``.
-        """
-        ...
-
-    async def answered_requests(
-        self, *, before: tuple[str, str, int] | None = None, limit: int = 50
-    ) -> list[AnsweredRequest]:
-        """Return the answered requests to people of all executions, the newest answer first.
-
-        Answers that a timeout gave are among them. ``before`` is the position of the last one of a
-        page.
-        """
-        ...
-
-    async def count_answered_requests(self) -> int: ...
-
-    async def delete_execution(self, execution_id: str) -> None:
-        """Delete an execution that has ended, with its events, calls, document and large values.
-
-        The first of several commits hides the execution; other writers wait for one commit at most.
-
-        Raises:
-            NotFound: No execution has this id.
-            Conflict: ``execution-running``.
-        """
-        ...
-
-    async def prune(self, before: str, limit: int) -> list[str]:
-        """Delete up to ``limit`` executions that ended before a UTC time; return their ids."""
-        ...
-
-    async def project_each(
-        self, execution_ids: Sequence[str], project: Projection[Projected]
-    ) -> dict[str, Projected]:
-        """Return the projections of those executions whose document is older than their events.
-
-        ``project`` is called in a thread, for one execution after the other, and reads the events. A
-        connection for reading is held meanwhile.
-
-        Raises:
-            StoreError: ``store-unreadable``; also any error of ``project``.
-        """
-        ...
-
-    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
-        """Set the last event of documents on disk, in one commit; return unknown ids."""
-        ...
-
-    async def lagging_documents(self) -> list[str]:
-        """Return the ids of paused or ended executions whose document is older than their events."""
-        ...
-
-    async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
-    async def has_calls(self, key: CallKey) -> bool: ...
-    async def has_other(self, key: CallKey) -> bool: ...
-    async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
-    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
-        """Return what is recorded of the calls of some executions, by id; those without are left out."""
-        ...
-
-    async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
-        """Return the record of an idempotency key, or None."""
-        ...
-
-    async def claim_idempotency_key(
-        self, key: str, digest: str, at: str, *, expired: str
-    ) -> IdempotencyRecord:
-        """Claim a key for the caller, or return its record; only one caller claims a key.
-
-        A key claimed before ``expired`` is free again, unless the execution that its request created
-        has not ended. A key whose process died before the response is free too, and keeps its
-        ``subject``.
-        """
-        ...
-
-    async def store_response(self, key: str, status: int, body: str) -> None:
-        """Store the response to the request that claimed a key."""
-        ...
-
-    async def release_idempotency_key(self, key: str) -> None:
-        """Release a key whose request failed; a key with a response stays."""
-        ...
-
-    async def delete_expired_keys(self, expired: str) -> int:
-        """Delete the keys that are free again; return their number."""
-        ...
-
-    def publish_address(
-        self, url: str | None, token: str | None = None, *, is_service: bool = True
-    ) -> None:
-        """Publish the address and token of the API of this process, for other processes.
-
-        Args:
-            url: None withdraws the address.
-            token: The bearer token of the API, None without one.
-            is_service: Whether the process is a service, rather than a command that ends by itself.
-        """
-        ...
-
-    async def close(self) -> None: ...

@@ -15,7 +15,8 @@ from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
-    from planwave.storage.records import FlowRecord, FlowVersion, Store
+    from planwave.storage.records import FlowRecord, FlowVersion
+    from planwave.storage.store import Store
 
 LIST_HINT: Final = "list the flows"
 Publication = Literal["model", "tool"]

@@ -77,6 +77,16 @@ class SqliteFlows:
     async def save(
         self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
     ) -> bool:
+        """Save a flow, and its current graph if ``graph`` is given.
+
+        Args:
+            flow: The new record.
+            graph: The graph document with the hash ``flow.version``; required for a new flow.
+            after: The revision before this one; 0 for a new flow.
+
+        Returns:
+            Whether the flow was saved; False if another revision or flow of this id came first.
+        """
         text = None if graph is None else encode_document(graph, f"flow {flow.flow_id!r}")
         return await self._write(lambda connection: _save(connection, flow, text, after))
 
@@ -85,6 +95,7 @@ class SqliteFlows:
         return None if found is None else _flow_from_row(found)
 
     async def version(self, flow_id: str, version: str) -> FlowVersion | None:
+        """Return one version, with its graph."""
         columns = flow_versions.c
         statement = select(*_VERSION, columns.graph).where(
             columns.flow_id == storable_text(flow_id), columns.version == storable_text(version)
@@ -96,6 +107,7 @@ class SqliteFlows:
         return _version_from_row(summary, json.loads(graph))
 
     async def publish(self, flow_id: str, published: Sequence[str]) -> bool:
+        """Store what a flow is published as; return whether there is a flow of this id."""
         statement = (
             update(flows)
             .where(flows.c.flow_id == storable_text(flow_id))
@@ -111,6 +123,11 @@ class SqliteFlows:
         before: str | PageCursor | None = None,
         limit: int = 50,
     ) -> Sequence[FlowRecord]:
+        """Return flows, newest first; ``before`` is the id or cursor of the last one of a page.
+
+        Raises:
+            NotFound: ``before`` is an unknown id.
+        """
         chosen = {
             "text": search_text(text),
             "published": None if published is None else f" {published} ",
@@ -121,11 +138,18 @@ class SqliteFlows:
     async def versions(
         self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
+        """Return the versions of a flow, newest first, without their graphs."""
         own = {"flow_id": flow_id}
         rows = await self._read(lambda connection: VERSIONS.page(connection, own, before, limit))
         return [_version_from_row(row) for row in rows]
 
     async def delete(self, flow_id: str) -> None:
+        """Delete a flow with its versions, triggers and targets of notifications; its executions are kept, with their graphs.
+
+        Raises:
+            NotFound: No flow has this id.
+            Conflict: ``flow-in-use``: an execution of the flow has not ended.
+        """
         await self._write(lambda connection: delete_flow(connection, flow_id))
 
 

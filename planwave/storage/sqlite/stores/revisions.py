@@ -47,6 +47,16 @@ class SqliteRevisions:
     async def save(
         self, plan: PlanRecord, superseded: PlanRevision | None = None, *, after: int
     ) -> bool:
+        """Save a changed plan and, if it has a new revision, the one before.
+
+        Args:
+            plan: The new record; its ``edits`` is ``after + 1``.
+            superseded: The revision that is no longer the current one, with its document.
+            after: The ``edits`` of the record that the change was made from.
+
+        Returns:
+            Whether the plan was saved; False if it was changed or deleted meanwhile.
+        """
         values = {
             **queries.plan_row(plan),
             "edits": plan.edits,
@@ -58,6 +68,7 @@ class SqliteRevisions:
         return await self._write(lambda connection: _save(connection, values, revision, after))
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
+        """Return a revision before the current one, with its document."""
         statement = select(*_SUMMARY, plan_revisions.c.created_by, plan_revisions.c.document).where(
             plan_revisions.c.plan_id == storable_text(plan_id),
             plan_revisions.c.revision == revision,
@@ -72,6 +83,10 @@ class SqliteRevisions:
     async def page(
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> list[PlanRevision]:
+        """Return revisions before the current one, newest first, without their documents.
+
+        ``before``: only those with a lower number.
+        """
         statement = (
             select(*_SUMMARY, plan_revisions.c.created_by)
             .where(plan_revisions.c.plan_id == storable_text(plan_id))

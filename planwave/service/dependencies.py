@@ -18,11 +18,11 @@ from planwave.providers.protocols import CallReport, Providers
 from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
-from planwave.storage.records import Store
 
 if TYPE_CHECKING:
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.storage.audit import AuditLog
+    from planwave.storage.store import Store
 
 
 def timestamp() -> str:

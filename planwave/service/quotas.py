@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import LimitExceeded, QuotaExceeded
 from planwave.principals import OPERATOR
 from planwave.settings import Limits
-from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _RETRY_AFTER_S: Final = 60.0
 """The Retry-After of a token with too many waiting executions; how long people take is unknown."""

@@ -5,9 +5,8 @@ The contract suite ``tests/contract/stores`` runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from planwave.principals import Principal, principal_json
 
@@ -46,23 +45,3 @@ def token_json(token: AccessTokenRecord) -> dict[str, Any]:
     fields = {name: getattr(token, name) for name in AccessTokenRecord.__slots__}
     del fields["digest"]
     return {**fields, "created_by": principal_json(token.created_by)}
-
-
-class AccessTokenStore(Protocol):
-    """Access tokens. Writes are durable on return."""
-
-    async def create(self, token: AccessTokenRecord) -> None:
-        """Store a token."""
-        ...
-
-    async def all(self) -> Sequence[AccessTokenRecord]:
-        """Return all tokens, newest first."""
-        ...
-
-    async def set_last_used(self, uses: Mapping[str, str]) -> None:
-        """Store when tokens were used last, UTC by id; unknown ids are ignored."""
-        ...
-
-    async def delete(self, token_id: str) -> bool:
-        """Delete a token; return whether there was one of this id."""
-        ...

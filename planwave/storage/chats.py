@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from planwave.principals import Principal
-from planwave.storage.records import PageCursor
 
 Role = Literal["user", "assistant"]
 Origin = Literal["send", "edit", "retry", "continue"]
@@ -113,76 +112,3 @@ class Turn:
     at: str
     messages: Sequence[Mapping[str, Any]] = field(default_factory=tuple[Mapping[str, Any], ...])
     is_complete: bool = False
-
-
-class ChatStore(Protocol):
-    """Chats, their messages, and remembered turns. Writes are durable on return."""
-
-    async def create(self, chat: ChatRecord) -> bool:
-        """Store a new chat; return False if there is one of this id."""
-        ...
-
-    async def get(self, chat_id: str) -> ChatRecord | None: ...
-    async def page(
-        self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[ChatRecord]:
-        """Return chats, newest first; ``text`` is searched in the title."""
-        ...
-
-    async def count(self, account: str | None = None) -> int:
-        """Return the number of chats, or of those that an account has opened."""
-        ...
-
-    async def update(
-        self, chat_id: str, at: str, *, title: str | None = None, head: str | None = None
-    ) -> ChatRecord | None:
-        """Change the title or the head of a chat; return it as it is then, None without one."""
-        ...
-
-    async def delete(self, chat_id: str) -> bool:
-        """Delete a chat with its messages; return whether there was one of this id."""
-        ...
-
-    async def add(self, messages: Sequence[MessageRecord], *, title: str = "") -> bool:
-        """Store new messages of one chat in one commit; the last one becomes its head.
-
-        ``title`` is used where the chat has none. Returns False, and stores nothing, if there is no
-        such chat, or a message of one of these ids.
-        """
-        ...
-
-    async def message(self, message_id: str) -> MessageRecord | None: ...
-    async def messages(self, chat_id: str) -> Sequence[MessageRecord]:
-        """Return the messages of a chat in the order in which they were added."""
-        ...
-
-    async def siblings(self, message: MessageRecord) -> Sequence[str]:
-        """Return the ids of the messages with the parent and the role of one, in their order."""
-        ...
-
-    async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the status of the newest reply of each chat; chats without one are left out."""
-        ...
-
-    async def open_messages(self) -> Sequence[MessageRecord]:
-        """Return the replies of all chats that have not ended, oldest first."""
-        ...
-
-    async def project(self, message_id: str, projected: Projected, at: str) -> bool:
-        """Store the blocks and the status of a reply; return whether they were new.
-
-        A reply that has ended stays as it is; so does one that shows later events already.
-        """
-        ...
-
-    async def request_cancel(self, message_id: str) -> bool:
-        """Note that a reply is to be cancelled; return whether it has not ended."""
-        ...
-
-    async def remember(self, turn: Turn) -> None:
-        """Store a turn, or what is new of it; one that is complete stays as it is."""
-        ...
-
-    async def turns(self, key: str, *, limit: int, without: str = "") -> Sequence[Turn]:
-        """Return the last turns under a key, oldest first; not those of one execution."""
-        ...

@@ -6,13 +6,12 @@ suite ``tests/contract/stores`` runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from planwave.ids import new_id
 from planwave.storage.event_codec import BatchNotice
-from planwave.storage.records import PageCursor
 
 NotificationStatus = Literal["pending", "delivered", "dead"]
 PENDING: Final[NotificationStatus] = "pending"
@@ -71,83 +70,6 @@ class NotificationRecord:
     attempts: int = 0
     error: str = ""
     body: str | None = None
-
-
-class NotificationStore(Protocol):
-    """Targets and what they are to be notified of. Writes are durable on return.
-
-    Attributes:
-        on_new: Called on the event loop after notifications were stored.
-    """
-
-    on_new: Callable[[], None] | None
-
-    def set_operator_targets(self, targets: Sequence[NotificationTarget]) -> None:
-        """Set the targets of the operator's settings, which are not stored."""
-        ...
-
-    async def create_target(self, target: NotificationTarget) -> bool:
-        """Store a target of a flow; return False if its id is taken.
-
-        Raises:
-            NotFound: There is no such flow.
-        """
-        ...
-
-    async def target(self, target_id: str) -> NotificationTarget | None:
-        """Return a target, of the operator or of a flow."""
-        ...
-
-    async def targets(self) -> Sequence[NotificationTarget]:
-        """Return the targets of the operator, then those of flows, newest first."""
-        ...
-
-    async def count_targets(self) -> int:
-        """Return the number of targets of flows."""
-        ...
-
-    async def delete_target(self, target_id: str) -> bool:
-        """Delete a target of a flow with its notifications; return whether there was one."""
-        ...
-
-    async def get(self, notification_id: str) -> NotificationRecord | None: ...
-    async def due(
-        self, now: str, limit: int, *, busy: Collection[str] = ()
-    ) -> Sequence[NotificationRecord]:
-        """Return pending notifications whose time has come, in that order.
-
-        Args:
-            now: UTC time.
-            limit: The most to return.
-            busy: Targets to leave out.
-        """
-        ...
-
-    async def next_due(self, *, busy: Collection[str] = ()) -> str | None:
-        """Return when the next pending notification is due; None without one."""
-        ...
-
-    async def update(self, notification: NotificationRecord) -> None:
-        """Store what became of an attempt; one that was deleted or settled stays so."""
-        ...
-
-    async def resend(self, notification_id: str, at: str) -> bool:
-        """Make a settled notification pending again; return whether it exists."""
-        ...
-
-    async def page(
-        self,
-        *,
-        status: NotificationStatus | None = None,
-        before: PageCursor | None = None,
-        limit: int = 50,
-    ) -> Sequence[NotificationRecord]:
-        """Return notifications, newest first."""
-        ...
-
-    async def delete_expired(self, *, delivered: str, dead: str) -> int:
-        """Delete delivered and dead ones whose event, or last resending, is before these times."""
-        ...
 
 
 def notifications_of(

@@ -5,13 +5,11 @@ The contract suite ``tests/contract/stores`` runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from planwave.ids import new_id
 from planwave.principals import Principal
-from planwave.storage.records import PageCursor
 
 DELIVERIES_SHOWN: Final = 20
 """Deliveries of a trigger that are kept for as long as the trigger; older ones expire."""
@@ -65,69 +63,6 @@ class DeliveryRecord:
     note: str = ""
     reply: str | None = None
     is_new: bool = False
-
-
-class TriggerStore(Protocol):
-    """Triggers and their deliveries. Writes are durable on return."""
-
-    async def create(self, trigger: TriggerRecord) -> bool:
-        """Store a trigger; return False if its id, or the entry node, has one already.
-
-        Raises:
-            NotFound: There is no such flow.
-        """
-        ...
-
-    async def get(self, trigger_id: str) -> TriggerRecord | None: ...
-    async def page(
-        self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
-    ) -> Sequence[TriggerRecord]:
-        """Return triggers, newest first; those of deleted flows were deleted with them."""
-        ...
-
-    async def count(self) -> int: ...
-    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> bool:
-        """Enable or disable a trigger; return whether there is one of this id."""
-        ...
-
-    async def set_position(self, trigger_id: str, position: str) -> None:
-        """Store where the adapter continues; a trigger that was deleted has none."""
-        ...
-
-    async def delete(self, trigger_id: str) -> bool:
-        """Delete a trigger with its deliveries; return whether there was one of this id."""
-        ...
-
-    async def claim(self, trigger_id: str, key: str, at: str, *, expired: str) -> DeliveryRecord:
-        """Claim a delivery for the caller, or return its record; only one caller claims it.
-
-        A delivery whose process ended before it was settled is free, and keeps its
-        ``execution_id``; one from before ``expired`` counts as another one.
-
-        Raises:
-            NotFound: There is no such trigger.
-        """
-        ...
-
-    async def settle(
-        self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
-    ) -> None:
-        """Store what became of a claimed delivery; one that is settled stays as it is."""
-        ...
-
-    async def release(self, trigger_id: str, key: str) -> None:
-        """Delete a delivery that is not settled, as if it had never come."""
-        ...
-
-    async def deliveries(
-        self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN
-    ) -> Mapping[str, Sequence[DeliveryRecord]]:
-        """Return the last deliveries of each trigger, newest first; those without any are left out."""
-        ...
-
-    async def delete_expired(self, expired: str) -> int:
-        """Delete settled deliveries from before a time, but the last ones of each trigger."""
-        ...
 
 
 def claimed(trigger_id: str, key: str, at: str, before: DeliveryRecord | None) -> DeliveryRecord:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planwave.events.chat_events.encoder import ChatEventEncoder
 from planwave.service.chats.message_tree import text_of
 from planwave.service.chats.replies import replies_of
 from planwave.storage.chats import ENDED, Turn
-from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
 
 
 class ChatMemory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events import TERMINAL, Event
 from planwave.events.chat_events.encoder import ChatEvent, ChatEventEncoder
@@ -13,7 +13,11 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.service.streaming.subscriptions import ExecutionSubscription, StreamingService
 from planwave.storage.call_documents import model_replies
 from planwave.storage.chats import MessageRecord, Projected
-from planwave.storage.records import Store, StoredCall
+from planwave.storage.records import StoredCall
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _PAGE: Final = 1_000
 _GONE: Final = {"code": "not-found", "message": "the execution of this reply was deleted"}

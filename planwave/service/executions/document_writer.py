@@ -9,14 +9,18 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.documents import build_document, document_text, write_documents
 from planwave.storage.files import delete_document
-from planwave.storage.records import ExecutionRecord, Store, StoredCall
+from planwave.storage.records import ExecutionRecord, StoredCall
 from planwave.storage.sqlite.errors import is_store_failure
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from planwave.errors import Conflict, InputError, LimitExceeded, PlanwaveError
 from planwave.events import TERMINAL, Event
@@ -17,7 +17,11 @@ from planwave.graph.model import Json
 from planwave.graph.reading.documents import read_graph
 from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
 from planwave.settings import Limits
-from planwave.storage.records import Store, StoredCall
+from planwave.storage.records import StoredCall
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 PROGRESS_EVENTS: Final = frozenset(
     {

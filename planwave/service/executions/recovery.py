@@ -6,13 +6,17 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, Event
 from planwave.service.executions.loading import PROGRESS_EVENTS, attempts_without_progress
 from planwave.settings import Limits
-from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
-    from planwave.storage.records import PlanRecord, Store
+    from planwave.storage.records import PlanRecord
+    from planwave.storage.store import Store
 
 LIST_HINT: Final = "list the flows"
 Publication = Literal["model", "tool"]

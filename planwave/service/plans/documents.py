@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import (
     GraphInvalid,
@@ -27,7 +27,11 @@ from planwave.graph.reading.documents import (
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.principals import current_principal
 from planwave.settings import Limits
-from planwave.storage.records import PlanRecord, Store
+from planwave.storage.records import PlanRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 UNTITLED_PLAN: Final = "Plan made by hand"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import check
@@ -27,7 +27,10 @@ from planwave.service.plans.documents import (
     raise_for_graph,
     record_of,
 )
-from planwave.storage.records import PlanRecord, Store
+from planwave.storage.records import PlanRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
 
 
 class PlannerService:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planwave.events import Event, OpenRequest
 from planwave.events.request_text import PERSON
 from planwave.principals import PrincipalDocument
 from planwave.service.queries.digest import PendingRequest
-from planwave.storage.records import AnsweredRequest, ExecutionRecord, Store
+from planwave.storage.records import AnsweredRequest, ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 AnswerPlace: TypeAlias = tuple[str, str, int]
 """A position in the list: see ``AnsweredRequest``."""

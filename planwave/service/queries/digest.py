@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState, NodeState, OpenRequest, fold
@@ -13,7 +13,11 @@ from planwave.events.request_text import is_timer
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.topology import topology_of
 from planwave.service.executions.answer_deadlines import deadline_of
-from planwave.storage.records import ExecutionRecord, Store
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _CAPACITY: Final = 5_000
 """Digests in memory; one is a few hundred bytes, and the requests."""

@@ -32,10 +32,11 @@ from planwave.storage.documents import (
     open_document,
 )
 from planwave.storage.event_codec import ACTIVE_STATUSES
-from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store, StoredCall
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, StoredCall
 
 if TYPE_CHECKING:
     from planwave.storage.backup import Backup
+    from planwave.storage.store import Store
 
 _PAGE: Final = 500
 """Executions read at once."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from planwave.errors import ShuttingDown
@@ -22,7 +22,10 @@ from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
 from planwave.service.streaming.status_messages import streamed_text
 from planwave.service.streaming.stored_execution import execution_not_found, load_record, load_state
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
-from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 RETENTION_S: Final = 60.0
 """How long streamed text can be asked for after the end; later, results come whole."""

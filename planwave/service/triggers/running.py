@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.storage.records import PageCursor, Store
+from planwave.storage.records import PageCursor
+
+if TYPE_CHECKING:
+    from planwave.storage.store import Store
+
 
 _ACTIVE: Final = ("starting", "executing", "paused", "executing")
 """Twice, so that one that is resumed between two reads is found."""

@@ -76,6 +76,11 @@ def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
     return StoreError(f"this cannot be stored: {error}", code="not-storable")
 
 
+def unreadable(error: BaseException) -> StoreError:
+    """Return the error for a query that failed."""
+    return StoreError(f"the store cannot be read: {cause_of(error)}", code="store-unreadable")
+
+
 def store_read_only(cause: BaseException) -> StoreError:
     """Return the error for a write after the disk failed."""
     return StoreError(

@@ -7,7 +7,7 @@ build a statement as SQLite to run it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -314,3 +314,13 @@ def execution_from_row(row: Any) -> ExecutionRecord:
         created_by=Principal.from_text(created_by),
         parent_id=parent_id,
     )
+
+
+def executions_behind(
+    connection: Connection, execution_ids: Sequence[str]
+) -> Iterator[ExecutionRecord]:
+    """Yield those of some executions whose JSON document is older than their events."""
+    rows = (EXECUTIONS.one(connection, each) for each in execution_ids)
+    for row in rows:
+        if row is not None and (record := execution_from_row(row)).is_behind:
+            yield record

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from planwave.errors import StoreError
-from planwave.storage.sqlite.errors import cause_of
+from planwave.storage.sqlite.errors import unreadable
 
 _T = TypeVar("_T")
 
@@ -105,10 +104,7 @@ class ReaderPool:
                 with self._engine.connect() as connection:
                     return query(connection)
             except DBAPIError as error:
-                cause = cause_of(error)
-                raise StoreError(
-                    f"the store cannot be read: {cause}", code="store-unreadable"
-                ) from error
+                raise unreadable(error) from error
 
         return self.run(read)
 

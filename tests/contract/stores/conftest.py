@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from planwave.storage.memory.store import MemoryStore
-from planwave.storage.records import Store
 from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.store import MemoryStore, Store
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -19,8 +19,8 @@ from planwave.storage.records import (
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
-    Store,
 )
+from planwave.storage.store import Store
 
 
 def at(second: int) -> str:

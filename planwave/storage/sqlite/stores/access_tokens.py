@@ -33,6 +33,7 @@ class SqliteAccessTokens:
         self._write = write
 
     async def create(self, token: AccessTokenRecord) -> None:
+        """Store a token."""
         row = {
             **asdict(token),
             "name": storable_text(token.name),
@@ -43,6 +44,7 @@ class SqliteAccessTokens:
         await self._write(lambda connection: connection.execute(insert(access_tokens).values(row)))
 
     async def all(self) -> Sequence[AccessTokenRecord]:
+        """Return all tokens, newest first."""
         columns = access_tokens.c
         statement = select(access_tokens).order_by(
             columns.created_at.desc(), columns.token_id.desc()
@@ -51,6 +53,7 @@ class SqliteAccessTokens:
         return [_from_row(row) for row in rows]
 
     async def set_last_used(self, uses: Mapping[str, str]) -> None:
+        """Store when tokens were used last, UTC by id; unknown ids are ignored."""
         statement = (
             update(access_tokens)
             .where(access_tokens.c.token_id == bindparam("own_id"))
@@ -61,6 +64,7 @@ class SqliteAccessTokens:
             await self._write(lambda connection: connection.execute(statement, rows))
 
     async def delete(self, token_id: str) -> bool:
+        """Delete a token; return whether there was one of this id."""
         own = access_tokens.c.token_id == storable_text(token_id)
         statement = delete(access_tokens).where(own)
         return await self._write(lambda connection: connection.execute(statement).rowcount > 0)

@@ -30,6 +30,7 @@ class SqliteApprovedTools:
         self._write = write
 
     async def fingerprint(self, server: str, tool: str) -> str | None:
+        """Return the fingerprint of a tool; None if no call of it was ever approved."""
         columns = approved_tools.c
         statement = select(columns.fingerprint).where(
             columns.server == storable_text(server), columns.tool == storable_text(tool)
@@ -37,6 +38,7 @@ class SqliteApprovedTools:
         return await self._read(lambda connection: connection.execute(statement).scalar())
 
     async def approve(self, server: str, tool: str, fingerprint: str) -> None:
+        """Store the fingerprint of a tool; durable on return."""
         row = {
             "server": storable_text(server),
             "tool": storable_text(tool),

@@ -72,6 +72,7 @@ class SqliteChats:
         self._write = write
 
     async def create(self, chat: ChatRecord) -> bool:
+        """Store a new chat; return False if there is one of this id."""
         config = None if chat.config is None else _text(chat.config)
         title = storable_text(chat.title)
         new = upsert(chats).values(
@@ -97,11 +98,13 @@ class SqliteChats:
     async def page(
         self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[ChatRecord]:
+        """Return chats, newest first; ``text`` is searched in the title."""
         own = {"text": search_text(text)}
         rows = await self._read(lambda connection: CHATS.page(connection, own, before, limit))
         return [_chat_of(row) for row in rows]
 
     async def count(self, account: str | None = None) -> int:
+        """Return the number of chats, or of those that an account has opened."""
         statement = select(chats.c.created_by, func.count()).group_by(chats.c.created_by)
         found = await self._read(lambda connection: connection.execute(statement).all())
         accounts = (((Principal.from_text(text) or OPERATOR).account, n) for text, n in found)
@@ -110,6 +113,7 @@ class SqliteChats:
     async def update(
         self, chat_id: str, at: str, *, title: str | None = None, head: str | None = None
     ) -> ChatRecord | None:
+        """Change the title or the head of a chat; return it as it is then, None without one."""
         values: dict[str, Any] = {"updated_at": at, "revision": chats.c.revision + 1}
         if title is not None:
             title = storable_text(title)
@@ -126,6 +130,7 @@ class SqliteChats:
         return await self._write(change)
 
     async def delete(self, chat_id: str) -> bool:
+        """Delete a chat with its messages; return whether there was one of this id."""
         own = storable_text(chat_id)
 
         def remove(connection: Connection) -> bool:
@@ -135,6 +140,11 @@ class SqliteChats:
         return await self._write(remove)
 
     async def add(self, messages: Sequence[MessageRecord], *, title: str = "") -> bool:
+        """Store new messages of one chat in one commit; the last one becomes its head.
+
+        ``title`` is used where the chat has none. Returns False, and stores nothing, if there is no
+        such chat, or a message of one of these ids.
+        """
         rows, title = [_message_row(each) for each in messages], storable_text(title)
         return await self._write(lambda connection: _add(connection, messages[-1], rows, title))
 
@@ -144,10 +154,12 @@ class SqliteChats:
         return None if row is None else _message_of(row)
 
     async def messages(self, chat_id: str) -> Sequence[MessageRecord]:
+        """Return the messages of a chat in the order in which they were added."""
         own = chat_messages.c.chat_id == storable_text(chat_id)
         return await self._list(select(*_MESSAGE).where(own).order_by(chat_messages.c.id))
 
     async def siblings(self, message: MessageRecord) -> Sequence[str]:
+        """Return the ids of the messages with the parent and the role of one, in their order."""
         columns = chat_messages.c
         statement = (
             select(columns.message_id)
@@ -161,6 +173,7 @@ class SqliteChats:
         return await self._read(lambda connection: connection.execute(statement).scalars().all())
 
     async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the status of the newest reply of each chat; chats without one are left out."""
         newest = (
             select(func.max(chat_messages.c.id))
             .where(
@@ -176,6 +189,7 @@ class SqliteChats:
         return {chat_id: status for chat_id, status in rows}
 
     async def open_messages(self) -> Sequence[MessageRecord]:
+        """Return the replies of all chats that have not ended, oldest first."""
         return await self._list(select(*_MESSAGE).where(_OPEN).order_by(chat_messages.c.id))
 
     async def _list(self, statement: Any) -> Sequence[MessageRecord]:
@@ -185,6 +199,10 @@ class SqliteChats:
         )
 
     async def project(self, message_id: str, projected: Projected, at: str) -> bool:
+        """Store the blocks and the status of a reply; return whether they were new.
+
+        A reply that has ended stays as it is; so does one that shows later events already.
+        """
         values = {
             "blocks": _text(projected.blocks),
             "status": projected.status,
@@ -215,11 +233,13 @@ class SqliteChats:
         return await self._write(change)
 
     async def request_cancel(self, message_id: str) -> bool:
+        """Note that a reply is to be cancelled; return whether it has not ended."""
         own = chat_messages.c.message_id == storable_text(message_id)
         statement = update(chat_messages).where(own, _OPEN).values(is_cancelled=1)
         return await self._write(lambda connection: bool(connection.execute(statement).rowcount))
 
     async def remember(self, turn: Turn) -> None:
+        """Store a turn, or what is new of it; one that is complete stays as it is."""
         changed = {"messages": _text(turn.messages), "is_complete": int(turn.is_complete)}
         new = upsert(chat_turns).values(
             key=storable_text(turn.key),
@@ -235,6 +255,7 @@ class SqliteChats:
         await self._write(lambda connection: connection.execute(statement))
 
     async def turns(self, key: str, *, limit: int, without: str = "") -> Sequence[Turn]:
+        """Return the last turns under a key, oldest first; not those of one execution."""
         columns = chat_turns.c
         statement = (
             select(

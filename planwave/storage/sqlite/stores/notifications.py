@@ -70,6 +70,7 @@ class SqliteNotifications:
         self.on_new: Callable[[], None] | None = None
 
     def set_operator_targets(self, targets: Sequence[NotificationTarget]) -> None:
+        """Set the targets of the operator's settings, which are not stored."""
         self._operator = tuple(targets)
         if self._outbox is not None:
             self._outbox.operator_targets = self._operator
@@ -80,20 +81,29 @@ class SqliteNotifications:
             self.on_new()
 
     async def create_target(self, target: NotificationTarget) -> bool:
+        """Store a target of a flow; return False if its id is taken.
+
+        Raises:
+            NotFound: There is no such flow.
+        """
         return await self._change_targets(lambda connection: _create_target(connection, target))
 
     async def target(self, target_id: str) -> NotificationTarget | None:
+        """Return a target, of the operator or of a flow."""
         return next((each for each in await self.targets() if each.target_id == target_id), None)
 
     async def targets(self) -> Sequence[NotificationTarget]:
+        """Return the targets of the operator, then those of flows, newest first."""
         rows = await self._read(lambda connection: connection.exec_driver_sql(SELECT_TARGETS).all())
         return [*self._operator, *(target_from_row(row) for row in rows)]
 
     async def count_targets(self) -> int:
+        """Return the number of targets of flows."""
         statement = select(func.count()).select_from(notification_targets)
         return await self._read(lambda connection: connection.execute(statement).scalar_one())
 
     async def delete_target(self, target_id: str) -> bool:
+        """Delete a target of a flow with its notifications; return whether there was one."""
         own = storable_text(target_id)
         return await self._change_targets(lambda connection: _delete_target(connection, own))
 
@@ -104,6 +114,13 @@ class SqliteNotifications:
     async def due(
         self, now: str, limit: int, *, busy: Collection[str] = ()
     ) -> Sequence[NotificationRecord]:
+        """Return pending notifications whose time has come, in that order.
+
+        Args:
+            now: UTC time.
+            limit: The most to return.
+            busy: Targets to leave out.
+        """
         statement = (
             select(*_COLUMNS)
             .where(*_is_pending(busy), notifications.c.next_at <= now)
@@ -114,10 +131,12 @@ class SqliteNotifications:
         return [NotificationRecord(*row) for row in rows]
 
     async def next_due(self, *, busy: Collection[str] = ()) -> str | None:
+        """Return when the next pending notification is due; None without one."""
         statement = select(func.min(notifications.c.next_at)).where(*_is_pending(busy))
         return await self._read(lambda connection: connection.execute(statement).scalar())
 
     async def update(self, notification: NotificationRecord) -> None:
+        """Store what became of an attempt; one that was deleted or settled stays so."""
         statement = (
             update(notifications)
             .where(
@@ -135,6 +154,7 @@ class SqliteNotifications:
         await self._write(lambda connection: connection.execute(statement))
 
     async def resend(self, notification_id: str, at: str) -> bool:
+        """Make a settled notification pending again; return whether it exists."""
         own = storable_text(notification_id)
         is_known = await self._write(lambda connection: _resend(connection, own, at))
         self.announce()
@@ -147,11 +167,13 @@ class SqliteNotifications:
         before: PageCursor | None = None,
         limit: int = 50,
     ) -> Sequence[NotificationRecord]:
+        """Return notifications, newest first."""
         own = {"status": status}
         rows = await self._read(lambda c: NOTIFICATIONS.page(c, own, before, limit))
         return [NotificationRecord(*row) for row in rows]
 
     async def delete_expired(self, *, delivered: str, dead: str) -> int:
+        """Delete delivered and dead ones whose event, or last resending, is before these times."""
         status, since = notifications.c.status, notifications.c.since
         statement = delete(notifications).where(
             or_(

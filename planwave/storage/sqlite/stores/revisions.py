@@ -30,7 +30,7 @@ _SUMMARY: Final = (
 
 
 class SqliteRevisions:
-    """The ``RevisionStore`` port over the tables ``plans`` and ``revisions``.
+    """Changes of plans, and the revisions before the newest one; writes are durable on return.
 
     Args:
         read: Runs a query beside the writer.
@@ -85,6 +85,7 @@ class SqliteRevisions:
         return await self._write(change)
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision | None:
+        """Return a revision before the current one, with its document."""
         statement = select(*_SUMMARY, revisions.c.created_by, revisions.c.document).where(
             revisions.c.plan_id == storable_text(plan_id),
             revisions.c.revision == revision,
@@ -99,6 +100,10 @@ class SqliteRevisions:
     async def page(
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> list[PlanRevision]:
+        """Return revisions before the current one, newest first, without their documents.
+
+        ``before``: only those with a lower number.
+        """
         statement = (
             select(*_SUMMARY, revisions.c.created_by)
             .where(revisions.c.plan_id == storable_text(plan_id))

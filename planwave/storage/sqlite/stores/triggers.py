@@ -69,6 +69,11 @@ class SqliteTriggers:
         self._holder = holder
 
     async def create(self, trigger: TriggerRecord) -> bool:
+        """Store a trigger; return False if its id, or the entry node, has one already.
+
+        Raises:
+            NotFound: There is no such flow.
+        """
         return await self._write(lambda connection: _create(connection, trigger))
 
     async def get(self, trigger_id: str) -> TriggerRecord | None:
@@ -78,6 +83,7 @@ class SqliteTriggers:
     async def page(
         self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[TriggerRecord]:
+        """Return triggers, newest first; those of deleted flows were deleted with them."""
         own = {"plan_id": plan_id}
         rows = await self._read(lambda connection: TRIGGERS.page(connection, own, before, limit))
         return [_trigger(row) for row in rows]
@@ -87,9 +93,11 @@ class SqliteTriggers:
         return await self._read(lambda connection: connection.execute(statement).scalar_one())
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> bool:
+        """Enable or disable a trigger; return whether there is one of this id."""
         return await self._change(trigger_id, enabled=int(enabled))
 
     async def set_position(self, trigger_id: str, position: str) -> None:
+        """Store where the adapter continues; a trigger that was deleted has none."""
         await self._change(trigger_id, position=storable_text(position))
 
     async def _change(self, trigger_id: str, **values: Any) -> bool:
@@ -101,10 +109,19 @@ class SqliteTriggers:
         return await self._write(lambda connection: bool(connection.execute(statement).rowcount))
 
     async def delete(self, trigger_id: str) -> bool:
+        """Delete a trigger with its deliveries; return whether there was one of this id."""
         own = storable_text(trigger_id)
         return await self._write(lambda connection: _delete(connection, own))
 
     async def claim(self, trigger_id: str, key: str, at: str, *, expired: str) -> DeliveryRecord:
+        """Claim a delivery for the caller, or return its record; only one caller claims it.
+
+        A delivery whose process ended before it was settled is free, and keeps its
+        ``execution_id``; one from before ``expired`` counts as another one.
+
+        Raises:
+            NotFound: There is no such trigger.
+        """
         own, key, holder = storable_text(trigger_id), storable_text(key), self._holder
         return await self._write(
             lambda connection: _claim(connection, own, key, at, expired, holder)
@@ -113,6 +130,7 @@ class SqliteTriggers:
     async def settle(
         self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
     ) -> None:
+        """Store what became of a claimed delivery; one that is settled stays as it is."""
         statement = (
             update(deliveries)
             .where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
@@ -121,12 +139,14 @@ class SqliteTriggers:
         await self._write(lambda connection: connection.execute(statement))
 
     async def release(self, trigger_id: str, key: str) -> None:
+        """Delete a delivery that is not settled, as if it had never come."""
         statement = delete(deliveries).where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
         await self._write(lambda connection: connection.execute(statement))
 
     async def deliveries(
         self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN
     ) -> Mapping[str, Sequence[DeliveryRecord]]:
+        """Return the last deliveries of each trigger, newest first; those without any are left out."""
         own = [storable_text(each) for each in trigger_ids]
         ranked = (
             select(*_DELIVERY, _RANK.label("rank"))
@@ -141,6 +161,7 @@ class SqliteTriggers:
         return found
 
     async def delete_expired(self, expired: str) -> int:
+        """Delete settled deliveries from before a time, but the last ones of each trigger."""
         ranked = select(
             deliveries.c.id, deliveries.c.outcome, deliveries.c.received_at, _RANK.label("rank")
         ).subquery()

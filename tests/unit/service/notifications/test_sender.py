@@ -13,8 +13,8 @@ from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
-from planwave.storage.memory.store import MemoryStore
 from planwave.storage.notifications import DEAD, DELIVERED, PENDING, NotificationRecord
+from planwave.storage.store import MemoryStore
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.outbound.fake_network import PUBLIC, redirect, response
 from tests.support.service.dependencies import dependencies

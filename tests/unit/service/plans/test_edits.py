@@ -32,9 +32,9 @@ from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.memory.store import MemoryStore
 from planwave.storage.records import PlanRecord
 from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.store import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 

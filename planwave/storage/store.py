@@ -1,0 +1,559 @@
+"""The store: plans, executions, events, recorded calls and idempotency keys, over SQL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from sqlalchemy import Connection, Row
+
+from planwave.errors import Conflict, StoreError
+from planwave.events import Event
+from planwave.ids import new_id
+from planwave.providers.protocols import CallKey
+from planwave.storage.errors import not_found, store_closed
+from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
+from planwave.storage.files import (
+    Artifact,
+    offload_artifacts,
+)
+from planwave.storage.records import (
+    AnsweredRequest,
+    ExecutionRecord,
+    IdempotencyRecord,
+    PageCursor,
+    PlanRecord,
+    Projected,
+    Projection,
+    StoredCall,
+    StoreStats,
+)
+from planwave.storage.sqlite import deletes, idempotency, queries
+from planwave.storage.sqlite.appends import AppendOp
+from planwave.storage.sqlite.flow_names import name_key
+from planwave.storage.sqlite.inline import InlineConnection
+from planwave.storage.sqlite.lists import (
+    EXECUTIONS,
+    OPEN_EXECUTIONS,
+    PLANS,
+    answered_page,
+    count_answered,
+    count_by_status,
+    count_forks,
+    count_open,
+    execution_from_row,
+    executions_behind,
+    plan_from_row,
+    search_text,
+)
+from planwave.storage.sqlite.readers import ReaderPool
+from planwave.storage.sqlite.stores.access_tokens import SqliteAccessTokens
+from planwave.storage.sqlite.stores.approved_tools import SqliteApprovedTools
+from planwave.storage.sqlite.stores.chats import SqliteChats
+from planwave.storage.sqlite.stores.notifications import SqliteNotifications
+from planwave.storage.sqlite.stores.revisions import SqliteRevisions
+from planwave.storage.sqlite.stores.triggers import SqliteTriggers
+from planwave.storage.sqlite.writer import GroupCommitWriter, WriteJob
+
+_T = TypeVar("_T")
+
+ARTIFACT_BYTES: Final = 1024 * 1024
+"""Output values with more JSON than this are kept in files of their own, where there is a directory."""
+
+
+class Store:
+    """Plans, executions, events, recorded calls and idempotency keys, and the parts for all else.
+
+    ``planwave.SqliteStore`` keeps them in a directory, where writes are durable on return, and
+    ``planwave.MemoryStore`` in memory.
+
+    Args:
+        readers: Runs queries.
+        writer: Commits changes; None for a store that is read only.
+        directory: Where large output values have files of their own; None if all are in the database.
+        artifact_bytes: The most JSON of a value without a file of its own.
+    """
+
+    def __init__(
+        self,
+        readers: ReaderPool | InlineConnection,
+        writer: GroupCommitWriter | InlineConnection | None,
+        directory: Path | None = None,
+        artifact_bytes: int = ARTIFACT_BYTES,
+    ) -> None:
+        self._readers = readers
+        self._writer = writer
+        self._directory = directory
+        self._artifact_bytes = artifact_bytes
+        self._instance_id = new_id()
+        self._is_closed = False
+        self.revisions = SqliteRevisions(self._read, self._write)
+        self.triggers = SqliteTriggers(self._read, self._write, self._instance_id)
+        outbox = None if writer is None else writer.outbox
+        self.notifications = SqliteNotifications(self._read, self._write, outbox)
+        self.access_tokens = SqliteAccessTokens(self._read, self._write)
+        self.approved_tools = SqliteApprovedTools(self._read, self._write)
+        self.chats = SqliteChats(self._read, self._write)
+
+    @property
+    def commits(self) -> int:
+        """How many transactions were committed since the store was opened."""
+        return 0 if self._writer is None else self._writer.commits
+
+    @property
+    def stats(self) -> StoreStats:
+        """The writes since the store was opened, and whether more are possible."""
+        return StoreStats() if self._writer is None else self._writer.stats
+
+    async def save_plan(self, plan: PlanRecord) -> None:
+        """Insert a plan, or replace the one of the same id.
+
+        Raises:
+            Conflict: ``name-taken``: another plan has its name.
+        """
+        row = queries.plan_row(plan)
+        await self._write(lambda connection: queries.save_plan(connection, row))
+
+    async def plan(self, plan_id: str) -> PlanRecord | None:
+        found = await self._read(lambda connection: PLANS.one(connection, plan_id))
+        return None if found is None else plan_from_row(found)
+
+    async def flow_named(self, name: str) -> PlanRecord | None:
+        """Return the plan of a name, whatever its case; None where there is none."""
+        chosen = {"name_key": name_key(name)}
+        rows = await self._read(lambda connection: PLANS.page(connection, chosen, None, 1))
+        return plan_from_row(rows[0]) if rows else None
+
+    async def plans(
+        self,
+        *,
+        text: str | None = None,
+        named: bool = False,
+        published: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
+    ) -> list[PlanRecord]:
+        """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
+
+        ``named``: only flows; ``published``: only those that are published as this.
+
+        Concurrent callers may share the same documents and must not change them.
+
+        Raises:
+            NotFound: ``before`` is an unknown id.
+        """
+        chosen = {
+            "text": search_text(text),
+            "named": "named" if named else None,
+            "published": None if published is None else f" {published} ",
+        }
+
+        def read(connection: Connection) -> list[PlanRecord]:
+            rows = PLANS.page(connection, chosen, before, limit)
+            return [plan_from_row(row) for row in rows]
+
+        self._check_open()
+        # Not kept: with their documents, pages of plans are large.
+        question = ("plans", *chosen.values(), before, limit)
+        return list(await self._readers.read_shared(question, read, keep_result=False))
+
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        """Return the status of the newest execution of each plan; plans without one are omitted."""
+        statement = queries.select_newest_statuses(plan_ids)
+
+        def read(connection: Connection) -> dict[str, str]:
+            found = connection.execute(statement)
+            return {plan_id: status for plan_id, status in found if status is not None}
+
+        self._check_open()
+        return dict(await self._readers.read_shared(("statuses", *plan_ids), read))
+
+    async def delete_plan(self, plan_id: str, *, force: bool = False) -> None:
+        """Delete a plan with all its revisions; its executions are kept, with their graphs.
+
+        ``force`` removes what leads to its name: publication, triggers, targets, its place in tokens.
+
+        Raises:
+            NotFound: No plan has this id.
+            Conflict: ``plan-in-use``: an execution of the plan has not ended; ``flow-in-use``: something
+                leads to its name, and ``force`` is not set.
+        """
+        await self._write(lambda connection: deletes.delete_plan(connection, plan_id, force=force))
+
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
+        """Store a new execution with its first events in one commit.
+
+        ``plan`` is stored in the same commit, unless a plan of this id exists.
+        """
+        batch, artifacts = self._encode(record.execution_id, events)
+        row = None if plan is None else queries.plan_row(plan)
+        step = AppendOp(record.execution_id, record.epoch, batch, record, row)
+        await self._require_writer().submit(WriteJob(step, artifacts))
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        batch, artifacts = self._encode(execution_id, events)
+        if batch is not None:
+            await self._require_writer().submit(
+                WriteJob(AppendOp(execution_id, epoch, batch), artifacts)
+            )
+            if batch.notices:
+                self.notifications.announce()
+
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
+        """Make the caller the owner: increment the epoch and return it. NotFound if unknown.
+
+        ``queued``, if given, is set in the same commit.
+        """
+        writer = self._require_writer()
+
+        def change(connection: Connection) -> int:
+            writer.forget_position(execution_id)
+            epoch = connection.execute(
+                queries.raise_epoch(execution_id, queued)
+            ).scalar_one_or_none()
+            if epoch is None:
+                raise not_found("execution", execution_id)
+            return epoch
+
+        return await writer.submit(WriteJob(change))
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        try:
+            return await self._read(lambda c: self._load_events(c, execution_id, after, limit))
+        except Conflict:
+            if await self.execution(execution_id) is not None:
+                raise
+            return []  # it was deleted meanwhile, and its large results with it
+
+    def _load_events(
+        self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        rows = queries.batches_after(connection, execution_id, after, limit)
+        return decode_events(execution_id, rows, after, limit, self._directory)
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
+        return None if found is None else execution_from_row(found)
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
+        plan_id: str | None = None,
+        as_flow: bool = False,
+    ) -> list[ExecutionRecord]:
+        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans.
+
+        ``as_flow``: only those that were started as a flow.
+        """
+        chosen = {
+            "status": status,
+            "text": search_text(text),
+            "since": since,
+            "plan_id": plan_id,
+            "as_flow": "flow" if as_flow else None,
+        }
+
+        def read(connection: Connection) -> list[ExecutionRecord]:
+            rows = EXECUTIONS.page(connection, chosen, before, limit)
+            return [execution_from_row(row) for row in rows]
+
+        question = ("executions", *chosen.values(), before, limit)
+        self._check_open()
+        return list(await self._readers.read_shared(question, read))
+
+    async def count_executions(
+        self,
+        *,
+        text: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        as_flow: bool = False,
+    ) -> dict[str, int]:
+        """Return the number of executions by status; statuses that none has are left out."""
+        chosen = {
+            "text": search_text(text),
+            "since": since,
+            "plan_id": plan_id,
+            "as_flow": "flow" if as_flow else None,
+        }
+        self._check_open()
+        question = ("counts", *chosen.values())
+        counted = self._readers.read_shared(question, lambda c: count_by_status(c, chosen))
+        return dict(await counted)
+
+    async def count_open(self, account: str) -> int:
+        """Return the number of executions of an account that have not ended, those not started included."""
+        self._check_open()
+        return await self._readers.read(lambda connection: count_open(connection, account))
+
+    async def count_forks(self, execution_id: str) -> int:
+        """Return the number of forks and retries of an execution, deleted ones not included."""
+        self._check_open()
+        return await self._readers.read(lambda connection: count_forks(connection, execution_id))
+
+    async def open_executions(self) -> list[ExecutionRecord]:
+        """Return the executions to recover at a start, oldest first.
+
+        They are executing or paused, or starting with ``queued``.
+        """
+        return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]
+
+    async def answered_requests(
+        self, *, before: tuple[str, str, int] | None = None, limit: int = 50
+    ) -> list[AnsweredRequest]:
+        """Return the answered requests to people of all executions, the newest answer first.
+
+        Answers that a timeout gave are among them. ``before`` is the position of the last one of a
+        page.
+        """
+        return await self._read(lambda connection: answered_page(connection, before, limit))
+
+    async def count_answered_requests(self) -> int:
+        return await self._read(count_answered)
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """Delete an execution that has ended, with its events, calls, document and large values.
+
+        The first of several commits hides the execution; other writers wait for one commit at most.
+
+        Raises:
+            NotFound: No execution has this id.
+            Conflict: ``execution-running``.
+        """
+        writer = self._require_writer()
+
+        def change(connection: Connection) -> None:
+            deletes.soft_delete_execution(connection, execution_id)
+            writer.mark_deleted([execution_id])
+
+        await writer.submit(WriteJob(change))
+        await self._purge_deleted()
+
+    async def prune(self, before: str, limit: int) -> list[str]:
+        """Delete up to ``limit`` executions that ended before a UTC time; return their ids."""
+        writer = self._require_writer()
+
+        def change(connection: Connection) -> list[str]:
+            ids = deletes.soft_delete_ended(connection, before, limit)
+            writer.mark_deleted(ids)
+            return ids
+
+        ids = await writer.submit(WriteJob(change))
+        await self._purge_deleted()
+        return ids
+
+    async def _purge_deleted(self) -> None:
+        """Remove what is deleted, piece by piece."""
+        writer, is_done = self._require_writer(), False
+
+        def change(connection: Connection) -> bool:
+            swept = deletes.purge(connection)
+            writer.release_artifacts(swept.digests)
+            return swept.is_done
+
+        while not is_done:
+            is_done = await writer.submit(WriteJob(change))
+
+    async def project_each(
+        self, execution_ids: Sequence[str], project: Projection[Projected]
+    ) -> dict[str, Projected]:
+        """Return the projections of those executions whose document is older than their events.
+
+        ``project`` is called in a thread, for one execution after the other, and reads the events. A
+        connection for reading is held meanwhile.
+
+        Raises:
+            StoreError: ``store-unreadable``; also any error of ``project``.
+        """
+
+        def read(connection: Connection) -> dict[str, Projected]:
+            return {
+                of.execution_id: project(
+                    of, partial(self._load_events, connection, of.execution_id)
+                )
+                for of in executions_behind(connection, execution_ids)
+            }
+
+        return await self._read(read)
+
+    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
+        """Set the last event of documents on disk, in one commit; return unknown ids."""
+        return await self._write(lambda connection: queries.update_document_seqs(connection, seqs))
+
+    async def lagging_documents(self) -> list[str]:
+        """Return the ids of paused or ended executions whose document is older than their events."""
+        return [row[0] for row in await self._rows(queries.select_lagging_documents())]
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        found = await self._rows(queries.select_call(key))
+        return json.loads(found[0][0]) if found else None
+
+    async def has_calls(self, key: CallKey) -> bool:
+        return bool(await self._rows(queries.select_call_of_attempt(key)))
+
+    async def has_other(self, key: CallKey) -> bool:
+        return bool(await self._rows(queries.select_other_call(key)))
+
+    async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
+        """Return what is recorded of the calls of some executions, by id; those without are left out."""
+        found: dict[str, list[StoredCall]] = {}
+        for *key, reply in await self._rows(queries.select_calls(execution_ids)):
+            call = StoredCall(CallKey(*key), json.loads(reply))
+            found.setdefault(call.key.execution_id, []).append(call)
+        return found
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        statement = queries.insert_call(key, reply)
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
+        """Return the record of an idempotency key, or None."""
+        found = await self._rows(idempotency.select_record(key))
+        return idempotency.record_from_row(found[0]) if found else None
+
+    async def claim_idempotency_key(
+        self, key: str, digest: str, at: str, *, expired: str
+    ) -> IdempotencyRecord:
+        """Claim a key for the caller, or return its record; only one caller claims a key.
+
+        A key claimed before ``expired`` is free again, unless the execution that its request created
+        has not ended. A key whose process died before the response is free too, and keeps its
+        ``subject``.
+        """
+        holder = self._instance_id
+        return await self._write(
+            lambda connection: idempotency.claim(connection, key, digest, at, expired, holder)
+        )
+
+    async def store_response(self, key: str, status: int, body: str) -> None:
+        """Store the response to the request that claimed a key."""
+        statement = idempotency.set_response(key, status, body)
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def release_idempotency_key(self, key: str) -> None:
+        """Release a key whose request failed; a key with a response stays."""
+        statement = idempotency.delete_unanswered(key)
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def delete_expired_keys(self, expired: str) -> int:
+        """Delete the keys that are free again; return their number."""
+        forgotten = 0
+        while True:
+            some = await self._write(
+                lambda connection: idempotency.delete_expired(connection, expired)
+            )
+            forgotten += some
+            if some < idempotency.DELETE_BATCH_SIZE:
+                return forgotten
+
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
+        """Publish the address and token of the API of this process, for other processes.
+
+        Args:
+            url: None withdraws the address.
+            token: The bearer token of the API, None without one.
+            is_service: Whether the process is a service, rather than a command that ends by itself.
+        """
+
+    async def close(self) -> None:
+        """Refuse reads and writes from now on."""
+        if self._writer is not None:
+            self._writer.stop_accepting()
+        self._is_closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _require_writer(self) -> GroupCommitWriter | InlineConnection:
+        if self._writer is None:
+            raise StoreError("the store was opened for reading only", code="store-read-only")
+        return self._writer
+
+    async def _write(self, change: Callable[[Connection], Any]) -> Any:
+        return await self._require_writer().submit(WriteJob(change))
+
+    def _encode(
+        self, execution_id: str, events: Sequence[Event]
+    ) -> tuple[EncodedBatch | None, Sequence[Artifact]]:
+        """Return the row of a batch, and the large values to write to files first."""
+        batch = encode_batch(execution_id, events)
+        if batch is None or self._directory is None or _is_within(batch.text, self._artifact_bytes):
+            return batch, ()
+        artifacts: list[Artifact] = []
+        slim: list[Event] = []
+        for event in events:
+            reduced, offloaded = offload_artifacts(event, self._artifact_bytes)
+            slim.append(reduced)
+            artifacts += offloaded
+        return (encode_batch(execution_id, slim) if artifacts else batch), artifacts
+
+    async def _read(self, query: Callable[[Connection], _T]) -> _T:
+        """Run a query.
+
+        Raises:
+            StoreError: It cannot be read, or the store was closed.
+        """
+        self._check_open()
+        return await self._readers.read(query)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise store_closed()
+
+    async def _rows(self, statement: queries.Rows) -> list[Any]:
+        return await self._read(lambda connection: list(connection.execute(statement)))
+
+
+def _is_within(text: str, size: int) -> bool:
+    return (len(text) if text.isascii() else len(text.encode())) <= size
+
+
+class MemoryStore(Store):
+    """A store in memory, for tests and for runs that need no durability.
+
+    All is stored as on disk, so reads return copies, and values that are not JSON are rejected. Only
+    :meth:`project_each` suspends. No file is written.
+    """
+
+    def __init__(self) -> None:
+        connection = InlineConnection()
+        super().__init__(connection, connection)
+
+    async def project_each(
+        self, execution_ids: Sequence[str], project: Projection[Projected]
+    ) -> dict[str, Projected]:
+        """Compute the projections in a thread, as on disk, but read the rows of the events before."""
+
+        def read(connection: Connection) -> list[tuple[ExecutionRecord, Sequence[Row[int, str]]]]:
+            return [
+                (of, queries.batches_after(connection, of.execution_id, 0, None))
+                for of in executions_behind(connection, execution_ids)
+            ]
+
+        behind = await self._read(read)
+
+        def project_all() -> dict[str, Projected]:
+            return {
+                of.execution_id: project(of, partial(decode_events, of.execution_id, rows, 0, None))
+                for of, rows in behind
+            }
+
+        return await asyncio.to_thread(project_all)

@@ -106,7 +106,6 @@ EXEMPT: Final[Mapping[str, str]] = {
     "getFlow": "it reads",
     "listModels": "it reads",
     "getModel": "it reads",
-    "listFlowVersions": "it reads",
 }
 """Routes without a line of their own, each with the reason; refused requests have one all the same."""
 

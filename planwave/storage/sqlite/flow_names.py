@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from planwave.storage.errors import flow_in_use, name_taken
 from planwave.storage.event_codec import storable_text
@@ -22,6 +22,8 @@ from planwave.storage.sqlite.schema import (
 
 _SHOWN: Final = 5
 """Uses of one kind that an error lists."""
+_NAMES_FLOW: Final = '"flow":{'
+"""In the JSON of stored documents, which has no spaces."""
 
 
 def name_key(name: str) -> str:
@@ -109,11 +111,12 @@ def graphs_that_name(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the title of each other stored graph that names a flow, and the ``data.flow`` that does.
 
-    All documents are searched as text first; those that hold the id or the name are parsed.
+    All documents are searched as text first; those that name any flow are parsed.
     """
-    texts = [plan_id] if name is None else [plan_id, json.dumps(name, ensure_ascii=False)[1:-1]]
-    holds = or_(*(func.instr(plans.c.document, each) > 0 for each in texts))
-    statement = select(plans.c.title, plans.c.document).where(holds, plans.c.plan_id != plan_id)
+    names_one = func.instr(plans.c.document, _NAMES_FLOW) > 0
+    statement = select(plans.c.title, plans.c.document).where(
+        names_one, plans.c.plan_id != plan_id
+    )
     key = None if name is None else name_key(name)
     for title, document in connection.execute(statement):
         for flow in _flows_in(json.loads(document).get("nodes")):

@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "2a9768a2700c6c630bf7ba1ce1f554fb761e44952b421fbc93906abbbb4619b2"
+SCHEMA_HASH: Final = "19008793cbeb51b203676f57b12cd6f456691c2d23b4f482454e7f8ff85d7bee"
 """The hash of the tables and indexes below, as :func:`hash_of` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where

@@ -11,7 +11,7 @@ import pytest
 from planwave.errors import NotFound, StoreError
 from planwave.events import Event
 from planwave.storage.notifications import DEAD, DELIVERED, NotificationTarget
-from planwave.storage.records import ExecutionRecord, FlowRecord, PageCursor
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.store import Store
 
@@ -31,12 +31,13 @@ def target(target_id: str = "t1", second: int = 0, **changes: Any) -> Notificati
 
 
 async def save_flow(store: Store, plan_id: str = "f1") -> None:
-    record = FlowRecord(plan_id, "F", "", "v1", 1, at(0), at(0), 0)
-    assert await store.flows.save(record, {"nodes": [], "edges": []})
+    document: dict[str, Any] = {"nodes": [], "edges": []}
+    await store.save_plan(PlanRecord(plan_id, at(0), "", "F", "h1", document, name=f"F {plan_id}"))
 
 
 async def create(store: Store, execution_id: str, plan_id: str | None = None) -> None:
-    record = ExecutionRecord(execution_id, None, "t", "g", "starting", at(0), plan_id=plan_id)
+    flow = None if plan_id is None else "F"
+    record = ExecutionRecord(execution_id, plan_id, "t", "g", "starting", at(0), flow=flow)
     await store.create_execution(record, [event(execution_id, 1, "execution.created")])
 
 
@@ -148,7 +149,7 @@ async def test_target_is_deleted_with_its_notifications(store: Store, with_flow:
     await create(store, "e", "f1")
     await end(store, "e")
     if with_flow:
-        await store.flows.delete("f1")
+        await store.delete_plan("f1", force=True)
     else:
         assert await store.notifications.delete_target("t1")
         await create(store, "e2", "f1")

@@ -734,7 +734,7 @@ async def test_stored_events_fold_to_the_same_state(store: Store) -> None:
 async def test_executions_are_counted_by_status(store: Store) -> None:
     assert await store.count_executions() == {}
     for second, name in enumerate(("x1", "x2", "x3", "x4")):
-        made = execution(name, second, plan_id="p1" if second else None, plan_id="f1")
+        made = execution(name, second, plan_id="p1" if second else None)
         await store.create_execution(made, [event(1, "execution.created", of=name)])
         await store.append(name, 1, [event(2, "execution.started", of=name)])
     for name in ("x2", "x3"):

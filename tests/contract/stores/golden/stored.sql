@@ -35,7 +35,7 @@ CREATE TABLE answers (
 	created_at TEXT NOT NULL, 
 	PRIMARY KEY ("key")
 );
-INSERT INTO "answers" VALUES('key','digest','01a22278-40d1-7000-bfd1-b8980c37754f','01a22278-4357-7000-afb8-4a4433d4326c',201,'{}','2026-01-02T03:04:05.000000Z');
+INSERT INTO "answers" VALUES('key','digest','01a2229e-f1ad-7000-807b-738e7cc6aec8','01a2229e-f5ff-7000-9575-9d860c6072eb',201,'{}','2026-01-02T03:04:05.000000Z');
 CREATE TABLE approved_tools (
 	server TEXT NOT NULL, 
 	tool TEXT NOT NULL, 
@@ -60,21 +60,21 @@ CREATE TABLE batches (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(execution) REFERENCES executions ("key")
 );
-INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-28T14:03:56.180530+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-28T14:03:56.249844+00:00","execution.started",{"waves":2}],["2026-11-28T14:03:56.249844+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-28T14:03:56.249844+00:00","node.started",{"wave":1},"a",1],["2026-11-28T14:03:56.249844+00:00","node.started",{"wave":1},"large",1]]');
-INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-28T14:03:56.261801+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.000577},"a",1],["2026-11-28T14:03:56.261801+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.000577},"large",1],["2026-11-28T14:03:56.261801+00:00","wave.completed",{"wave":1}],["2026-11-28T14:03:56.261801+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-28T14:03:56.261801+00:00","node.started",{"wave":2},"b",1]]');
-INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-28T14:03:56.273785+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000505},"b",1],["2026-11-28T14:03:56.273785+00:00","wave.completed",{"wave":2}],["2026-11-28T14:03:56.273785+00:00","execution.completed",{}]]');
-INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-28T14:03:56.415904+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-28T14:03:56.417210+00:00","execution.started",{"waves":2}],["2026-11-28T14:03:56.417210+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-28T14:03:56.417210+00:00","node.started",{"wave":1},"bad",1],["2026-11-28T14:03:56.417210+00:00","node.started",{"wave":1},"beside",1]]');
-INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-28T14:03:56.418774+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.000719,"retryable":true},"bad",1],["2026-11-28T14:03:56.418774+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.000719},"beside",1],["2026-11-28T14:03:56.418774+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-28T14:03:56.418774+00:00","wave.completed",{"wave":1}],["2026-11-28T14:03:56.418774+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
-INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-28T14:03:56.459902+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3,"created_by":{"kind":"local"}}]]');
-INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-28T14:03:56.461287+00:00","execution.started",{"waves":3}],["2026-11-28T14:03:56.461287+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-28T14:03:56.461287+00:00","node.started",{"wave":1},"first",1]]');
-INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-28T14:03:56.465420+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000376},"first",1],["2026-11-28T14:03:56.465420+00:00","wave.completed",{"wave":1}],["2026-11-28T14:03:56.465420+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-28T14:03:56.465420+00:00","node.started",{"wave":2},"held",1]]');
+INSERT INTO "batches" VALUES(1,1,1,1,'[["2026-11-28T14:46:11.904130+00:00","execution.created",{"goal":"Übersicht","title":"A title","plan_id":"01900000-0000-7000-8000-000000000001","revision":1,"plan_hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","graph":{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(2,1,2,5,'[["2026-11-28T14:46:11.938616+00:00","execution.started",{"waves":2}],["2026-11-28T14:46:11.938616+00:00","wave.started",{"wave":1,"nodes":["a","large"]}],["2026-11-28T14:46:11.938616+00:00","node.started",{"wave":1},"a",1],["2026-11-28T14:46:11.938616+00:00","node.started",{"wave":1},"large",1]]');
+INSERT INTO "batches" VALUES(3,1,6,10,'[["2026-11-28T14:46:11.966391+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"Grüße, \"quoted\"\n and 🌊"}},"duration_s":0.000453},"a",1],["2026-11-28T14:46:11.966391+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"94bfe6f3d049c2f74b5506f7db3325ead9914e9063fc9e88274510a5aa70641f","bytes":2002}},"duration_s":0.000453},"large",1],["2026-11-28T14:46:11.966391+00:00","wave.completed",{"wave":1}],["2026-11-28T14:46:11.966391+00:00","wave.started",{"wave":2,"nodes":["b"]}],["2026-11-28T14:46:11.966391+00:00","node.started",{"wave":2},"b",1]]');
+INSERT INTO "batches" VALUES(4,1,11,13,'[["2026-11-28T14:46:11.990512+00:00","node.completed",{"outputs":{"output":{"type":"text","artifact":"5b50574e7c317c3133e077bfa77ad5c7193420d9b74adff66336ccf7b767f3aa","bytes":2048}},"duration_s":0.000446},"b",1],["2026-11-28T14:46:11.990512+00:00","wave.completed",{"wave":2}],["2026-11-28T14:46:11.990512+00:00","execution.completed",{}]]');
+INSERT INTO "batches" VALUES(5,2,1,1,'[["2026-11-28T14:46:12.034709+00:00","execution.created",{"goal":"it fails","title":"A title","plan_id":"01900000-0000-7000-8000-000000000002","revision":1,"plan_hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","graph":{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":2,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(6,2,2,5,'[["2026-11-28T14:46:12.037886+00:00","execution.started",{"waves":2}],["2026-11-28T14:46:12.037886+00:00","wave.started",{"wave":1,"nodes":["bad","beside"]}],["2026-11-28T14:46:12.037886+00:00","node.started",{"wave":1},"bad",1],["2026-11-28T14:46:12.037886+00:00","node.started",{"wave":1},"beside",1]]');
+INSERT INTO "batches" VALUES(7,2,6,10,'[["2026-11-28T14:46:12.042412+00:00","node.failed",{"error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"},"handled":false,"duration_s":0.000904,"retryable":true},"bad",1],["2026-11-28T14:46:12.042412+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"beside"}},"duration_s":0.000904},"beside",1],["2026-11-28T14:46:12.042412+00:00","node.blocked",{"cause":{"node":"bad","error":{"code":"node-failed","message":"ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute"}}},"after"],["2026-11-28T14:46:12.042412+00:00","wave.completed",{"wave":1}],["2026-11-28T14:46:12.042412+00:00","execution.failed",{"error":{"code":"node-failed","message":"node ''bad'' failed: ValueError: it broke","hint":"raised at tests/support/nodes/held_nodes.py:39, in execute","node":"bad"},"failures":["bad"]}]]');
+INSERT INTO "batches" VALUES(8,3,1,1,'[["2026-11-28T14:46:12.082685+00:00","execution.created",{"goal":"it stands","title":"A title","plan_id":"01900000-0000-7000-8000-000000000003","revision":1,"plan_hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"options":{"max_parallel":64,"node_timeout_s":600.0,"run_timeout_s":3600.0,"max_events":50000,"max_result_bytes":33554432,"max_event_bytes":8388608,"max_state_bytes":33554432,"max_steps":10000,"max_depth":5,"budget":{"usd":5.0,"tokens":200000}},"waves":3,"created_by":{"kind":"local"}}]]');
+INSERT INTO "batches" VALUES(9,3,2,4,'[["2026-11-28T14:46:12.093929+00:00","execution.started",{"waves":3}],["2026-11-28T14:46:12.093929+00:00","wave.started",{"wave":1,"nodes":["first"]}],["2026-11-28T14:46:12.093929+00:00","node.started",{"wave":1},"first",1]]');
+INSERT INTO "batches" VALUES(10,3,5,8,'[["2026-11-28T14:46:12.101606+00:00","node.completed",{"outputs":{"output":{"type":"text","value":"first"}},"duration_s":0.000332},"first",1],["2026-11-28T14:46:12.101606+00:00","wave.completed",{"wave":1}],["2026-11-28T14:46:12.101606+00:00","wave.started",{"wave":2,"nodes":["held"]}],["2026-11-28T14:46:12.101606+00:00","node.started",{"wave":2},"held",1]]');
 INSERT INTO "batches" VALUES(11,4,1,5,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}],["2026-01-02T03:04:05.000000Z","execution.started",{}],["2026-01-02T03:04:05.000000Z","node.started",{"inputs":{}},"first",1],["2026-01-02T03:04:05.000000Z","node.waiting",{"request_id":"r4","request":{"kind":"question","prompt":"Which one?"}},"first",1],["2026-01-02T03:04:05.000000Z","execution.paused",{"reason":"waiting for an answer"}]]');
 INSERT INTO "batches" VALUES(12,5,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
 INSERT INTO "batches" VALUES(13,6,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]}}]]');
-INSERT INTO "batches" VALUES(14,7,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"flow_id":"01900000-0000-7000-8000-0000000000f1","flow_version":"older"}]]');
-INSERT INTO "batches" VALUES(15,8,1,5,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"flow_id":"01900000-0000-7000-8000-0000000000f1","flow_version":"older"}],["2026-01-02T03:04:05.000000Z","execution.started",{}],["2026-01-02T03:04:05.000000Z","node.started",{"inputs":{}},"first",1],["2026-01-02T03:04:05.000000Z","node.waiting",{"request_id":"r4","request":{"kind":"question","prompt":"Which one?"}},"first",1],["2026-01-02T03:04:05.000000Z","execution.paused",{"reason":"waiting for an answer"}]]');
+INSERT INTO "batches" VALUES(14,7,1,1,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"plan_id":"01900000-0000-7000-8000-0000000000f1","revision":1,"flow":"T\u00e4glich"}]]');
+INSERT INTO "batches" VALUES(15,8,1,5,'[["2026-01-02T03:04:05.000000Z","execution.created",{"goal":"g\u0000\ud800","title":"t","graph":{"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}]},"plan_id":"01900000-0000-7000-8000-0000000000f1","revision":1,"flow":"T\u00e4glich"}],["2026-01-02T03:04:05.000000Z","execution.started",{}],["2026-01-02T03:04:05.000000Z","node.started",{"inputs":{}},"first",1],["2026-01-02T03:04:05.000000Z","node.waiting",{"request_id":"r4","request":{"kind":"question","prompt":"Which one?"}},"first",1],["2026-01-02T03:04:05.000000Z","execution.paused",{"reason":"waiting for an answer"}]]');
 INSERT INTO "batches" VALUES(16,8,6,7,'[["2026-01-02T03:04:06.000000Z","node.answered",{"request_id":"r4","answer":"both"},"first",1],["2026-01-02T03:04:06.000000Z","execution.cancelled",{}]]');
 CREATE TABLE calls (
 	execution_id TEXT NOT NULL, 
@@ -123,8 +123,8 @@ CREATE TABLE chats (
 	created_at TEXT NOT NULL, 
 	updated_at TEXT NOT NULL, 
 	title TEXT NOT NULL, 
-	flow_id TEXT, 
-	version TEXT, 
+	plan_id TEXT, 
+	plan_revision INTEGER, 
 	node_id TEXT, 
 	config TEXT, 
 	head TEXT, 
@@ -133,7 +133,7 @@ CREATE TABLE chats (
 	created_by TEXT, 
 	PRIMARY KEY (chat_id)
 );
-INSERT INTO "chats" VALUES('of flow','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z','Grüße','01900000-0000-7000-8000-0000000000f1','older','a',NULL,'again',4,'grüsse
+INSERT INTO "chats" VALUES('of flow','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z','Grüße','01900000-0000-7000-8000-0000000000f1',1,'a',NULL,'again',4,'grüsse
 ',NULL);
 INSERT INTO "chats" VALUES('plain','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','t',NULL,NULL,NULL,'{"model":"m"}',NULL,1,'t
 ',NULL);
@@ -150,8 +150,8 @@ CREATE TABLE deliveries (
 	PRIMARY KEY (id), 
 	FOREIGN KEY(trigger_id) REFERENCES triggers (trigger_id)
 );
-INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a22278-42eb-7000-bc69-9d8e115c4959',NULL,'',NULL,'01a22278-40d1-7000-bfd1-b8980c37754f');
-INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a22278-42f5-7000-9ca1-169a80adda56','answered','Grüße','{"status":202}','01a22278-40d1-7000-bfd1-b8980c37754f');
+INSERT INTO "deliveries" VALUES(1,'01900000-0000-7000-8000-0000000000a1','under way','2026-01-02T03:04:05.000000Z','01a2229e-f446-7000-84cc-1ba357bd8a76',NULL,'',NULL,'01a2229e-f1ad-7000-807b-738e7cc6aec8');
+INSERT INTO "deliveries" VALUES(2,'01900000-0000-7000-8000-0000000000a1','settled','2026-01-02T03:04:06.000000Z','01a2229e-f44d-7000-b5ae-0a300312bf7b','answered','Grüße','{"status":202}','01a2229e-f1ad-7000-807b-738e7cc6aec8');
 CREATE TABLE execution_texts (
 	execution INTEGER NOT NULL, 
 	title TEXT NOT NULL, 
@@ -187,58 +187,30 @@ CREATE TABLE executions (
 	document_seq INTEGER NOT NULL, 
 	epoch INTEGER NOT NULL, 
 	queued INTEGER DEFAULT 0 NOT NULL, 
-	flow_id TEXT, 
-	flow_version TEXT, 
+	revision INTEGER, 
+	flow TEXT, 
 	created_by TEXT, 
 	parent_id TEXT, 
 	PRIMARY KEY ("key"), 
 	UNIQUE (execution_id)
 );
-INSERT INTO "executions" VALUES(1,'01a22278-4194-7000-a6ac-bbf78bba152a','01900000-0000-7000-8000-000000000001','completed','2026-11-28T14:03:56.180530+00:00','2026-11-28T14:03:56.249844+00:00','2026-11-28T14:03:56.273785+00:00',13,1,1,NULL,NULL,'{"kind": "local"}',NULL);
-INSERT INTO "executions" VALUES(2,'01a22278-427f-7000-8e4a-9b7288fbfb5d','01900000-0000-7000-8000-000000000002','failed','2026-11-28T14:03:56.415904+00:00','2026-11-28T14:03:56.417210+00:00','2026-11-28T14:03:56.418774+00:00',10,1,1,NULL,NULL,'{"kind": "local"}',NULL);
-INSERT INTO "executions" VALUES(3,'01a22278-42ab-7000-9570-ad924dee1615','01900000-0000-7000-8000-000000000003','executing','2026-11-28T14:03:56.459902+00:00','2026-11-28T14:03:56.461287+00:00',NULL,0,1,1,NULL,NULL,'{"kind": "local"}',NULL);
+INSERT INTO "executions" VALUES(1,'01a2229e-f2c0-7000-a741-b801b31fa8bb','01900000-0000-7000-8000-000000000001','completed','2026-11-28T14:46:11.904130+00:00','2026-11-28T14:46:11.938616+00:00','2026-11-28T14:46:11.990512+00:00',13,1,1,1,NULL,'{"kind": "local"}',NULL);
+INSERT INTO "executions" VALUES(2,'01a2229e-f342-7000-b4be-28a182e767de','01900000-0000-7000-8000-000000000002','failed','2026-11-28T14:46:12.034709+00:00','2026-11-28T14:46:12.037886+00:00','2026-11-28T14:46:12.042412+00:00',10,1,1,1,NULL,'{"kind": "local"}',NULL);
+INSERT INTO "executions" VALUES(3,'01a2229e-f372-7000-ba5c-3476fcd09095','01900000-0000-7000-8000-000000000003','executing','2026-11-28T14:46:12.082685+00:00','2026-11-28T14:46:12.093929+00:00',NULL,0,1,1,1,NULL,'{"kind": "local"}',NULL);
 INSERT INTO "executions" VALUES(4,'paused',NULL,'paused','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z',NULL,0,1,0,NULL,NULL,NULL,NULL);
 INSERT INTO "executions" VALUES(5,'starting',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,NULL,NULL,NULL,NULL);
 INSERT INTO "executions" VALUES(6,'queued',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,1,NULL,NULL,NULL,NULL);
-INSERT INTO "executions" VALUES(7,'of a flow',NULL,'starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,'01900000-0000-7000-8000-0000000000f1','older',NULL,NULL);
-INSERT INTO "executions" VALUES(8,'notified',NULL,'cancelled','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z',7,1,0,'01900000-0000-7000-8000-0000000000f1','older',NULL,NULL);
-CREATE TABLE flow_versions (
-	flow_id TEXT NOT NULL, 
-	version TEXT NOT NULL, 
-	revision INTEGER NOT NULL, 
-	created_at TEXT NOT NULL, 
-	node_count INTEGER NOT NULL, 
-	graph TEXT NOT NULL, 
-	created_by TEXT, 
-	PRIMARY KEY (flow_id, version), 
-	FOREIGN KEY(flow_id) REFERENCES flows (flow_id)
-);
-INSERT INTO "flow_versions" VALUES('01900000-0000-7000-8000-0000000000f1','older',1,'2026-01-02T03:04:05.000000Z',3,'{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}]}',NULL);
-INSERT INTO "flow_versions" VALUES('01900000-0000-7000-8000-0000000000f1','newer',2,'2026-01-02T03:04:06.000000Z',3,'{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}]}',NULL);
-CREATE TABLE flows (
-	flow_id TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	updated_at TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	description TEXT NOT NULL, 
-	version TEXT NOT NULL, 
-	revision INTEGER NOT NULL, 
-	search TEXT NOT NULL, 
-	published TEXT DEFAULT '' NOT NULL, 
-	updated_by TEXT, 
-	PRIMARY KEY (flow_id)
-);
-INSERT INTO "flows" VALUES('01900000-0000-7000-8000-0000000000f1','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z','Täglich','Grüße 🌊','newer',2,'täglich
-grüsse 🌊',' model  tool ',NULL);
+INSERT INTO "executions" VALUES(7,'of a flow','01900000-0000-7000-8000-0000000000f1','starting','2026-01-02T03:04:05.000000Z',NULL,NULL,0,1,0,1,'Täglich',NULL,NULL);
+INSERT INTO "executions" VALUES(8,'notified','01900000-0000-7000-8000-0000000000f1','cancelled','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:06.000000Z',7,1,0,1,'Täglich',NULL,NULL);
 CREATE TABLE notification_targets (
 	target_id TEXT NOT NULL, 
-	flow_id TEXT NOT NULL, 
+	plan_id TEXT NOT NULL, 
 	url TEXT NOT NULL, 
 	secrets TEXT NOT NULL, 
 	events TEXT NOT NULL, 
 	created_at TEXT NOT NULL, 
 	PRIMARY KEY (target_id), 
-	FOREIGN KEY(flow_id) REFERENCES flows (flow_id)
+	FOREIGN KEY(plan_id) REFERENCES plans (plan_id)
 );
 INSERT INTO "notification_targets" VALUES('target','01900000-0000-7000-8000-0000000000f1','https://ö.example/x','["main"]','["execution.cancelled", "execution.waiting"]','2026-01-02T03:04:05.000000Z');
 CREATE TABLE notifications (
@@ -258,9 +230,45 @@ CREATE TABLE notifications (
 	PRIMARY KEY (id), 
 	UNIQUE (notification_id)
 );
-INSERT INTO "notifications" VALUES(1,'01a22278-4339-7000-afbc-0b7f73e55da5','target','notified',4,'execution.waiting','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','dead',9,'Grüße','{}');
-INSERT INTO "notifications" VALUES(2,'01a22278-4340-7000-8df6-c1b479ef9768','target','notified',7,'execution.cancelled','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','pending',0,'',NULL);
-CREATE TABLE plan_revisions (
+INSERT INTO "notifications" VALUES(1,'01a2229e-f534-7000-9d97-d43e3abb2a9a','target','notified',4,'execution.waiting','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','2026-01-02T03:04:05.000000Z','dead',9,'Grüße','{}');
+INSERT INTO "notifications" VALUES(2,'01a2229e-f537-7000-aeac-0d0238966edd','target','notified',7,'execution.cancelled','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','2026-01-02T03:04:06.000000Z','pending',0,'',NULL);
+CREATE TABLE plans (
+	plan_id TEXT NOT NULL, 
+	created_at TEXT NOT NULL, 
+	title TEXT NOT NULL, 
+	user_prompt TEXT NOT NULL, 
+	hash TEXT NOT NULL, 
+	search TEXT NOT NULL, 
+	document TEXT NOT NULL, 
+	edits INTEGER DEFAULT 0 NOT NULL, 
+	author TEXT, 
+	note TEXT DEFAULT '' NOT NULL, 
+	updated_at TEXT, 
+	edited_by TEXT, 
+	name TEXT, 
+	name_key TEXT, 
+	description TEXT DEFAULT '' NOT NULL, 
+	published TEXT DEFAULT '' NOT NULL, 
+	live_revision INTEGER, 
+	PRIMARY KEY (plan_id)
+);
+INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000001','2026-01-01T00:00:00+00:00','A title','Übersicht','681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e','
+a title
+
+übersicht','{"plan_id":"01900000-0000-7000-8000-000000000001","user_prompt":"Übersicht","title":"A title","status":"draft","revision":1,"hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","created_at":"2026-01-01T00:00:00+00:00","name":null,"description":"","published":[],"live_revision":1,"provider":null,"model":null,"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',0,NULL,'',NULL,'{"kind": "local"}',NULL,NULL,'','',1);
+INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000002','2026-01-01T00:00:00+00:00','Grüße','it fails','newer','
+grüsse
+
+it fails','{"plan_id":"01900000-0000-7000-8000-000000000002","user_prompt":"it fails","title":"A title","status":"draft","revision":2,"hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","created_at":"2026-01-01T00:00:00+00:00","name":null,"description":"","published":[],"live_revision":1,"provider":null,"model":null,"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{},"ui":{"x":1.5}}],"edges":[],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',2,'person','shorter 🌊','2026-01-02T03:04:06.000000Z','{"kind": "local"}',NULL,NULL,'','',1);
+INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000003','2026-01-01T00:00:00+00:00','A title','it stands','b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240','
+a title
+
+it stands','{"plan_id":"01900000-0000-7000-8000-000000000003","user_prompt":"it stands","title":"A title","status":"draft","revision":1,"hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","created_at":"2026-01-01T00:00:00+00:00","name":null,"description":"","published":[],"live_revision":1,"provider":null,"model":null,"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',0,NULL,'',NULL,'{"kind": "local"}',NULL,NULL,'','',1);
+INSERT INTO "plans" VALUES('01900000-0000-7000-8000-0000000000f1','2026-01-02T03:04:05.000000Z','Täglich','','newer','täglich
+täglich
+grüsse 🌊
+','{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"revision":2}',1,'api','','2026-01-02T03:04:06.000000Z',NULL,'Täglich','täglich','Grüße 🌊',' model  tool ',2);
+CREATE TABLE revisions (
 	plan_id TEXT NOT NULL, 
 	revision INTEGER NOT NULL, 
 	hash TEXT NOT NULL, 
@@ -275,72 +283,50 @@ CREATE TABLE plan_revisions (
 	PRIMARY KEY (plan_id, revision), 
 	FOREIGN KEY(plan_id) REFERENCES plans (plan_id)
 );
-INSERT INTO "plan_revisions" VALUES('01900000-0000-7000-8000-000000000002',1,'f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960','A title','planner','','2026-01-02T03:04:05.000000Z',3,0,'{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[]}',NULL);
-CREATE TABLE plans (
-	plan_id TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	title TEXT NOT NULL, 
-	user_prompt TEXT NOT NULL, 
-	hash TEXT NOT NULL, 
-	search TEXT NOT NULL, 
-	document TEXT NOT NULL, 
-	edits INTEGER DEFAULT 0 NOT NULL, 
-	author TEXT, 
-	note TEXT DEFAULT '' NOT NULL, 
-	updated_at TEXT, 
-	edited_by TEXT, 
-	PRIMARY KEY (plan_id)
-);
-INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000001','2026-01-01T00:00:00+00:00','A title','Übersicht','681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e','a title
-übersicht','{"plan_id":"01900000-0000-7000-8000-000000000001","user_prompt":"Übersicht","title":"A title","status":"draft","revision":1,"hash":"681178d90160a6d1cd9814b2b8b0560c20f5c4c816e769814ee92f928c3f624e","created_at":"2026-01-01T00:00:00+00:00","provider":null,"model":null,"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',0,NULL,'',NULL,'{"kind": "local"}');
-INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000002','2026-01-01T00:00:00+00:00','Grüße','it fails','newer','grüsse
-it fails','{"plan_id":"01900000-0000-7000-8000-000000000002","user_prompt":"it fails","title":"A title","status":"draft","revision":2,"hash":"f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960","created_at":"2026-01-01T00:00:00+00:00","provider":null,"model":null,"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{},"ui":{"x":1.5}}],"edges":[],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',2,'person','shorter 🌊','2026-01-02T03:04:06.000000Z','{"kind": "local"}');
-INSERT INTO "plans" VALUES('01900000-0000-7000-8000-000000000003','2026-01-01T00:00:00+00:00','A title','it stands','b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240','a title
-it stands','{"plan_id":"01900000-0000-7000-8000-000000000003","user_prompt":"it stands","title":"A title","status":"draft","revision":1,"hash":"b0f9210f6384611b52d2e9e189e0e039efcb95bd8ba1f6d32bba4f774f4a4240","created_at":"2026-01-01T00:00:00+00:00","provider":null,"model":null,"nodes":[{"id":"first","type":"text","name":"first","data":{"text":"first"}},{"id":"held","type":"held","name":"Held","data":{}},{"id":"last","type":"text","name":"last","data":{"text":"last"}}],"edges":[{"id":"first.output-held.input","source":"first","sourceHandle":"output","target":"held","targetHandle":"input","data":{"channel":"flow"}},{"id":"held.output-last.input","source":"held","sourceHandle":"output","target":"last","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"fixes":[],"attempts":[],"forecast":{}}',0,NULL,'',NULL,'{"kind": "local"}');
+INSERT INTO "revisions" VALUES('01900000-0000-7000-8000-0000000000f1',1,'older','Täglich','api','','2026-01-02T03:04:05.000000Z',3,0,'{"nodes":[{"id":"a","type":"text","name":"a","data":{"text":"Grüße, \"quoted\"\n and 🌊"}},{"id":"large","type":"text","name":"large","data":{"text":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}},{"id":"b","type":"text","name":"b","data":{"text":"{{ input }}"}}],"edges":[{"id":"a.output-b.input","source":"a","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}},{"id":"large.output-b.input","source":"large","sourceHandle":"output","target":"b","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[],"revision":1}',NULL);
+INSERT INTO "revisions" VALUES('01900000-0000-7000-8000-000000000002',1,'f4aa25dbe6279a4adc525e06d894df14af7866bd441968454f21ec33ba5f1960','A title','planner','','2026-01-02T03:04:05.000000Z',3,0,'{"nodes":[{"id":"bad","type":"broken","name":"Bad","data":{}},{"id":"after","type":"text","name":"after","data":{"text":"after"}},{"id":"beside","type":"text","name":"beside","data":{"text":"beside"}}],"edges":[{"id":"bad.output-after.input","source":"bad","sourceHandle":"output","target":"after","targetHandle":"input","data":{"channel":"flow"}}],"diagnostics":[]}',NULL);
 CREATE TABLE schema_hash (
 	hash TEXT NOT NULL, 
 	PRIMARY KEY (hash)
 );
-INSERT INTO "schema_hash" VALUES('2a9768a2700c6c630bf7ba1ce1f554fb761e44952b421fbc93906abbbb4619b2');
+INSERT INTO "schema_hash" VALUES('19008793cbeb51b203676f57b12cd6f456691c2d23b4f482454e7f8ff85d7bee');
 CREATE TABLE triggers (
 	trigger_id TEXT NOT NULL, 
-	flow_id TEXT NOT NULL, 
+	plan_id TEXT NOT NULL, 
 	node_id TEXT NOT NULL, 
 	kind TEXT NOT NULL, 
 	created_at TEXT NOT NULL, 
-	version TEXT, 
+	revision INTEGER, 
 	enabled INTEGER NOT NULL, 
 	position TEXT NOT NULL, 
 	created_by TEXT, 
 	PRIMARY KEY (trigger_id), 
-	FOREIGN KEY(flow_id) REFERENCES flows (flow_id)
+	FOREIGN KEY(plan_id) REFERENCES plans (plan_id)
 );
 INSERT INTO "triggers" VALUES('01900000-0000-7000-8000-0000000000a1','01900000-0000-7000-8000-0000000000f1','a','webhook','2026-01-02T03:04:05.000000Z',NULL,1,'later',NULL);
-INSERT INTO "triggers" VALUES('other','01900000-0000-7000-8000-0000000000f1','b','webhook','2026-01-02T03:04:06.000000Z','older',0,'later',NULL);
+INSERT INTO "triggers" VALUES('other','01900000-0000-7000-8000-0000000000f1','b','webhook','2026-01-02T03:04:06.000000Z',1,0,'later',NULL);
 CREATE INDEX answers_by_age ON answers (created_at);
-CREATE UNIQUE INDEX chat_turns_once ON chat_turns ("key", execution_id, path);
 CREATE INDEX chat_turns_in_order ON chat_turns ("key", id);
+CREATE UNIQUE INDEX chat_turns_once ON chat_turns ("key", execution_id, path);
 CREATE INDEX chats_by_age ON chats (created_at, chat_id);
-CREATE INDEX executions_by_plan ON executions (plan_id, created_at, execution_id);
 CREATE INDEX executions_by_status ON executions (status, created_at, execution_id);
 CREATE INDEX executions_by_age ON executions (created_at, execution_id);
-CREATE INDEX executions_by_flow ON executions (flow_id, created_at, execution_id) WHERE flow_id IS NOT NULL;
-CREATE INDEX flows_by_age ON flows (created_at, flow_id);
+CREATE INDEX executions_by_plan ON executions (plan_id, created_at, execution_id);
+CREATE INDEX notifications_due ON notifications (status, next_at);
 CREATE UNIQUE INDEX notifications_once ON notifications (target_id, execution_id, seq);
 CREATE INDEX notifications_by_age ON notifications (created_at, notification_id);
-CREATE INDEX notifications_due ON notifications (status, next_at);
 CREATE INDEX plans_by_age ON plans (created_at, plan_id);
+CREATE UNIQUE INDEX plans_by_name ON plans (name_key) WHERE name_key IS NOT NULL;
 CREATE INDEX answered_requests_by_age ON answered_requests (at);
 CREATE INDEX artifact_uses_by_execution ON artifact_uses (execution);
 CREATE UNIQUE INDEX batches_in_order ON batches (execution, first);
-CREATE INDEX chat_messages_open ON chat_messages (id) WHERE status IN ('starting', 'executing', 'paused');
-CREATE UNIQUE INDEX chat_messages_by_name ON chat_messages (message_id);
 CREATE INDEX chat_messages_in_order ON chat_messages (chat_id, id);
-CREATE INDEX flow_versions_by_age ON flow_versions (flow_id, created_at, version);
-CREATE INDEX notification_targets_by_flow ON notification_targets (flow_id);
+CREATE UNIQUE INDEX chat_messages_by_name ON chat_messages (message_id);
+CREATE INDEX chat_messages_open ON chat_messages (id) WHERE status IN ('starting', 'executing', 'paused');
+CREATE INDEX notification_targets_by_flow ON notification_targets (plan_id);
 CREATE INDEX triggers_by_age ON triggers (created_at, trigger_id);
-CREATE UNIQUE INDEX triggers_by_entry ON triggers (flow_id, node_id);
-CREATE INDEX deliveries_by_age ON deliveries (trigger_id, received_at);
+CREATE UNIQUE INDEX triggers_by_entry ON triggers (plan_id, node_id);
 CREATE UNIQUE INDEX deliveries_once ON deliveries (trigger_id, "key");
+CREATE INDEX deliveries_by_age ON deliveries (trigger_id, received_at);
 COMMIT;
 PRAGMA user_version = 1;

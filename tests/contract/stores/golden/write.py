@@ -26,7 +26,7 @@ from planwave.service.service import Service
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.notifications import NotificationTarget
-from planwave.storage.records import ExecutionRecord, FlowRecord, PlanRevision
+from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import TriggerRecord
@@ -62,7 +62,7 @@ STANDS = make_graph(
 
 def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[Event]]:
     """Make an execution that nothing runs."""
-    of = {field: value for field, value in more.items() if field.startswith("flow_")}
+    of = {field: value for field, value in more.items() if field in ("plan_id", "revision", "flow")}
     kinds: list[tuple[str, str | None, dict[str, Any]]] = [
         (
             "execution.created",
@@ -82,7 +82,9 @@ def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[
         Event(name, seq, AT, kind, path, 1 if path else None, data)
         for seq, (kind, path, data) in enumerate(kinds, 1)
     ]
-    return ExecutionRecord(name, None, "t", "g", "starting", AT, **more), events
+    return ExecutionRecord(
+        name, more.pop("plan_id", None), "t", "g", "starting", AT, **more
+    ), events
 
 
 async def fill(store: SqliteStore, directory: Path) -> None:
@@ -118,13 +120,20 @@ async def fill(store: SqliteStore, directory: Path) -> None:
 
 
 async def fill_flows(store: SqliteStore) -> None:
-    """Keep a flow of two versions, and an execution of the older one."""
-    first = FlowRecord(FLOW_ID, "Täglich", "Grüße \U0001f30a", "older", 1, AT, AT, 3)
-    await store.flows.save(first, COMPLETES.to_document())
-    second = replace(first, version="newer", revision=2, updated_at=LATER)
-    await store.flows.save(second, FAILS.to_document(), after=1)
-    await store.flows.publish(FLOW_ID, ("model", "tool"))
-    of = {"plan_id": FLOW_ID, "flow_version": "older"}
+    """Keep a published flow of two revisions, and an execution of the older one."""
+    older = {**COMPLETES.to_document(), "diagnostics": [], "revision": 1}
+    first = PlanRecord(
+        FLOW_ID, AT, "", "Täglich", "older", older, name="Täglich", description="Grüße \U0001f30a"
+    )
+    await store.save_plan(first)
+    newer = {**FAILS.to_document(), "diagnostics": [], "revision": 2}
+    second = replace(
+        first, hash="newer", document=newer, edits=1, author="api", updated_at=LATER,
+        published=("model", "tool"), live_revision=2,
+    )  # fmt: skip
+    before = PlanRevision(FLOW_ID, 1, "older", "Täglich", "api", "", AT, 3, 0, older)
+    await store.revisions.save(second, before, after=0)
+    of = {"plan_id": FLOW_ID, "revision": 1, "flow": "Täglich"}
     await store.create_execution(*by_hand("of a flow", "starting", **of))
 
 
@@ -152,7 +161,7 @@ async def fill_triggers(store: SqliteStore) -> None:
     hook = TriggerRecord(TRIGGER_ID, FLOW_ID, "a", "webhook", AT, position="later")
     await store.triggers.create(hook)
     other = replace(
-        hook, trigger_id="other", node_id="b", created_at=LATER, version="older", enabled=False
+        hook, trigger_id="other", node_id="b", created_at=LATER, revision=1, enabled=False
     )
     await store.triggers.create(other)
     await store.triggers.claim(TRIGGER_ID, "under way", AT, expired="")
@@ -172,7 +181,7 @@ async def fill_access_tokens(store: SqliteStore) -> None:
 async def fill_chats(store: SqliteStore) -> None:
     """Keep a chat with a flow and one with a configuration, their messages, and a remembered turn."""
     text = [{"type": "text", "text": "Grüße \U0001f30a"}]
-    await store.chats.create(ChatRecord("of flow", AT, AT, "", FLOW_ID, "older", "a"))
+    await store.chats.create(ChatRecord("of flow", AT, AT, "", FLOW_ID, 1, "a"))
     asked = MessageRecord("asked", "of flow", "user", "send", AT, None, text)
     reply = MessageRecord(
         "reply", "of flow", "assistant", "send", AT, "asked", (), "x1", "starting"
@@ -194,7 +203,7 @@ async def fill_notifications(store: SqliteStore) -> None:
     events = ("execution.cancelled", "execution.waiting")
     target = NotificationTarget("target", "https://ö.example/x", ("main",), events, FLOW_ID, AT)
     await store.notifications.create_target(target)
-    of = {"plan_id": FLOW_ID, "flow_version": "older"}
+    of = {"plan_id": FLOW_ID, "revision": 1, "flow": "Täglich"}
     record, asked = by_hand("notified", "paused", **of)
     await store.create_execution(record, asked)
     answer = {"request_id": "r4", "answer": "both"}
@@ -211,7 +220,7 @@ async def fill_notifications(store: SqliteStore) -> None:
 async def read(store: SqliteStore) -> dict[str, Any]:
     """Return everything, as JSON; each value of the result has a list of records."""
     plans, executions = await store.plans(), await store.executions()
-    flows, chats = await store.flows.page(), await store.chats.page()
+    chats = await store.chats.page()
     triggers = await store.triggers.page()
     deliveries = await store.triggers.deliveries([each.trigger_id for each in triggers])
     events = [await store.events(each.execution_id) for each in executions]
@@ -224,12 +233,6 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         ],
         "executions": executions,
         "events": [event for batch in events for event in batch],
-        "flows": flows,
-        "flow_versions": [
-            await store.flows.version(flow.plan_id, each.version)
-            for flow in flows
-            for each in await store.flows.versions(flow.plan_id)
-        ],
         "triggers": triggers,
         "deliveries": [each for batch in deliveries.values() for each in batch],
         "notification_targets": await store.notifications.targets(),

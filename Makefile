@@ -48,12 +48,13 @@ screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build
 	@SCREENSHOTS=screenshots $(PYTEST) -q tests/e2e/web $(ARGS)
 
-check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, of Python and of the web UI
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrings, of Python and of the web UI
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_size_limits.py
+	@$(BIN)/python tools/check_docstrings.py
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested

@@ -11,8 +11,8 @@ everything else waits until the events of the turn are durable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Final, Literal
 
 from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData
@@ -20,6 +20,24 @@ from planwave.executor.state import Attempt, GraphRun, NodeRun, Outputs, ReplyTo
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.principals import PrincipalDocument
+
+
+@dataclass(frozen=True, slots=True)
+class StartExecution:
+    """The first message: start the execution, or resume it where its stored events end.
+
+    Attributes:
+        is_recovery: An earlier process left it running.
+        approval: The request that is to be answered before anything starts.
+    """
+
+    is_recovery: bool = False
+    approval: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptExecution:
+    """Start nothing more: its process stops to drive it, without an end of the execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +139,13 @@ class NodeActivityChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeTaken:
+    """A task that waited for a nested outcome, or for the budget, has gone on: what it does now shows."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetReserved:
     """A node is about to use amounts of the budget; the reply comes once the budget has them.
 
@@ -217,13 +242,7 @@ class BudgetTimer:
 
 
 Timer = BudgetTimer | RetryTimer | AttemptTimer | RequestTimer | ExecutionTimer
-
-
-@dataclass(frozen=True, slots=True)
-class TimerFired:
-    """A timer that the driver has set is due."""
-
-    timer: Timer
+"""Messages that a turn has ordered for later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +270,9 @@ Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
 """Commands of callers who wait for the reply."""
 
 Message = (
-    AttemptSucceeded
+    StartExecution
+    | InterruptExecution
+    | AttemptSucceeded
     | AttemptSuspended
     | AttemptFailed
     | ResultReused
@@ -261,11 +282,12 @@ Message = (
     | OnceValueMade
     | BytesStored
     | NodeActivityChanged
+    | OutcomeTaken
     | BudgetReserved
     | BudgetReleased
     | CancelExecution
     | Command
-    | TimerFired
+    | Timer
     | PlaceGranted
     | IdleChanged
     | IdleEnded
@@ -291,7 +313,7 @@ class CancelTask:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Post ``TimerFired(timer)`` at a time of the event loop's clock."""
+    """Post a timer as a message at a time of the event loop's clock."""
 
     timer: Timer
     at_s: float
@@ -377,3 +399,27 @@ Effect = (
     | RaiseInterrupt
     | ChangePlace
 )
+
+
+# -- the log of turns ------------------------------------------------------------------------------
+
+_SHOWN: Final = frozenset({"at_s", "change", "path", "prefix", "reply", "request_id"})
+"""The fields that say what an item is about; all others may hold what a node or a person gave."""
+
+
+def outline(item: Message | Effect) -> str:
+    """Return a message or an effect in a line, without what it carries: no values, texts or errors."""
+    parts: list[str] = []
+    for field in fields(item):
+        value = getattr(item, field.name)
+        if isinstance(value, Attempt):
+            parts.append(f"{value.path}#{value.number}")
+        elif isinstance(value, GraphRun):
+            parts.append(value.prefix or "/")
+        elif isinstance(value, PlanwaveError):
+            parts.append(value.code)
+        elif isinstance(value, Timer):
+            parts.append(outline(value))
+        elif field.name in _SHOWN:
+            parts.append(f"{field.name}={value}")
+    return f"{type(item).__name__}({', '.join(parts)})"

@@ -17,8 +17,8 @@ from planwave.executor.driver.commands import (
     record_resume,
     unpark_node,
 )
-from planwave.executor.driver.parking import ensure_active, update_activity
-from planwave.executor.driver.progress import decide, return_outcome
+from planwave.executor.driver.endings import decide
+from planwave.executor.driver.parking import ensure_active, return_outcome, update_activity
 from planwave.executor.driver.run_state import BudgetCall, RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
 from planwave.executor.messages import BudgetReleased, BudgetReserved, BudgetTimer, Reply, SetTimer
@@ -122,7 +122,7 @@ def ask(run: RunState) -> None:
 # -- time ------------------------------------------------------------------------------------------
 
 
-def time_passed(run: RunState) -> None:
+def time_passed(run: RunState, _: BudgetTimer) -> None:
     """Warn when the time in the budget is nearly used up; let nothing start when it is."""
     budget = run.budget
     if budget is None or run.is_ending:

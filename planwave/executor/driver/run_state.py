@@ -146,7 +146,7 @@ class RunBudget:
 
 
 class RunState:
-    """The state of one execution; changed only by the functions of this package, within a turn.
+    """The state of one execution; changed only within a turn, by the functions of this package.
 
     Attributes:
         root: The run of the execution's own graph.
@@ -183,6 +183,7 @@ class RunState:
         epoch: int = 1,
         last_seq: int = 0,
         history: History | None = None,
+        shares_places: bool = False,
     ) -> None:
         self.execution_id, self.root, self.options = execution_id, root, options
         self.epoch, self.history = epoch, history
@@ -204,7 +205,7 @@ class RunState:
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None
         self.wanted_since: float | None = None
-        self.shares_places = False
+        self.shares_places = shares_places
         self.idle: dict[Attempt, None] = {}
         self.returning: list[IdleEnded] = []
         self.place: Place = "held"
@@ -278,6 +279,13 @@ class RunState:
         """Drop what refers to attempts, so that a finished execution is freed at once."""
         self.requests = PendingRequests()
         self.effects.clear()
+        for graph_run in (self.root, *self.graph_runs.values()):
+            for (
+                attempt
+            ) in graph_run.attempts.values():  # there are some only where it was interrupted
+                attempt.close()
+            graph_run.attempts.clear()
+            graph_run.nested_run = None
         self.graph_runs.clear()
 
     def mark_changed(self, graph_run: GraphRun) -> None:

@@ -218,6 +218,7 @@ class NestedGraphs:
             if attempt.waits is not None:
                 attempt.waits.discard(reply)
             self._mailbox.forget(reply)
+            del outcome  # its error keeps this frame: the cycle would keep the graph run
 
     def _prepare(
         self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True

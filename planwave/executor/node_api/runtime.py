@@ -288,7 +288,8 @@ class GraphRuntime(GraphLookups):
         Inside a graph that a model wrote, one that does not stand in this node's data is admitted first.
 
         Args:
-            key: Name of the run; the same whenever the node runs again.
+            key: Name of the run; the same whenever the node runs again. The name of the data field that
+                holds the graph means that its result is the node's: its text is streamed as the node's.
             graph: The graph to run.
             inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
             variables: Names for its expressions, besides those of the enclosing graph; visible to

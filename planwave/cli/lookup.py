@@ -143,7 +143,13 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
     if not matches:
         names = [flow.name or "" async for flow in _read_all(queries.flows, _flow_id)]
         raise _flow_not_found(name, closest_match(name, names))
-    return _require_single(matches, "flow", name)
+    if len(matches) > 1:
+        raise InputError(
+            f"{len(matches)} flows have an id that contains {short_repr(name)}",
+            code="ambiguous-id",
+            hint=f"write more of the id: {_examples(matches)}",
+        )
+    return matches[0]
 
 
 async def _flow_exists(queries: Queries, plan_id: str) -> bool:
@@ -207,16 +213,6 @@ async def _read_all(
 def _flow_not_found(name: str, near: str | None = None) -> NotFound:
     hint = f"did you mean {near!r}? {_FLOW_LIST_HINT}" if near else _FLOW_LIST_HINT
     return NotFound(f"there is no flow called {short_repr(name)}", hint=hint)
-
-
-def _require_single(matches: Sequence[str], kind: str, name: str) -> str:
-    if len(matches) > 1:
-        raise InputError(
-            f"{len(matches)} {kind}s go by {short_repr(name)}",
-            code=f"ambiguous-{kind}",
-            hint=f"name one of them: {_examples(matches)}",
-        )
-    return matches[0]
 
 
 def _examples(ids: Sequence[str]) -> str:

@@ -561,6 +561,7 @@ def _tags(hashes: Collection[str]) -> str:
 
 
 def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
+    """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
     return PlanRecord(
         plan["plan_id"],
         plan["created_at"],
@@ -569,6 +570,9 @@ def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
         plan["hash"],
         {**plan},
         name=plan["name"],
+        description=plan.get("description", ""),
+        published=tuple(plan.get("published", ())),
+        live_revision=plan.get("live_revision"),
     )
 
 

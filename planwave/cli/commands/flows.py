@@ -288,7 +288,7 @@ def rm(
 
     asyncio.run(_with_backend(ctx, delete))
     console = ctx.console()
-    what = f"the name {flow.name} of plan" if keep_plan else flow.name
+    what = f"the name {flow.name}; the plan stays" if keep_plan else flow.name
     if console.json:
         console.result({"removed": flow.plan_id, "name": flow.name})
     else:

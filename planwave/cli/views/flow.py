@@ -59,4 +59,5 @@ def show_flow(console: CommandConsole, flow: Flow, revisions: Sequence[PlanRevis
         "Published": _published(flow.published),
     }
     show_plan(console, plan_of_flow(flow), facts_lines(facts))
+    console.line("Revisions")
     console.lines(revision_lines(revisions))

@@ -320,19 +320,21 @@ async def test_flow_of_a_chat_needs_one_chat_start() -> None:
             "several": {"nodes": [start, {**start, "id": "t"}], "edges": []},
         }
         for why, graph in graphs.items():
-            flow = await bench.service.create_flow("f", graph=graph)
+            flow = await bench.service.create_flow(why, graph=graph)
             with pytest.raises(InputError, match=why):
                 await bench.service.create_chat(plan_id=flow.plan_id)
         chosen = await bench.service.create_chat(plan_id=flow.plan_id, node_id="t")
         assert chosen.record.node_id == "t"
 
 
-async def test_chat_uses_the_newest_version_of_its_flow_unless_one_is_named() -> None:
+async def test_chat_uses_the_live_revision_of_its_flow_unless_one_is_named() -> None:
     flow = chat_flow(agent("agent-1", systemPrompt="Old"))
     async with chat_bench(flow) as bench:
         chat = await bench.service.chat(bench.chat_id)
         saved = await bench.service.flow(chat.record.plan_id)
-        pinned = await bench.service.create_chat(plan_id=saved.plan_id, version=saved.version)
+        pinned = await bench.service.create_chat(
+            plan_id=saved.plan_id, plan_revision=saved.revision
+        )
         newer = chat_flow(agent("agent-1", systemPrompt="New"))
         await bench.service.update_flow(saved.plan_id, graph=newer)
         bench.llm.add(TextReply("a"), TextReply("b"))
@@ -343,7 +345,7 @@ async def test_chat_uses_the_newest_version_of_its_flow_unless_one_is_named() ->
         await bench.follow(turn.reply)
         assert "Old" in str(bench.llm.requests[-1].body)
         record = await bench.service.execution(turn.reply.execution_id or "")
-        assert record.flow_version == saved.version
+        assert (record.plan_id, record.revision) == (saved.plan_id, saved.revision)
 
 
 async def test_limits_of_chats_and_messages_hold() -> None:

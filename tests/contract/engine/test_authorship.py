@@ -260,8 +260,6 @@ async def test_the_flows_of_an_ancestor_are_looked_up_as_it_did() -> None:
     async with Service(dependencies(store=store, node_services=lambda _: found)) as service:
         flow = await service.create_flow("f", graph=runs.to_document())
         own = await service.create_flow("g", graph=make_graph(text_node("t", "own")).to_document())
-        other = make_graph(text_node("t", "other")).to_document()
-        await service.create_flow("g", graph=other)
         made = await service.create_access_token("n", ["run"], [flow.plan_id, own.plan_id])
         with acting_as(Principal("token", made.record.token_id, "n")):
             first = await service.execute(FlowRef(flow.plan_id))

@@ -407,7 +407,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness
     queues = phase.reached is is_queued
     async with harness_of(directory, *phase.steps(), **phase.limits) as harness:
         asks = written(Node("a", "agent", "A", data=AGENT)).to_document()
-        await harness.service.create_flow("asks", graph=asks, plan_id=STORED)
+        await harness.service.create_flow("asks", graph=asks, preassigned_id=STORED)
         if queues:
             await harness.execute(written(HELD))
         if phase.reached is renders:

@@ -222,7 +222,7 @@ async def test_a_plan_made_during_a_run_is_made_once_and_used_after_a_restart(
     assert set(notes.runs.values()) == {1}
 
 
-async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_started(
+async def test_a_run_keeps_the_revision_of_a_flow_that_was_current_when_it_started(
     tmp_path: Path,
 ) -> None:
     first, second = (
@@ -240,7 +240,7 @@ async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_starte
         edges=[("s", "n")],
     )
     async with opened(tmp_path, graph, notes) as service:
-        await service.create_flow("F", graph=first, plan_id="f")
+        await service.create_flow("F", graph=first, preassigned_id="f")
         execution_id = await paused(service)
         await service.update_flow("f", graph=second)
     async with opened(tmp_path, graph, notes) as service:
@@ -252,7 +252,7 @@ async def test_a_run_keeps_the_version_of_a_flow_that_was_current_when_it_starte
 async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(tmp_path: Path) -> None:
     itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
     async with opened(tmp_path, itself) as service:
-        await service.create_flow("F", graph=itself, plan_id="f")
+        await service.create_flow("F", graph=itself, preassigned_id="f")
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         assert await ended(service, execution_id) == "execution.failed"

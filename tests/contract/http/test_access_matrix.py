@@ -67,7 +67,7 @@ async def program(calls: InProcessClient, name: str) -> Program:
     """Save a flow, run it, and make tokens for it."""
     flow = await calls.post_json("/api/flows", {"name": name, "graph": GRAPH}, 201)
     await calls.put(f"/api/flows/{flow['plan_id']}/publication", json={"model": True})
-    body = {"plan_id": flow["plan_id"], "start": True}
+    body = {"flow": flow["plan_id"], "start": True}
     run = await calls.post_json("/api/execute", body, 202)
     await calls.service.wait(run["execution_id"])
 
@@ -103,7 +103,7 @@ async def send(
     """Send a request that would otherwise succeed or be refused for its body; give status, code."""
     method, path = ROUTES[operation]
     bodies: dict[str, dict[str, Any]] = {
-        "createExecution": {"plan_id": owner.plan_id},
+        "createExecution": {"flow": owner.plan_id},
         "createChatCompletion": {
             "model": owner.plan_id,
             "messages": [{"role": "user", "content": "x"}],
@@ -141,7 +141,7 @@ EXPECTED: dict[str, str] = {
         GET /api/executions/{execution_id}/explain/{path:path}, GET /api/executions/{execution_id}/requests,
         GET /api/execution/{execution_id}/status, GET /api/execution/{execution_id}/result,
         GET /api/execution/{execution_id}/load, GET /api/executions/{execution_id}/events,
-        GET /api/flows/{plan_id}, GET /api/flows/{plan_id}/versions""",
+        GET /api/flows/{plan_id}""",
     "operator": """
         GET /api/chats/{chat_id}/messages/{message_id}/events, GET /api/chats/{chat_id}/events,
         WS /ws/chats/{chat_id}/messages/{message_id}, WS /ws/chats/{chat_id}, POST /api/plan,
@@ -155,7 +155,7 @@ EXPECTED: dict[str, str] = {
         POST /api/executions/{execution_id}/requests/{request_id}, POST /api/executions/{execution_id}/retry,
         POST /api/executions/{execution_id}/fork, GET /api/executions/{execution_id}/diff/{other_id},
         POST /api/flows, GET /api/flows, PUT /api/flows/{plan_id}, PATCH /api/flows/{plan_id},
-        DELETE /api/flows/{plan_id}, GET /api/flows/{plan_id}/publication,
+        DELETE /api/flows/{plan_id}, DELETE /api/flows/{plan_id}/name, GET /api/flows/{plan_id}/publication,
         PUT /api/flows/{plan_id}/publication, POST /api/chats, GET /api/chats, GET /api/chats/{chat_id},
         PATCH /api/chats/{chat_id}, DELETE /api/chats/{chat_id}, POST /api/chats/{chat_id}/messages,
         GET /api/chats/{chat_id}/messages/{message_id}, POST /api/chats/{chat_id}/messages/{message_id}/edit,
@@ -285,7 +285,7 @@ async def test_each_route_answers_each_caller_as_the_matrix_says(caller: str) ->
 def body_for(row: str, owner: Program) -> dict[str, Any]:
     """Return a body that would otherwise be accepted, or is refused for its fields."""
     return {
-        "POST /api/execute": {"plan_id": owner.plan_id},
+        "POST /api/execute": {"flow": owner.plan_id},
         "POST /v1/chat/completions": {"model": owner.plan_id, "messages": [{"role": "user", "content": "x"}]},
         "POST /v1/responses": {"model": owner.plan_id, "input": "x"},
     }.get(row, {})  # fmt: skip
@@ -327,7 +327,6 @@ async def test_what_is_anothers_is_told_as_what_is_not_there() -> None:
         calls.headers.update(bearing(ours.all_scopes))
         for path, own_id in (
             ("/api/executions/{}", theirs.execution_id),
-            ("/api/flows/{}/versions", theirs.plan_id),
             ("/api/flows/{}", theirs.plan_id),
         ):
             missing_id = new_id()
@@ -393,7 +392,7 @@ async def test_executions_of_plans_are_nobodys() -> None:
 async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(ours.by_scope["run"]))
-        run = {"plan_id": ours.plan_id}
+        run = {"flow": ours.plan_id}
         for change in (
             {"inputs": {"a": {"output": "approved"}}},
             {"options": {"budget": {"usd": 1_000}}},
@@ -403,35 +402,35 @@ async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:
             assert "access token" in problem["detail"]
         for inputs in ({"s": {"output": "x"}}, {"output": "x"}, {}):
             await calls.post_json("/api/execute", {**run, "inputs": inputs}, 201)
-        missing = {**run, "version": "0" * 64}
+        missing = {**run, "revision": 9}
         problem = await calls.expect_problem("POST", "/api/execute", 403, missing)
-        assert problem["code"] == "old-version"
+        assert problem["code"] == "old-revision"
 
 
-async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
+async def test_a_program_gets_the_live_revision_of_its_flow_only() -> None:
     async with two_programs() as (calls, ours, _):
         calls.headers.update(bearing(OPERATOR))
         path = f"/api/flows/{ours.plan_id}"
-        old = (await calls.get_json(path))["version"]
-        waiting = {"plan_id": ours.plan_id, "start": False}
+        old = (await calls.get_json(path))["revision"]
+        waiting = {"flow": ours.plan_id, "start": False}
         unstarted = (await calls.post_json("/api/execute", waiting, 201))["execution_id"]
         safer = make_graph(
             Node("s", "start", "S"), Node("q", "approval", "Q", data={"prompt": "?"})
         )
         safer = safer.to_document()
-        new = (await calls.put(path, json={"graph": safer})).json()["version"]
-        assert new != old
+        new = (await calls.put(path, json={"graph": safer})).json()["revision"]
+        assert new == old + 1
         calls.headers.update(bearing(ours.all_scopes))
-        for version in (old, "0" * 64):
-            body = {"plan_id": ours.plan_id, "version": version, "start": True}
+        for revision in (old, new + 1):
+            body = {"flow": ours.plan_id, "revision": revision, "start": True}
             for problem in (
                 await calls.expect_problem("POST", "/api/execute", 403, body),
-                await calls.expect_problem("GET", path, 403, version=version),
+                await calls.expect_problem("GET", path, 403, revision=revision),
             ):
-                assert problem["code"] == "old-version"
+                assert problem["code"] == "old-revision"
         problem = await calls.expect_problem("POST", f"/api/execute/{unstarted}/start", 403)
-        assert problem["code"] == "old-version"
-        for model in (f"{ours.plan_id}@{old}", f"ours@{old}", old):
+        assert problem["code"] == "old-revision"
+        for model in (f"{ours.plan_id}@{old}", f"ours@{old}", str(old)):
             said = {"model": model, "messages": [{"role": "user", "content": "x"}]}
             answer = await calls.post("/v1/chat/completions", json=said)
             assert answer.status_code == 404, answer.text
@@ -439,9 +438,9 @@ async def test_a_program_gets_the_newest_version_of_its_flow_only() -> None:
             await calls.expect_problem(
                 "POST", f"/api/executions/{ours.execution_id}/{again}", 403, {}
             )
-        assert (await calls.get_json(path, version=new))["version"] == new
-        run = await calls.post_json("/api/execute", {"plan_id": ours.plan_id, "version": new}, 201)
-        assert run["flow_version"] == new
+        assert (await calls.get_json(path, revision=new))["revision"] == new
+        run = await calls.post_json("/api/execute", {"flow": ours.plan_id, "revision": new}, 201)
+        assert (run["revision"], run["flow"]) == (new, "ours")
 
 
 async def test_revoked_and_expired_tokens_are_refused() -> None:

@@ -79,7 +79,7 @@ async def story(calls: InProcessClient) -> dict[str, str]:
     wanted = {"name": "crm", "scopes": ["run", "read"], "flows": [flow["plan_id"]]}
     token = await calls.post_json("/api/tokens", wanted, 201)
     bearer = {"Authorization": f"Bearer {token['token']}"}
-    body = {"plan_id": flow["plan_id"], "start": True}
+    body = {"flow": flow["plan_id"], "start": True}
     run = (await calls.post("/api/execute", json=body, headers=bearer)).json()
     execution = f"/api/executions/{run['execution_id']}"
     while not (asked := (await calls.get_json(f"{execution}/requests"))["requests"]):
@@ -197,7 +197,7 @@ def test_log_is_kept_where_others_reach_the_service_or_the_operator_says_so(
 async def test_everything_that_is_listed_says_who_did_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Flow versions, executions, answers, tokens and their last use; and the access log."""
+    """Revisions, executions, answers, tokens and their last use; and the access log."""
     async with audited(tmp_path) as calls:
         login = await calls.post("/api/session", json={"token": OPERATOR})
         session = {"cookie": f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}",
@@ -222,7 +222,7 @@ async def test_everything_that_is_listed_says_who_did_it(
 
         assert await last_use() is None
         bearer = {"Authorization": f"Bearer {token['token']}"}
-        body = {"plan_id": saved.json()["plan_id"], "start": True}
+        body = {"flow": saved.json()["plan_id"], "start": True}
         run = (await calls.post("/api/execute", json=body, headers=bearer)).json()
         assert datetime.fromisoformat(await last_use()).tzinfo is not None
 
@@ -236,8 +236,9 @@ async def test_everything_that_is_listed_says_who_did_it(
         by_token = {"kind": "token", "id": token["token_id"], "name": "crm"}
         assert shown["created_by"] == by_token
         answered = (await calls.get("/api/requests?status=answered", headers=operator)).json()
-        versions = (await calls.get(f"{flow}/versions", headers=operator)).json()["versions"]
-        assert [each["created_by"]["kind"] for each in versions] == ["session", "operator"]
+        plan = f"/api/plans/{saved.json()['plan_id']}"
+        kept = (await calls.get(f"{plan}/revisions", headers=operator)).json()["revisions"]
+        assert [each["created_by"]["kind"] for each in kept] == ["session", "operator"]
         (only,) = answered["requests"]
         assert only["answered"]["answered_by"]["kind"] == "session"
 

@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from planwave.api.app import create_app
-from planwave.ids import UUID_PATTERN
+from planwave.ids import UUID_PATTERN, new_id
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.server.in_process_client import asgi_client
@@ -115,13 +115,7 @@ class Stock:
         path: dict[str, Any] = case.path_parameters or {}
         changes = case.operation.method != "get"
         if _is_chosen(path.get("plan_id")):
-            path["plan_id"] = self._another_plan() if changes else self._plan
-            if "If-Match" in (case.headers or {}):
-                case.headers["If-Match"] = "*"
-            if "revision" in path:
-                path["revision"] = 1
-        if _is_chosen(path.get("plan_id")):
-            path["plan_id"] = self._another_flow() if changes else self._flow
+            self._put_plan(case, path, changes=changes)
         for name in ("trigger_id", "hook_id"):
             if _is_chosen(path.get(name)):
                 path[name] = self._another_trigger() if changes else self._trigger
@@ -131,6 +125,17 @@ class Stock:
             self._put_execution(case.path, path, changes=changes)
         if isinstance(case.body, dict):
             self._put_into_body(case.body, case)
+
+    def _put_plan(self, case: schemathesis.Case, path: dict[str, Any], *, changes: bool) -> None:
+        """Put a plan, which for the routes of flows has a name."""
+        if case.path.startswith("/api/flows"):
+            path["plan_id"] = self._another_flow() if changes else self._flow
+        else:
+            path["plan_id"] = self._another_plan() if changes else self._plan
+        if "If-Match" in (case.headers or {}):
+            case.headers["If-Match"] = "*"
+        if "revision" in path:
+            path["revision"] = 1
 
     def _put_execution(self, route: str, path: dict[str, Any], *, changes: bool) -> None:
         path["execution_id"] = self._subject(route, changes)
@@ -149,8 +154,12 @@ class Stock:
 
     def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
         wrong = case.meta is not None and case.meta.generation.mode.is_negative
-        flow = self._hook_flow() if case.path == "/api/triggers" else self._flow
-        for name, own in (("plan_id", self._plan), ("plan_id", flow)):
+        own_ids = {
+            "plan_id": self._hook_flow() if case.path == "/api/triggers" else self._flow,
+            "flow": self._flow,
+            "from_plan_id": self._plan,
+        }
+        for name, own in own_ids.items():
             if isinstance(body.get(name), str) and not wrong:  # it may be all that is wrong with it
                 body[name] = own
 
@@ -164,10 +173,14 @@ class Stock:
         return self._made("/api/plan", {"prompt": "texts"})["plan_id"]
 
     def _another_flow(self) -> str:
-        return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["plan_id"]
+        return self._named("F", plan_id=self._another_plan())
 
     def _hook_flow(self) -> str:
-        return self._made("/api/flows", {"name": "H", "graph": UNSIGNED_HOOK})["plan_id"]
+        return self._named("H", graph=UNSIGNED_HOOK)
+
+    def _named(self, name: str, **source: Any) -> str:
+        """Make a flow; no other has its name."""
+        return self._made("/api/flows", {"name": f"{name} {new_id()}", **source})["plan_id"]
 
     def _another_trigger(self) -> str:
         return self._made("/api/triggers", {"plan_id": self._hook_flow()})["trigger_id"]

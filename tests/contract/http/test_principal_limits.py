@@ -42,7 +42,7 @@ async def _token(calls: InProcessClient, plan_id: str) -> str:
 
 async def _start(calls: InProcessClient, plan_id: str, token: str) -> dict[str, Any]:
     """Start the flow; return the answer with its status, once the execution waits."""
-    body = {"plan_id": plan_id, "start": True}
+    body = {"flow": plan_id, "start": True}
     answer = await calls.post("/api/execute", json=body, headers=bearing(token))
     if answer.status_code == 202:
         await calls.service.wait(answer.json()["execution_id"])

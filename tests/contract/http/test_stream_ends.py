@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import SecretStr
 from starlette.routing import Mount, Route, WebSocketRoute
 
@@ -28,6 +27,7 @@ from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.graph.builders import make_graph
+from tests.support.mcp.planwave_server import SESSION_HEADER, mcp_session
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
@@ -109,7 +109,7 @@ async def served(now: Any = None) -> AsyncGenerator[tuple[InProcessClient, Any, 
     async with in_process_client(parts, token=SecretStr(OPERATOR)) as calls:
         calls.headers["Authorization"] = f"Bearer {OPERATOR}"
         flow = await calls.post_json("/api/flows", {"name": "f", "graph": ASKS}, 201)
-        body = {"plan_id": flow["plan_id"], "start": True}
+        body = {"flow": flow["plan_id"], "start": True}
         run = await calls.post_json("/api/execute", body, 202)
         app: Any = calls._transport.app  # type: ignore[attr-defined]
         yield calls, app, flow["plan_id"], run["execution_id"]
@@ -284,7 +284,8 @@ async def test_each_kind_of_stream_ends_with_what_opened_it(ends_by: str) -> Non
             expires = {"expires_in_s": 3_600} if ends_by == "expired" else {}
             token = await token_for(calls, plan_id, **expires)
             credential = bearer(token)
-        session = await begin_mcp(calls, credential)
+        headers = await mcp_session(calls, dict([credential]))
+        session = SESSION_HEADER, headers[SESSION_HEADER]
         rows = [each for each in STREAMS if each.for_tokens or ends_by == "session closed"]
         opened = [
             Connection(
@@ -310,21 +311,6 @@ async def test_each_kind_of_stream_ends_with_what_opened_it(ends_by: str) -> Non
             assert await each.ended() == EXPECTED[each.scope["type"]]
 
 
-async def begin_mcp(calls: InProcessClient, credential: tuple[str, str]) -> tuple[str, str]:
-    """Begin a session of the MCP server; return the header that names it."""
-    headers = {credential[0]: credential[1], "accept": "application/json, text/event-stream"}
-    handshake = {
-        "protocolVersion": LATEST_HANDSHAKE_VERSION, "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }  # fmt: skip
-    opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": handshake}
-    answer = await calls.post("/mcp", json=opening, headers=headers)
-    session = "mcp-session-id", answer.headers["mcp-session-id"]
-    begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    await calls.post("/mcp", json=begun, headers={**headers, session[0]: session[1]})
-    return session
-
-
 async def begin_all(calls: InProcessClient) -> tuple[dict[str, str], str]:
     """Begin what streams are about; return the ids, and that of the flow."""
     plan_id = (await calls.post_json("/api/flows", {"name": "helper", "graph": HOLDS}, 201))[
@@ -333,7 +319,7 @@ async def begin_all(calls: InProcessClient) -> tuple[dict[str, str], str]:
     published = {"model": True, "tool": True}
     answer = await calls.put(f"/api/flows/{plan_id}/publication", json=published)
     assert answer.status_code == 200, answer.text
-    run = await calls.post_json("/api/execute", {"plan_id": plan_id, "start": True}, 202)
+    run = await calls.post_json("/api/execute", {"flow": plan_id, "start": True}, 202)
     chat = await calls.post_json("/api/chats", {"plan_id": plan_id}, 201)
     chat_id = chat.get("chat_id") or chat["chat"]["chat_id"]
     turn = await calls.post_json(f"/api/chats/{chat_id}/messages", {"message": "hi"}, 202)

@@ -75,7 +75,7 @@ async def hooks(calls: httpx2.AsyncClient, url: str, template: str) -> Outcome:
 
 async def executions(calls: httpx2.AsyncClient, url: str, template: str) -> Outcome:
     plan_id = await flow_of(calls, fetching(template.format("input")), as_model=False)
-    body = {"plan_id": plan_id, "inputs": {"ask": {"output": url}}, "start": True}
+    body = {"flow": plan_id, "inputs": {"ask": {"output": url}}, "start": True}
     answer = await calls.post("/api/execute", json=body)
     return answer.status_code, answer.json()["execution_id"]
 

@@ -50,7 +50,7 @@ class Program:
         return (await self.server.on_loop(made)).secret
 
     async def delete(self) -> None:
-        await self.server.on_loop(self.server.service.delete_flow(self.plan_id))
+        await self.server.on_loop(self.server.service.delete_flow(self.plan_id, force=True))
 
 
 async def two(server: RunningServer) -> tuple[Program, Program]:

@@ -160,7 +160,7 @@ BAD_CALLS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("plan", {"goal": "x", "mode": 1}, "mode is not known here"),
     ("run", {}, "give one of goal, plan_id and flow"),
     ("run", {"goal": "x", "flow": "y"}, "give one of goal, plan_id and flow"),
-    ("run", {"plan_id": "x", "version": "1"}, "version goes with flow"),
+    ("run", {"plan_id": "x", "revision": 1}, "revision goes with flow"),
     ("run", {"plan_id": "x"}, "there is no plan 'x'"),
     ("run", {"flow": "no such flow"}, "there is no flow 'no such flow'"),
     ("run", {"goal": "texts", "wait_s": -1}, "wait_s has to be at least 0"),
@@ -256,17 +256,20 @@ async def test_a_key_starts_one_execution_of_a_flow_that_waits_for_a_person(
     assert "has to be text" in await fail(client, tool, idempotency_key=1)
 
 
-async def test_flows_of_one_name_and_of_the_name_of_a_tool_have_names_of_their_own(
+async def test_flows_of_similar_names_and_of_the_name_of_a_tool_have_names_of_their_own(
     client: Client, server: RunningServer
 ) -> None:
     title = f"t{new_id()}"
-    ids = [await published(server, START, name) for name in (title, title, "Run", "\u2713")]
+    ids = [
+        await published(server, START, name)
+        for name in (title, title.replace("-", " "), "Run", "\u2713")
+    ]
     plain = title.replace("-", "_")
     names = {each.name for each in (await client.list_tools()).tools}
     own = {plain, f"{plain}_{ids[1][-8:]}", f"run_{ids[2][-8:]}", f"flow_{ids[3][-8:]}"}
     assert own <= names
     for plan_id in ids:
-        await server.on_loop(server.service.delete_flow(plan_id))
+        await server.on_loop(server.service.delete_flow(plan_id, force=True))
 
 
 async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> None:
@@ -285,4 +288,4 @@ async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> 
         plan_id = await published(server, START, new_id())
         assert isinstance(await anext(aiter(changes)), ToolsListChanged)
         await told.wait()
-        await server.on_loop(server.service.delete_flow(plan_id))
+        await server.on_loop(server.service.delete_flow(plan_id, force=True))

@@ -94,21 +94,21 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert (created["name"], created["description"], created["revision"]) == (name, "why", 1)
     assert created["graph"] == STARTS
     listed = {each["plan_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
-    assert (listed[created["plan_id"]]["version"], listed[created["plan_id"]]["node_count"]) == (
-        created["version"],
-        2,
-    )
+    summary = listed[created["plan_id"]]
+    assert (summary["revision"], summary["newest_revision"], summary["node_count"]) == (1, 1, 2)
     assert invoke_ok("flow", "show", name) == created
     done = invoke_ok("flow", "run", name, "--input", "hello")
     assert done["node_results"]["echo"] == "heard hello"
-    assert (done["plan_id"], done["flow_version"]) == (created["plan_id"], created["version"])
-    assert (done["plan_id"], done["title"], done["user_prompt"]) == (None, name, "why")
+    assert (done["plan_id"], done["revision"]) == (created["plan_id"], 1)
+    assert (done["plan_hash"], done["flow"]) == (created["hash"], name)
+    assert (done["title"], done["user_prompt"]) == (name, "why")
     run = next(
         x for x in invoke_ok("ls")["executions"] if x["execution_id"] == done["execution_id"]
     )
-    assert (run["plan_id"], run["flow_version"]) == (created["plan_id"], created["version"])
+    assert (run["plan_id"], run["revision"], run["flow"]) == (created["plan_id"], 1, name)
     assert invoke_ok("flow", "rm", name) == {"removed": created["plan_id"], "name": name}
     assert refused("flow", "show", name)["error"]["code"] == "not-found"
+    assert refused("show", created["plan_id"])["error"]["code"] == "not-found"
     assert invoke_ok("show", done["execution_id"])["plan_id"] == created["plan_id"]
 
 
@@ -142,22 +142,42 @@ def test_truncated_list_is_marked_on_a_terminal(name: str, monkeypatch: pytest.M
     assert "older" not in whole
 
 
-def test_saving_again_makes_versions_and_any_version_runs(name: str) -> None:
+def test_saving_again_makes_revisions_and_any_revision_runs(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     assert invoke_ok("flow", "save", f" {name} ", "-", stdin=STARTS) == first
     second = invoke_ok("flow", "save", first["plan_id"], "-", stdin=saying("now {{ input }}"))
     assert (second["plan_id"], second["name"], second["revision"]) == (first["plan_id"], name, 2)
     newest = invoke_ok("flow", "run", name, "--input", "x")
     assert newest["node_results"]["echo"] == "now x"
-    older = invoke_ok("flow", "run", name, "--input", "x", "--version", first["version"][:12])
-    assert (older["node_results"]["echo"], older["flow_version"]) == ("heard x", first["version"])
-    assert invoke_ok("flow", "show", name, "--version", first["version"]) == first
+    older = invoke_ok("flow", "run", name, "--input", "x", "--revision", "1")
+    assert (older["node_results"]["echo"], older["revision"]) == ("heard x", 1)
+    assert invoke_ok("flow", "show", name, "--revision", "1") == first
     shown = planwave("flow", "show", first["plan_id"]).stdout
-    assert f"Version   {second['version']}" in shown
-    assert f"✓ {second['version']}" in shown
-    assert f"  {first['version']}" in shown
+    assert "\nRevision  2, " in shown
     assert "Wave 2" in shown
-    assert refused("flow", "run", name, "--version", "xyz")["error"]["code"] == "not-found"
+    listed = shown[shown.index("\nRevisions\n") :].splitlines()[2:]
+    assert [line.split()[0] for line in listed] == ["2", "1"]
+    for command in ("run", "show"):
+        error = refused("flow", command, name, "--revision", "3")["error"]
+        assert (error["code"], error["message"].endswith("has no revision 3")) == (
+            "not-found",
+            True,
+        )
+        assert refused("flow", command, name, "--revision", "0")["error"]["code"] == "usage"
+
+
+def test_draft_of_a_flow_is_shown_and_never_run(name: str) -> None:
+    made = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    drafted = planwave("edit", made["plan_id"], "--file", "-", "--draft", stdin=FAULTY)
+    assert drafted.exit_code == 0, drafted.output
+    assert invoke_ok("flow", "show", name) == made
+    assert invoke_ok("flow", "show", name, "--revision", "2")["graph"]["nodes"] == FAULTY["nodes"]
+    assert "draft, 1 error" in planwave("flow", "show", name).stdout
+    assert invoke_ok("flow", "run", name, "--input", "x")["revision"] == 1
+    done = planwave("flow", "run", name, "--revision", "2", "--json")
+    assert done.exit_code == 3, done.output
+    (summary,) = [x for x in invoke_ok("flow", "ls")["flows"] if x["name"] == name]
+    assert (summary["revision"], summary["newest_revision"]) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -169,37 +189,113 @@ def test_flow_inputs_have_the_forms_of_exec(name: str, given: str) -> None:
     assert done["node_results"]["echo"] == "heard hello"
 
 
-def test_plan_is_saved_as_flow_by_plan_or_execution_id(name: str) -> None:
+def test_plan_gets_a_name_by_plan_or_execution_id(name: str) -> None:
+    for output in ("plan_id", "execution_id"):
+        run = invoke_ok("exec", "-", "--input", "hi", stdin=STARTS)
+        plan = invoke_ok("show", run["plan_id"])
+        flow = invoke_ok("flow", "save", f"{name} {output}", "--plan", run[output])
+        assert (flow["plan_id"], flow["hash"]) == (plan["plan_id"], plan["hash"])
+        assert flow["graph"]["nodes"] == STARTS["nodes"]
+        assert invoke_ok("show", run["plan_id"])["name"] == f"{name} {output}"
+    started = invoke_ok("flow", "run", f"{name} plan_id", "--input", "x")
+    assert (started["flow"], run["flow"]) == (f"{name} plan_id", None)
+
+
+def test_plan_that_has_a_name_is_copied_under_another(name: str) -> None:
+    flow = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    execution = invoke_ok("flow", "run", name)["execution_id"]
+    for new, given in ((f"{name} 2", flow["plan_id"]), (f"{name} 3", execution)):
+        copied = invoke_ok("flow", "save", new, "--plan", given)
+        assert copied["plan_id"] != flow["plan_id"]
+        assert (copied["name"], copied["hash"]) == (new, flow["hash"])
+        origin = {"plan_id": flow["plan_id"], "revision": 1}
+        assert invoke_ok("show", copied["plan_id"])["origin"] == origin
+    assert invoke_ok("flow", "show", name) == flow
+
+
+def test_graph_of_a_plan_becomes_a_revision_of_a_flow_of_the_name(name: str) -> None:
     run = invoke_ok("exec", "-", "--input", "hi", stdin=STARTS)
-    plan = invoke_ok("show", run["plan_id"])
-    for output in (run["plan_id"], run["execution_id"], run["plan_id"][:-1]):
-        created = invoke_ok("flow", "save", f"{name} {output}", "--plan", output)
-        assert (created["version"], created["graph"]["nodes"]) == (plan["hash"], STARTS["nodes"])
     flow = invoke_ok("flow", "save", name, "-", stdin=saying("x"))
-    of_a_flow = invoke_ok("flow", "run", name)["execution_id"]
-    assert refused("flow", "save", name, "--plan", of_a_flow)["error"]["message"] == (
-        f"execution {of_a_flow} ran a flow, not a plan"
-    )
-    again = invoke_ok("flow", "save", name, "--plan", run["plan_id"])
-    assert (again["plan_id"], again["revision"]) == (flow["plan_id"], 2)
+    again = invoke_ok("flow", "save", name.upper(), "--plan", run["plan_id"])
+    assert (again["plan_id"], again["name"], again["revision"]) == (flow["plan_id"], name, 2)
+    assert again["graph"]["nodes"] == STARTS["nodes"]
+    assert invoke_ok("show", run["plan_id"])["name"] is None
 
 
-def test_renamed_flow_keeps_its_id_and_versions(name: str) -> None:
+def test_renamed_flow_keeps_its_id_and_revisions(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     renamed = invoke_ok("flow", "rename", name, f"new {name}")
-    assert (renamed["name"], renamed["plan_id"]) == (f"new {name}", first["plan_id"])
-    assert renamed["version"] == first["version"]
-    assert invoke_ok("flow", "show", f"new {name}") == renamed
+    assert renamed == {**first, "name": f"new {name}"}
+    assert invoke_ok("flow", "show", f"NEW {name}") == renamed
     done = planwave("flow", "rename", f"new {name}", name)
     assert f"Renamed new {name} to {name}" in done.stdout
     assert "one line of text" in refused("flow", "rename", name, "a\nb")["error"]["message"]
     assert refused("flow", "rename", f"new {name}", "x")["error"]["code"] == "not-found"
+    assert invoke_ok("flow", "rename", name, name.upper())["name"] == name.upper()
+
+
+def test_name_of_another_flow_is_taken_in_any_letters(name: str) -> None:
+    other = invoke_ok("flow", "save", f"{name} Größe", "-", stdin=STARTS)
+    invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    for wanted in (f"{name} Größe", f"{name.upper()} GRÖSSE", f"{name} gro\u0308ße"):
+        error = refused("flow", "rename", name, wanted)["error"]
+        assert error["code"] == "name-taken"
+        assert other["plan_id"] in error["message"]
+    assert invoke_ok("flow", "show", name)["name"] == name
+
+
+@pytest.fixture
+def used(name: str) -> dict[str, Any]:
+    """A flow of the name, to which a publication, a token and another graph lead."""
+    flow: dict[str, Any] = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    invoke_ok("flow", "publish", name, "--model")
+    invoke_ok("tokens", "create", f"token of {name}", "--flow", name, "--scope", "run")
+    calls = {"id": "c", "type": "inner", "data": {"flow": {"name": name}}}
+    invoke_ok("flow", "save", f"caller of {name}", "-", stdin={"nodes": [calls], "edges": []})
+    return flow
+
+
+def token_names() -> list[str]:
+    return [each["name"] for each in invoke_ok("tokens")["tokens"]]
+
+
+@pytest.mark.parametrize("args", [["rm"], ["rm", "--keep-plan"], ["rename"]])
+def test_flow_in_use_keeps_its_name_unless_forced(
+    name: str, used: dict[str, Any], args: list[str]
+) -> None:
+    given = [*args, name, *([f"new {name}"] if args == ["rename"] else [])]
+    error = refused("flow", *given)["error"]
+    assert error["code"] == "flow-in-use"
+    listed = ("published as a model", f"'token of {name}'", f"the graph 'caller of {name}'")
+    assert [each for each in listed if each not in error["message"]] == []
+    assert "force" in error["hint"]
+    kept = invoke_ok("flow", "show", name)
+    assert kept == {**used, "published": ["model"]}
+    assert f"token of {name}" in token_names()
+    invoke_ok("flow", *given, "--force")
+    assert refused("flow", "show", name)["error"]["code"] == "not-found"
+    assert f"token of {name}" not in token_names()
+    if args == ["rename"]:
+        assert invoke_ok("flow", "show", f"new {name}") == {**used, "name": f"new {name}"}
+
+
+def test_name_is_taken_away_and_the_plan_stays(name: str) -> None:
+    flow = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    invoke_ok("flow", "save", name, "-", stdin=saying("x"))
+    removed = planwave("flow", "rm", name, "--keep-plan")
+    assert f"✓ Removed the name {name}; the plan stays ({flow['plan_id']})\n" in removed.stdout
+    assert refused("flow", "show", name)["error"]["code"] == "not-found"
+    assert refused("flow", "show", flow["plan_id"])["error"]["code"] == "not-found"
+    plan = invoke_ok("show", flow["plan_id"])
+    assert (plan["name"], plan["revision"]) == (None, 2)
+    again = invoke_ok("flow", "save", name, "--plan", flow["plan_id"])
+    assert (again["plan_id"], again["revision"]) == (flow["plan_id"], 2)
 
 
 def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     done = planwave("flow", "save", name, "-", stdin=STARTS)
     flow = invoke_ok("flow", "show", name)
-    assert f"✓ Saved {name} as revision 1, version {flow['version']}\n" in done.stdout
+    assert f"✓ Saved {name} as revision 1\n" in done.stdout
     assert f"Run it with: planwave flow run '{name}'\n" in done.stdout
     line = next(x for x in planwave("flow", "ls").stdout.splitlines() if name in x)
     assert line.startswith(f"{flow['plan_id']}  ")
@@ -208,7 +304,7 @@ def test_flow_commands_print_results_and_next_commands(name: str) -> None:
     assert ran.exit_code == 0
     assert "heard you" in ran.stdout
     shown = planwave("show", invoke_ok("show", "last")["execution_id"]).stdout
-    assert f"Flow      {flow['plan_id']}" in shown
+    assert f"Plan      {flow['plan_id']}\nFlow      {name}\n" in shown
     assert f"✓ Removed {name} ({flow['plan_id']})\n" in planwave("flow", "rm", name).stdout
 
 
@@ -247,7 +343,7 @@ def test_invalid_flow_command_is_reported(args: list[str], says: str) -> None:
     assert error["hint"]
 
 
-def test_ambiguous_flow_name_needs_an_id(name: str, storage: Path) -> None:
+def test_flow_is_found_by_its_exact_name_or_a_unique_part_of_its_id(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     other = invoke_ok("flow", "save", f"{name}!", "-", stdin=STARTS)
     assert invoke_ok("flow", "show", name) == first

@@ -1,4 +1,4 @@
-"""Stored flows run as nodes of other graphs: by name and version, and never without an end."""
+"""Stored flows run as nodes of other graphs: by name and revision, and never without an end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from planwave.bootstrap import open_service
-from planwave.errors import GraphInvalid
+from planwave.errors import Conflict, GraphInvalid
+from planwave.graph.operations import ReplaceGraph
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from tests.support.cli.command_process import isolated_directory
@@ -36,9 +37,9 @@ def saying(text: str) -> dict[str, Any]:
     }
 
 
-def running(plan_id: str, version: str | None = None) -> dict[str, Any]:
+def running(plan_id: str, revision: int | None = None) -> dict[str, Any]:
     """A graph whose one step runs a flow."""
-    named = {"id": plan_id} if version is None else {"id": plan_id, "version": version}
+    named = {"id": plan_id} if revision is None else {"id": plan_id, "revision": revision}
     return {
         "nodes": [
             {"id": "word", "type": "text", "data": {"text": "tide"}},
@@ -55,12 +56,14 @@ async def executed(service: Service, graph: dict[str, Any]) -> dict[str, Any]:
     return await service.document(record.execution_id)
 
 
-async def test_inner_node_runs_latest_or_named_version(service: Service) -> None:
+async def test_inner_node_runs_live_or_named_revision(service: Service) -> None:
     first = await service.create_flow("Say", graph=saying("first {{ input }}"))
     await service.update_flow(first.plan_id, graph=saying("second {{ input }}"))
+    draft = ReplaceGraph({"nodes": [{"id": "a", "type": "gone"}], "edges": []})
+    await service.edit_plan(first.plan_id, [draft], expected=None)
     newest = await executed(service, running(first.plan_id))
     assert newest["node_results"]["run"] == "second tide"
-    older = await executed(service, running(first.plan_id, first.version))
+    older = await executed(service, running(first.plan_id, 1))
     assert older["node_results"]["run"] == "first tide"
 
 
@@ -73,10 +76,12 @@ async def test_unknown_flow_is_found_before_anything_runs(service: Service) -> N
 
 
 async def test_flow_that_is_deleted_before_its_node_runs_fails_the_node(service: Service) -> None:
-    graph = running((await service.create_flow("Say", graph=saying("x"))).plan_id)
-    record = await service.create_execution(await service.read_plan(graph))
-    (flow,) = await service.flows()
-    await service.delete_flow(flow.plan_id)
+    flow = await service.create_flow("Say", graph=saying("x"))
+    record = await service.create_execution(await service.read_plan(running(flow.plan_id)))
+    with pytest.raises(Conflict, match="names it") as caught:
+        await service.delete_flow(flow.plan_id)
+    assert caught.value.code == "flow-in-use"
+    await service.delete_flow(flow.plan_id, force=True)
     await service.start(record.execution_id)
     await service.wait(record.execution_id)
     document = await service.document(record.execution_id)
@@ -96,7 +101,7 @@ async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
     assert any("nested_depth" in error["message"] for error in errors)
 
 
-async def test_fork_runs_the_current_flow_version(service: Service) -> None:
+async def test_fork_runs_the_live_flow_revision(service: Service) -> None:
     created = await service.create_flow("Say", graph=saying("first {{ input }}"))
     plan = await service.read_plan(running(created.plan_id))
     record = await service.execute(plan)

@@ -192,13 +192,21 @@ def test_input_of_a_wrong_shape_is_named_in_the_words_of_json() -> None:
     )
 
 
-def test_revisions_of_a_flow_name_the_flow() -> None:
+def test_name_that_another_flow_has_names_the_flow() -> None:
     name = written(TEXT_NODE)
-    assert invoke("flow", "save", "texts", name).exit_code == 0
-    run = invoke_json("flow", "run", "texts")
-    assert invoke("revisions", "last").output == (
-        f"✗ execution {run['execution_id']} ran a flow, not a plan\n"
-        f"  → see the flow: planwave flow show {run['plan_id']}\n"
+    taken, _ = (invoke_json("flow", "save", each, name) for each in ("Texts", "other"))
+    assert invoke("flow", "rename", "other", "TEXTS").output == (
+        f"✗ another flow has the name 'TEXTS': {taken['plan_id']}\n"
+        "  → choose another name, or change that flow\n"
+    )
+
+
+def test_flow_in_use_names_what_leads_to_it_and_the_way_out() -> None:
+    invoke_json("flow", "save", "texts", written(TEXT_NODE))
+    invoke_json("flow", "publish", "texts", "--tool")
+    assert invoke("flow", "rm", "texts").output == (
+        "✗ flow 'texts' is in use: it is published as a tool\n"
+        "  → take these away first, or all at once with force; graphs that name it stay as they are\n"
     )
 
 

@@ -64,7 +64,7 @@ def test_target_is_added_listed_and_removed_and_unknown_things_are_named(planwav
     said("flow", "save", name, "-", stdin=FLOW)
     assert said("notifications") == {"targets": [], "dead": []}
     added = said("notifications", "add", name, URL, "--secret", "hosted", "--event", "waiting")
-    assert (added["flow_name"], added["events"], added["problem"]) == (name, ["waiting"], None)
+    assert (added["flow"], added["events"], added["problem"]) == (name, ["waiting"], None)
     assert said("notifications")["targets"] == [added]
     assert URL in planwave("notifications").output
     assert said("notifications", "resend", "--all") == {"resent": []}

@@ -72,7 +72,7 @@ def listed(trigger_id: str) -> Any:
 def test_trigger_is_added_listed_switched_and_removed(flow: str) -> None:
     added = said("triggers", "add", flow)
     own = added["trigger_id"]
-    assert (added["flow_name"], added["kind"], added["problem"]) == (flow, "webhook", None)
+    assert (added["flow"], added["kind"], added["problem"]) == (flow, "webhook", None)
     assert listed(own) == added
     assert not said("triggers", "disable", own)["enabled"]
     assert not listed(own)["enabled"]

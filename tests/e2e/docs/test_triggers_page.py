@@ -45,7 +45,7 @@ def test_url_of_the_page_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyP
         done = CliRunner().invoke(app, [*command, "--json"], obj=cli_factories())
         assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
-    assert (made["flow_name"], made["events"]) == ("intake", ["failed", "waiting"])
+    assert (made["flow"], made["events"]) == ("intake", ["failed", "waiting"])
     assert made["problem"] is None
 
 

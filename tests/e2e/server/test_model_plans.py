@@ -449,13 +449,13 @@ async def test_what_a_token_starts_runs_its_flows_only(tmp_path: Path) -> None:
         outer = await around.save_flow("outer", uses)
         for flow, token in (("outer", [outer]), ("middle", [middle])):
             headers = await token_for(around, *token)
-            body = {"plan_id": outer if flow == "outer" else middle, "start": True}
+            body = {"flow": flow, "start": True}
             refused = await around.post("/api/execute", body, headers=headers)
             assert refused.status_code == 422, refused.text
             assert "access token" in refused.text
         headers = await token_for(around, outer, middle)
         started = await around.post(
-            "/api/execute", {"plan_id": outer, "start": True}, headers=headers
+            "/api/execute", {"flow": outer, "start": True}, headers=headers
         )
         path = f"/api/executions/{started.json()['execution_id']}"
         await around.client.get(f"{path}/events")
@@ -463,5 +463,5 @@ async def test_what_a_token_starts_runs_its_flows_only(tmp_path: Path) -> None:
         assert document["status"] == "failed"
         assert "there is no flow 'ops'" in json.dumps(document)
         around.assert_nothing_happened()
-        assert (await around.run({"plan_id": ops}))["status"] == "completed"
+        assert (await around.run({"flow": ops}))["status"] == "completed"
         assert around.requests == ["POST /WRITE HTTP/1.1"], "the operator's own run"

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from planwave.ids import new_id
 from tests.support.polling import until
 from tests.support.server.running_server import RunningServer, running_server
 from tests.support.triggers.hook_sender import hook_flow
@@ -24,7 +25,7 @@ def served() -> Iterator[RunningServer]:
 
 async def listening(calls: httpx2.AsyncClient, **data: Any) -> str:
     graph = hook_flow(HELD, auth="none", secrets=[], allowSse=True, **data)
-    flow = (await calls.post("/api/flows", json={"name": "F", "graph": graph})).json()
+    flow = (await calls.post("/api/flows", json={"name": new_id(), "graph": graph})).json()
     made = await calls.post("/api/triggers", json={"plan_id": flow["plan_id"]})
     trigger_id: str = made.json()["trigger_id"]
     return trigger_id
@@ -78,7 +79,7 @@ async def test_sender_cannot_choose_its_address(served: RunningServer) -> None:
     async with served.client(timeout=60) as calls:
         graph = hook_flow(auth="none", secrets=[])
         graph["nodes"][1]["data"]["text"] = "{{ input.remote.host }}"
-        flow = (await calls.post("/api/flows", json={"name": "F", "graph": graph})).json()
+        flow = (await calls.post("/api/flows", json={"name": new_id(), "graph": graph})).json()
         made = await calls.post("/api/triggers", json={"plan_id": flow["plan_id"]})
         forged = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"}
         path = f"/hooks/{made.json()['trigger_id']}?wait=30"

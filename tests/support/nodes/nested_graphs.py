@@ -126,18 +126,18 @@ def diagnostics_of(
 
 
 class FakeFlowStore:
-    """Flows by id, each the list of its versions; records the requests for them."""
+    """Flows by id, each the list of its revisions; records the requests for them."""
 
     def __init__(self, **flows: Sequence[Mapping[str, Any]]) -> None:
         self.flows = flows
-        self.requests: list[tuple[str, str | None]] = []
+        self.requests: list[tuple[str, int | None]] = []
 
-    async def get(self, plan_id: str, version: str | None) -> Any:
-        self.requests.append((plan_id, version))
-        versions = self.flows.get(plan_id)
-        if versions is None:
+    async def get(self, plan_id: str, revision: int | None) -> Any:
+        self.requests.append((plan_id, revision))
+        revisions = self.flows.get(plan_id)
+        if revisions is None:
             raise NodeError(f"no flow {plan_id!r}", code="unknown-flow")
-        chosen = versions[-1] if version is None else versions[int(version)]
+        chosen = revisions[-1 if revision is None else revision - 1]
         return read_graph(chosen)[0]
 
     async def find(self, name: str) -> str:

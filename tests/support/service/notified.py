@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import SecretStr
 from standardwebhooks import Webhook
 
+from planwave.ids import new_id
 from planwave.nodes.secrets import Secret
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
@@ -69,10 +70,10 @@ class Notified:
 
     async def run(self, graph: dict[str, Any], *targets: str, **more: Any) -> str:
         """Run a graph, as a flow of its own that notifies these URLs; return the execution."""
-        flow = await self.service.create_flow("F", graph=graph)
+        flow = await self.service.create_flow(f"F {new_id()}", graph=graph)
         for url in targets:
             await self.service.create_notification_target(flow.plan_id, url, ["hosted"])
-        record = await self.service.execute(FlowRef(flow.plan_id, flow.version), **more)
+        record = await self.service.execute(FlowRef(flow.plan_id, flow.revision), **more)
         await self.service.wait(record.execution_id)
         return record.execution_id
 

@@ -64,7 +64,7 @@ async def send(
 
 async def listening(calls: InProcessClient, graph: Mapping[str, Any], **more: Any) -> str:
     """Save a flow and listen for its entry node; return the id of the trigger."""
-    flow = await calls.post_json("/api/flows", {"name": "Flow", "graph": graph}, 201)
+    flow = await calls.post_json("/api/flows", {"name": f"Flow {new_id()}", "graph": graph}, 201)
     body = {"plan_id": flow["plan_id"], **more}
     return (await calls.post_json("/api/triggers", body, 201))["trigger_id"]
 

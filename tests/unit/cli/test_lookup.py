@@ -9,6 +9,7 @@ import pytest
 from planwave.cli.lookup import find, find_execution, find_flow, find_flow_id, find_plan
 from planwave.errors import InputError, NotFound
 from planwave.events import Event
+from planwave.graph.operations import ReplaceGraph
 from planwave.service.queries.history import QueryService
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
@@ -108,8 +109,7 @@ def text(content: str) -> dict[str, Any]:
 async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
     async with Service(dependencies()) as service:
         built = await service.create_flow("Täglich", graph=text("x"))
-        await service.create_flow("täglich", graph=text("x"))
-        for name in (built.plan_id, "Täglich", built.plan_id[:-1]):
+        for name in (built.plan_id, "Täglich", "TÄGLICH", built.plan_id[:-1]):
             assert await find_flow_id(service, name) == built.plan_id
         with pytest.raises(NotFound):
             await find_flow_id(service, built.plan_id[:-1], by_part=False)
@@ -119,15 +119,24 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
             assert ("did you mean 'Täglich'?" in str(unknown.value.hint)) == near
 
 
-async def test_ambiguous_flow_name_lists_ids() -> None:
+async def test_ambiguous_part_of_flow_ids_lists_them() -> None:
     async with Service(dependencies()) as service:
-        built = [(await service.create_flow("Same", graph=text("x"))).plan_id for _ in range(6)]
-        with pytest.raises(InputError, match="6 flows go by 'Same'") as refused:
-            await find_flow_id(service, "Same")
-        assert refused.value.code == "ambiguous-flow"
-        assert refused.value.hint == f"name one of them: {', '.join(built[:1:-1])}, …"
-        with pytest.raises(InputError):
+        built = [
+            (await service.create_flow(f"Flow {n}", graph=text("x"))).plan_id for n in range(6)
+        ]
+        with pytest.raises(InputError, match="6 flows have an id") as refused:
             await find_flow_id(service, built[0][:3])
+        assert refused.value.code == "ambiguous-id"
+        assert refused.value.hint == f"write more of the id: {', '.join(built[:1:-1])}, …"
+
+
+async def test_plan_without_a_name_is_no_flow() -> None:
+    async with Service(dependencies()) as service:
+        plan = await service.read_plan(text("x"))
+        await service.execute(plan)
+        for name in (plan.plan_id, plan.plan_id[:-1], plan.title):
+            with pytest.raises(NotFound):
+                await find_flow_id(service, name)
 
 
 async def test_flow_name_is_preferred_to_id_prefix() -> None:
@@ -137,18 +146,18 @@ async def test_flow_name_is_preferred_to_id_prefix() -> None:
         assert await find_flow_id(service, first.plan_id[:6]) == named.plan_id
 
 
-async def test_version_is_found_by_prefix() -> None:
+async def test_flow_is_found_in_its_live_revision_or_another_one() -> None:
     async with Service(dependencies()) as service:
         built = await service.create_flow("x", graph=text("0"))
-        for number in range(1, 18):  # more than there are first digits
-            await service.update_flow(built.plan_id, graph=text(str(number)))
-        for start in (built.version, built.version[:20].upper()):
-            assert (await find_flow(service, "x", start)).version == built.version
-        with pytest.raises(InputError) as refused:
-            await find_flow(service, "x", "")
-        assert refused.value.code == "ambiguous-version"
-        with pytest.raises(NotFound, match="has no version 'x'"):
-            await find_flow(service, "x", "x")
+        await service.update_flow(built.plan_id, graph=text("1"))
+        await service.edit_plan(  # a draft
+            built.plan_id, [ReplaceGraph({**text("2"), "nodes": [{"id": "a", "type": "gone"}]})],
+            expected=None,
+        )
+        found = [(await find_flow(service, "x", number)).revision for number in (None, 1, 2, 3)]
+        assert found == [2, 1, 2, 3]
+        with pytest.raises(NotFound, match="has no revision 4"):
+            await find_flow(service, "x", 4)
 
 
 async def test_flow_lookup_reads_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,12 @@ from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_n
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.principals import Principal, principal_json
-from planwave.service.plans.documents import UNTITLED_PLAN, is_provider_error, plan_of
+from planwave.service.plans.documents import (
+    UNTITLED_PLAN,
+    is_provider_error,
+    plan_json,
+    plan_of,
+)
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -172,12 +177,13 @@ class _StoredExecution(NamedTuple):
 def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
     record = kept.record
     if console.json:
-        console.result({**record.document, "status": kept.status})
+        console.result(plan_json(record, kept.status))
         return
     revision = record.document.get("revision", 1)
     facts = {
         "Goal": record.user_prompt,
         "Plan": record.plan_id,
+        "Flow": record.name,
         "Made": f"{local_time(record.created_at)}, {status_text(kept.status)}",
         "Revision": revision if revision > 1 else None,
     }
@@ -203,7 +209,7 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredE
         "Goal": document.get("user_prompt"),
         "Execution": execution_id,
         "Plan": document.get("plan_id"),
-        "Flow": document.get("plan_id"),
+        "Flow": document.get("flow"),
         "Started": local_time(document.get("started_at")),
         "By": Principal.from_json(document.get("created_by")),
         **_parent_fact(json_object(document.get("parent"))),
@@ -308,6 +314,7 @@ def _plan_json(plan: PlanRecord) -> dict[str, Any]:
         "plan_id": plan.plan_id,
         "title": plan.title,
         "user_prompt": plan.user_prompt,
+        "name": plan.name,
         "hash": plan.hash,
         "created_at": plan.created_at,
         "nodes": len(plan.document.get("nodes") or ()),

@@ -10,7 +10,6 @@ from planwave.api.schemas.flows import (
     FlowEditResponse,
     FlowResponse,
     FlowsResponse,
-    FlowVersionsResponse,
 )
 from planwave.errors import StoreError
 from planwave.graph.reading.documents import read_graph
@@ -38,7 +37,6 @@ FAULTY: dict[str, Any] = {
 NOBODY = "019a0000-0000-7000-8000-00000000000f"
 RENAME = {"op": "rename", "id": "echo", "to": "hearing"}
 RETITLE = {"op": "set_title", "title": "Heard"}
-NO_VERSION = "0" * 64
 
 
 async def saved(calls: InProcessClient, name: str = "Flow", graph: Any = CHAIN, **more: Any) -> Any:
@@ -57,7 +55,7 @@ async def test_created_flow_is_found_at_its_location() -> None:
         answer = await calls.post("/api/flows", json={"name": "F", "graph": CHAIN})
         created = answer.json()
         assert (answer.status_code, created["name"], created["graph"]) == (201, "F", CHAIN)
-        assert answer.headers["etag"] == f'"{created["version"]}"'
+        assert answer.headers["etag"] == f'"{created["hash"]}"'
         found = await calls.get(answer.headers["location"])
         assert (found.json(), found.headers["etag"]) == (created, answer.headers["etag"])
 
@@ -74,7 +72,8 @@ async def test_invalid_graph_is_rejected_with_pointers() -> None:
             ]
         assert (await calls.get_json("/api/flows"))["flows"] == [
             {
-                **{k: v for k, v in created.items() if k != "graph"},
+                **{k: v for k, v in created.items() if k not in ("graph", "hash")},
+                "newest_revision": 1,
                 "node_count": 2,
                 "updated_by": {"kind": "local"},
             }
@@ -104,7 +103,7 @@ async def test_invalid_flow_is_rejected(body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"graph": CHAIN, "plan_id": NOBODY}, {"name": ""}, {"version": NO_VERSION}]
+    "body", [{}, {"graph": CHAIN, "from_plan_id": NOBODY}, {"name": ""}, {"version": "x"}]
 )
 async def test_invalid_update_is_rejected(body: Any) -> None:
     async with in_process_client(dependencies()) as calls:
@@ -127,43 +126,81 @@ async def test_flows_are_listed_newest_first_and_filtered_by_text() -> None:
         assert [each["plan_id"] for each in found["flows"]] == [created[2]["plan_id"]]
 
 
-async def test_flow_versions_are_listed_and_readable() -> None:
+async def test_flow_is_read_in_the_live_or_another_revision() -> None:
     async with in_process_client(dependencies()) as calls:
         first = await saved(calls)
         path = f"/api/flows/{first['plan_id']}"
         second = (await put(calls, first["plan_id"], {"graph": OTHER})).json()
         assert (second["revision"], second["graph"]) == (2, OTHER)
         assert await calls.get_json(path, FlowResponse) == second
-        assert await calls.get_json(path, FlowResponse, version=first["version"]) == first
-        page = await calls.get_json(f"{path}/versions", FlowVersionsResponse, limit=1)
-        rest = await calls.get_json(
-            f"{path}/versions", FlowVersionsResponse, cursor=page["next_cursor"]
+        assert await calls.get_json(path, FlowResponse, revision=1) == first
+        listed = await calls.get_json(f"/api/plans/{first['plan_id']}/revisions")
+        assert [
+            (each["hash"], each["revision"], each["node_count"]) for each in listed["revisions"]
+        ] == [(second["hash"], 2, 1), (first["hash"], 1, 2)]
+        await calls.expect_problem("GET", path, 404, revision=3)
+        assert (await calls.expect_problem("GET", path, 422, revision="first"))["issues"]
+
+
+async def test_a_draft_over_a_flow_is_stored_and_not_live() -> None:
+    async with in_process_client(dependencies()) as calls:
+        flow = await saved(calls)
+        path = f"/api/plans/{flow['plan_id']}"
+        broken = {"op": "add_node", "node": {"id": "x", "type": "txt"}}
+        etag = {"If-Match": f'"{flow["hash"]}"'}
+        answer = await calls.patch(path, json={"operations": [broken]}, headers=etag)
+        plan = answer.json()
+        assert (answer.status_code, plan["revision"], plan["live_revision"]) == (200, 2, 1)
+        assert await calls.get_json(f"/api/flows/{flow['plan_id']}") == flow
+        summary = (await calls.get_json("/api/flows", FlowsResponse))["flows"][0]
+        assert (summary["revision"], summary["newest_revision"]) == (1, 2)
+        late = await calls.patch(
+            f"/api/flows/{flow['plan_id']}", json={"operations": [RETITLE]}, headers=etag
         )
-        listed = [*page["versions"], *rest["versions"]]
-        assert [(each["version"], each["revision"], each["node_count"]) for each in listed] == [
-            (second["version"], 2, 1),
-            (first["version"], 1, 2),
-        ]
-        assert rest["next_cursor"] is None
-        await calls.expect_problem("GET", path, 404, version=NO_VERSION)
-        assert (await calls.expect_problem("GET", path, 422, version="first"))["issues"]
+        assert (late.status_code, late.json()["current"]) == (412, plan["hash"])
+        own = (await calls.post_json("/api/execute", {"flow": "FLOW"}, 201))["execution_id"]
+        execution = await calls.get_json(f"/api/executions/{own}")
+        assert (execution["revision"], execution["flow"]) == (1, "Flow")
+
+
+async def test_name_is_taken_away_and_the_plan_stays() -> None:
+    async with in_process_client(dependencies()) as calls:
+        flow = await saved(calls)
+        path = f"/api/flows/{flow['plan_id']}"
+        assert (await calls.put(f"{path}/publication", json={"tool": True})).status_code == 200
+        for method, at in (
+            ("DELETE", path),
+            ("DELETE", f"{path}/name"),
+            ("DELETE", f"/api/plans/{flow['plan_id']}"),
+        ):
+            problem = await calls.expect_problem(method, at, 409)
+            assert (problem["code"], "as a tool" in problem["detail"]) == ("flow-in-use", True)
+        refused = await calls.put(path, json={"name": "Other"})
+        assert (refused.status_code, refused.json()["code"]) == (409, "flow-in-use")
+        assert (await calls.delete(f"{path}/name?force=true")).status_code == 204
+        await calls.expect_problem("GET", path, 404)
+        plan = await calls.get_json(f"/api/plans/{flow['plan_id']}")
+        assert (plan["name"], plan["published"], plan["live_revision"]) == (None, [], 1)
+        named = {"plan_id": flow["plan_id"], "name": "Again"}
+        again = await calls.post_json("/api/flows", named, 201)
+        assert (again["plan_id"], again["name"]) == (flow["plan_id"], "Again")
 
 
 async def test_update_with_stale_etag_is_rejected() -> None:
     async with in_process_client(dependencies()) as calls:
         first = await saved(calls)
-        own, etag = first["plan_id"], f'"{first["version"]}"'
+        own, etag = first["plan_id"], f'"{first["hash"]}"'
         answer = await put(calls, own, {"graph": OTHER}, etag)
         second = answer.json()
         assert answer.status_code == 200
-        assert answer.headers["etag"] == f'"{second["version"]}"' != etag
+        assert answer.headers["etag"] == f'"{second["hash"]}"' != etag
         late = await put(calls, own, {"name": "late"}, etag)
-        assert (late.status_code, late.json()["code"]) == (412, "flow-changed")
-        assert second["version"] in late.json()["detail"]
+        assert (late.status_code, late.json()["code"]) == (412, "plan-changed")
+        assert second["hash"] in late.json()["detail"]
         for unlike in (f"W/{answer.headers['etag']}", '""', "nonsense", ","):
             refused = await put(calls, own, {"name": "late"}, unlike)
             assert refused.status_code == 412, unlike
-        for like in (f'{etag}, "{second["version"]}"', second["version"], "*"):
+        for like in (f'{etag}, "{second["hash"]}"', second["hash"], "*"):
             changed = await put(calls, own, {"name": like}, like)
             assert (changed.status_code, changed.json()["name"]) == (200, like)
 
@@ -174,17 +211,17 @@ async def test_flow_is_edited_by_the_operations_of_plans() -> None:
         path, body = f"/api/flows/{first['plan_id']}", {"operations": [RENAME, RETITLE]}
         unnamed = await calls.patch(path, json=body)
         assert (unnamed.status_code, unnamed.json()["code"]) == (428, "precondition-required")
-        etag = {"If-Match": f'"{first["version"]}"'}
+        etag = {"If-Match": f'"{first["hash"]}"'}
         answer = await calls.patch(path, json=body, headers=etag)
         second = answer.json()
         FlowEditResponse.model_validate(second, extra="forbid")
         assert second["diagnostics"] == []
-        assert (second["name"], second["revision"]) == ("Heard", 2)
+        assert (second["name"], second["title"], second["revision"]) == ("Flow", "Heard", 2)
         assert [node["id"] for node in second["graph"]["nodes"]] == ["s", "hearing"]
         assert second["graph"]["edges"][0]["target"] == "hearing"
-        assert answer.headers["etag"] == f'"{second["version"]}"'
+        assert answer.headers["etag"] == f'"{second["hash"]}"'
         late = await calls.patch(path, json=body, headers=etag)
-        assert (late.status_code, late.json()["current"]) == (412, second["version"])
+        assert (late.status_code, late.json()["current"]) == (412, second["hash"])
         wrong = {"operations": [{"op": "add_node", "node": {"id": 1, "type": "text"}}]}
         refused = await calls.patch(path, json=wrong, headers=etag)
         assert (refused.status_code, "/operations/0/node/id" in refused.text) == (422, True)
@@ -229,44 +266,40 @@ async def test_unknown_flow_is_not_found() -> None:
         for method, at, body in (
             ("GET", path, None),
             ("GET", "/api/flows/nonsense", None),
-            ("GET", f"{path}/versions", None),
             ("PUT", path, {"name": "x"}),
             ("DELETE", path, None),
-            ("POST", "/api/execute", {"plan_id": NOBODY}),
+            ("POST", "/api/execute", {"flow": NOBODY}),
+            ("POST", "/api/execute", {"flow": "nonsense" * 20}),
             ("POST", "/api/execute", {"plan_id": "nonsense" * 1_000}),
         ):
             problem = await calls.expect_problem(method, at, 404, body)
             assert len(problem["detail"]) < 300
 
 
-async def test_flow_is_executed_and_execution_names_its_version() -> None:
+async def test_flow_is_executed_and_execution_names_its_revision() -> None:
     async with in_process_client(dependencies()) as calls:
         flow = await saved(calls, graph=STARTS, description="why")
         await put(calls, flow["plan_id"], {"graph": OTHER})
-        body = {"plan_id": flow["plan_id"], "version": flow["version"], "start": True}
+        body = {"flow": "flow", "revision": 1, "start": True}
         created = await calls.post_json("/api/execute", {**body, "inputs": {"output": "hi"}}, 202)
-        assert created["plan_id"] is None
-        assert (created["plan_id"], created["flow_version"]) == (flow["plan_id"], flow["version"])
+        assert (created["plan_id"], created["revision"]) == (flow["plan_id"], 1)
+        assert created["flow"] == "Flow"
         own = created["execution_id"]
         await calls.service.wait(own)
         state = await calls.get_json(f"/api/executions/{own}", ExecutionResponse)
-        assert (state["plan_id"], state["flow_version"]) == (flow["plan_id"], flow["version"])
+        assert (state["plan_id"], state["revision"]) == (flow["plan_id"], 1)
+        assert (state["plan_hash"], state["flow"]) == (flow["hash"], "Flow")
         assert (state["title"], state["user_prompt"]) == ("Flow", "why")
         document = await calls.get_json(f"/api/executions/{own}/document", DocumentResponse)
-        assert (document["flow_version"], document["node_results"]["echo"]) == (
-            flow["version"],
-            "heard hi",
-        )
+        assert (document["flow"], document["node_results"]["echo"]) == ("Flow", "heard hi")
         other = await calls.post_json("/api/execute", {"graph": OTHER}, 201)
         listed = await calls.get_json(
             "/api/executions", ExecutionsResponse, plan_id=flow["plan_id"]
         )
-        assert [(x["execution_id"], x["flow_version"]) for x in listed["executions"]] == [
-            (own, flow["version"])
-        ]
+        assert [(x["execution_id"], x["revision"]) for x in listed["executions"]] == [(own, 1)]
         every = await calls.get_json("/api/executions", ExecutionsResponse)
-        assert {x["execution_id"]: x["plan_id"] for x in every["executions"]} == {
-            own: flow["plan_id"],
+        assert {x["execution_id"]: x["flow"] for x in every["executions"]} == {
+            own: "Flow",
             other["execution_id"]: None,
         }
 
@@ -274,11 +307,13 @@ async def test_flow_is_executed_and_execution_names_its_version() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"plan_id": NOBODY, "plan_id": NOBODY},
-        {"plan_id": NOBODY, "graph": CHAIN},
-        {"version": NO_VERSION},
-        {"plan_id": NOBODY, "version": NO_VERSION},
-        {"plan_id": 5},
+        {"plan_id": NOBODY, "flow": NOBODY},
+        {"flow": NOBODY, "graph": CHAIN},
+        {"revision": 1},
+        {"graph": CHAIN, "revision": 1},
+        {"flow": "Flow", "revision": "1"},
+        {"flow": "Flow", "revision": 0},
+        {"flow": 5},
     ],
 )
 async def test_execution_takes_exactly_one_of_plan_flow_and_graph(body: Any) -> None:
@@ -288,14 +323,19 @@ async def test_execution_takes_exactly_one_of_plan_flow_and_graph(body: Any) -> 
         ] == "invalid-body"
 
 
-@pytest.mark.parametrize("version", [NO_VERSION, "first", "\x00", "x" * 50_000])
-async def test_unknown_version_is_not_executed(version: str) -> None:
+@pytest.mark.parametrize("source", ["flow", "plan_id"])
+async def test_a_revision_is_executed_and_an_unknown_one_is_not(source: str) -> None:
     async with in_process_client(dependencies()) as calls:
         flow = await saved(calls)
-        body = {"plan_id": flow["plan_id"], "version": version}
-        answer = await calls.post("/api/execute", json=body)
-        assert answer.status_code == (422 if version == "\x00" else 404), answer.text
-        assert len(answer.text) < 1_000
+        await put(calls, flow["plan_id"], {"graph": OTHER})
+        body = {source: flow["plan_id"], "revision": 1}
+        created = await calls.post_json("/api/execute", body, 201)
+        assert (created["revision"], created["flow"]) == (1, "Flow" if source == "flow" else None)
+        state = await calls.get_json(f"/api/executions/{created['execution_id']}")
+        assert state["plan_hash"] == flow["hash"]
+        for unknown in (3, 2**40):
+            answer = await calls.post("/api/execute", json={**body, "revision": unknown})
+            assert answer.status_code == 404, answer.text
 
 
 async def test_flow_in_use_is_not_deleted() -> None:
@@ -303,9 +343,9 @@ async def test_flow_in_use_is_not_deleted() -> None:
     async with in_process_client(dependencies(types=[held])) as calls:
         flow = await saved(calls, graph=HELD)
         path = f"/api/flows/{flow['plan_id']}"
-        body = {"plan_id": flow["plan_id"], "start": True}
+        body = {"flow": flow["plan_id"], "start": True}
         own = (await calls.post_json("/api/execute", body, 202))["execution_id"]
-        assert (await calls.expect_problem("DELETE", path, 409))["code"] == "flow-in-use"
+        assert (await calls.expect_problem("DELETE", path, 409))["code"] == "plan-in-use"
         held.release.set()
         await calls.service.wait(own)
         assert (await calls.delete(path)).status_code == 204

@@ -27,9 +27,10 @@ GRAPH = make_graph(text_node("a"))
 FLOW = Flow(
     "01911111-0000-7000-8000-000000000001",
     "Gone",
+    "A title",
     "why",
+    7,
     graph_hash(GRAPH),
-    1,
     AT,
     AT,
     GRAPH.to_document(),
@@ -44,8 +45,8 @@ def checking(*found: dict[str, Any]) -> httpx2.MockTransport:
         if request.url.path == "/api/check":
             return httpx2.Response(200, json={"valid": not found, "diagnostics": [*found]})
         body = json.loads(request.content)
-        assert (request.url.path, body["plan_id"]) == ("/api/execute", FLOW.plan_id)
-        return httpx2.Response(202, json={"execution_id": body["version"]})
+        assert (request.url.path, body["flow"]) == ("/api/execute", FLOW.plan_id)
+        return httpx2.Response(202, json={"execution_id": f"of revision {body['revision']}"})
 
     return httpx2.MockTransport(answer)
 
@@ -57,7 +58,7 @@ def remote(*found: dict[str, Any], **more: Any) -> RemoteBackend:
 async def test_flow_becomes_a_plan_with_forecast() -> None:
     async with Service(dependencies()) as service:
         plan = await LocalBackend(service).plan_flow(FLOW, ())
-    assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.version)
+    assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.hash)
     assert (plan.forecast["nodes"], plan.forecast["calls"]) == (1, 0)
 
 
@@ -92,18 +93,18 @@ async def test_unknown_node_type_of_flow_is_reported_remotely() -> None:
             await location.plan_flow(FAULTY, ())
 
 
-async def test_execution_starts_the_planned_flow_version() -> None:
+async def test_execution_starts_the_planned_flow_revision() -> None:
     async with remote() as location:
         plan = await location.plan_flow(FLOW, ())
         assert (plan.title, plan.user_prompt, plan.graph) == ("Gone", "why", GRAPH)
-        assert await location.start(plan, (), None) == FLOW.version
+        assert await location.start(plan, (), None) == "of revision 7"
     async with Service(dependencies()) as service:
         stored = await service.create_flow("F", graph=GRAPH.to_document())
         here = LocalBackend(service)
         plan = await here.plan_flow(stored, ())
         await service.update_flow(stored.plan_id, graph=make_graph(text_node("b")).to_document())
         record = await service.execution(await here.start(plan, (), None))
-        assert (record.plan_id, record.flow_version) == (stored.plan_id, stored.version)
+        assert (record.plan_id, record.revision, record.flow) == (stored.plan_id, 1, "F")
         await service.wait(record.execution_id)
 
 

@@ -15,11 +15,12 @@ from planwave.cli.inputs import Source
 from planwave.cli.lookup import find, find_flow, find_flow_id
 from planwave.client import AsyncClient
 from planwave.errors import GraphInvalid, InputError, NotFound, Unreachable
+from planwave.service.flows.flow_queries import flow_summary as service_summary
 
 MADE = {
     "plan_id": None,
-    "plan_id": None,
-    "flow_version": None,
+    "revision": None,
+    "flow": None,
     "title": "T",
     "user_prompt": "",
     "status": "completed",
@@ -149,26 +150,36 @@ async def test_commands_become_requests() -> None:
 
 
 FLOW_IDS = [f"{number:08x}-0000-7000-8000-000000000000" for number in range(60, 0, -1)]
-VERSIONS = [f"{number:064x}" for number in range(60, 0, -1)]
+REVISIONS = list(range(60, 0, -1))
+"""Of each flow; the newest is a draft."""
+LIVE = 59
 
 
 def flow(own: str) -> dict[str, Any]:
     return {
         "plan_id": own,
         "name": f"flow {int(own[:8], 16)}",
+        "title": "T",
         "description": "",
-        "version": VERSIONS[0],
-        "revision": 60,
+        "revision": LIVE,
         "created_at": "t",
-        "created_by": None,
         "updated_at": "t",
-        "updated_by": None,
         "published": ["model"],
     }
 
 
+def flow_summary(own: str) -> dict[str, Any]:
+    return {**flow(own), "newest_revision": 60, "updated_by": None, "node_count": 2}
+
+
+def revision(own: str, number: int) -> dict[str, Any]:
+    counts = {"node_count": 1, "error_count": int(number > LIVE)}
+    about = {"title": "T", "author": "api", "note": "", "created_at": "t", "created_by": None}
+    return {"plan_id": own, "revision": number, "hash": f"{number:064x}", **about, **counts}
+
+
 class FlowLists:
-    """A service with 60 flows of 60 versions that gives pages of its own size."""
+    """A service with 60 flows of 60 revisions that gives pages of its own size."""
 
     def __init__(self, page: int) -> None:
         self.page = page
@@ -183,18 +194,18 @@ class FlowLists:
         end = begin + size
         following = str(end) if end < len(FLOW_IDS) else None
         if path == "/api/flows":
-            found = [{**flow(own), "node_count": 1} for own in FLOW_IDS[begin:end]]
+            found = [flow_summary(own) for own in FLOW_IDS[begin:end]]
             return httpx2.Response(200, json={"flows": found, "next_cursor": following})
         own = path.split("/")[3]
-        if own not in FLOW_IDS or query.get("version", VERSIONS[0]) not in VERSIONS:
+        number = int(query.get("revision", LIVE))
+        if own not in FLOW_IDS or number not in REVISIONS:
             return httpx2.Response(404, json={"code": "not-found", "detail": "nothing"})
-        if path.endswith("/versions"):
-            facts = {"revision": 1, "created_at": "t", "created_by": None, "node_count": 1}
-            versions = [{**facts, "version": each} for each in VERSIONS[begin:end]]
-            received = {"plan_id": own, "versions": versions, "next_cursor": following}
+        if path.endswith("/revisions"):
+            revisions = [revision(own, each) for each in REVISIONS[begin:end]]
+            received = {"plan_id": own, "revisions": revisions, "next_cursor": following}
             return httpx2.Response(200, json=received)
-        version = query.get("version", VERSIONS[0])
-        return httpx2.Response(200, json={**flow(own), "version": version, "graph": GRAPH})
+        received = {**flow(own), "revision": number, "hash": f"{number:064x}", "graph": GRAPH}
+        return httpx2.Response(200, json=received)
 
 
 def remote_flows(page: int) -> RemoteBackend:
@@ -204,16 +215,25 @@ def remote_flows(page: int) -> RemoteBackend:
 
 
 @pytest.mark.parametrize("page", [7, 50, 200])
-async def test_flows_and_versions_are_listed_across_pages(page: int) -> None:
+async def test_flows_and_revisions_are_listed_across_pages(page: int) -> None:
     async with remote_flows(page) as queries:
-        assert [each.plan_id for each in await queries.flows(limit=55)] == FLOW_IDS[:55]
-        listed = await queries.flow_versions(FLOW_IDS[3], limit=55)
-        assert [each.version for each in listed] == VERSIONS[:55]
+        found = await queries.flows(limit=55)
+        assert [each.plan_id for each in found] == FLOW_IDS[:55]
+        assert {(each.live_revision, len(each.document["nodes"])) for each in found} == {(LIVE, 2)}
+        listed = await queries.plan_revisions(FLOW_IDS[3], limit=55)
+        assert [each.revision for each in listed] == REVISIONS[:55]
+
+
+async def test_list_of_flows_shows_them_as_the_service_does() -> None:
+    async with remote_flows(50) as queries:
+        (found,) = await queries.flows(limit=1)
+    assert service_summary(found) == flow_summary(FLOW_IDS[0])
 
 
 async def test_flow_is_found_by_name_and_id_prefix() -> None:
     async with remote_flows(7) as queries:
-        assert await find_flow_id(queries, "flow 1") == FLOW_IDS[-1]
+        for name in ("flow 1", "FLOW 1"):
+            assert await find_flow_id(queries, name) == FLOW_IDS[-1]
         assert await find_flow_id(queries, FLOW_IDS[-1][:-1]) == FLOW_IDS[-1]
         assert await find_flow_id(queries, FLOW_IDS[5]) == FLOW_IDS[5]
         for name in ("flow", "flow 61", "ffff"):
@@ -240,17 +260,16 @@ async def test_wait_ends_with_the_document_that_shows_the_last_event(tmp_path: P
         path.write_text('{"last_seq": 9}')
 
 
-async def test_flow_is_loaded_with_graph_of_version() -> None:
+async def test_flow_is_loaded_with_graph_of_revision() -> None:
     async with remote_flows(50) as queries:
-        found = await queries.flow(FLOW_IDS[0], VERSIONS[9])
-        assert (found.version, found.graph) == (VERSIONS[9], GRAPH)
+        found = await queries.flow(FLOW_IDS[0], 9)
+        assert (found.revision, found.graph) == (9, GRAPH)
+        assert (await find_flow(queries, "flow 60", 9)).revision == 9
+        assert (await find_flow(queries, "flow 60")).revision == LIVE
         with pytest.raises(NotFound):
-            await queries.flow(FLOW_IDS[0], "f" * 64)
+            await queries.flow(FLOW_IDS[0], 61)
         with pytest.raises(NotFound):
             await queries.flow("nobody")
-        assert (
-            await find_flow(queries, "flow 60", VERSIONS[9][-3:].rjust(64, "0"))
-        ).version == VERSIONS[9]
 
 
 class EndedCommand:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from planwave.cli.views.flow import flow_lines, show_flow
 from planwave.service.flows.flow_queries import Flow
-from planwave.storage.records import FlowRecord, FlowVersion
+from planwave.storage.records import PlanRecord, PlanRevision
 from tests.support.cli.fake_console import (
     console_output,
     plain_console,
@@ -11,32 +11,41 @@ from tests.support.cli.fake_console import (
 )
 from tests.support.graph.builders import make_graph, text_node
 
-ID, NEW, OLD = "01911111-0000-7000-8000-000000000001", "a" * 64, "b" * 64
+ID = "01911111-0000-7000-8000-000000000001"
 AT = "2026-01-15T12:00:00+00:00"
 GRAPH = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
 
 
 def test_flow_line_has_full_id_in_a_pipe_and_short_id_on_a_terminal() -> None:
-    flow = FlowRecord(ID, "two\nlines \x1b[2J", "", NEW, 12, AT, AT, 1)
+    flow = PlanRecord(
+        ID, AT, "", "A title", "h", {"revision": 13, "nodes": [{}]},
+        name="two\nlines \x1b[2J", live_revision=12,
+    )  # fmt: skip
     plain, pretty = plain_console(), terminal_console()
     for console in (plain, pretty):
         console.lines(flow_lines(console, [flow]))
     (line,) = console_output(plain).splitlines()
     assert line.startswith(f"{ID}  2026-01-1")
-    assert "revision 12      1 step  two lines" in line
+    assert "revision 12      1 step  two lines" in line, "of the revision that callers start"
     assert "\x1b" not in line
     assert visible_lines(pretty)[0].startswith(f"…{ID[-6:]}  2026-01-1")
 
 
-def test_show_flow_lists_waves_and_versions() -> None:
+def test_show_flow_lists_waves_and_revisions() -> None:
     console = plain_console()
-    flow = Flow(ID, "Name", "why", NEW, 2, AT, AT, GRAPH)
-    show_flow(console, flow, [FlowVersion(ID, NEW, 2, AT, 2), FlowVersion(ID, OLD, 1, AT, 1)])
+    flow = Flow(ID, "Name", "A title", "why", 2, "h", AT, AT, GRAPH)
+    draft = PlanRevision(ID, 3, "i", "A title", "person", "unfinished", AT, 2, 1)
+    live, first = (PlanRevision(ID, n, "h", "A title", "api", "", AT, n, 0) for n in (2, 1))
+    show_flow(console, flow, [draft, live, first])
     lines = console_output(console).splitlines()
-    assert lines[:4] == ["Name", "For       why", f"Flow      {ID}", f"Version   {NEW}"]
-    assert lines[4].endswith(", revision 2")
+    assert lines[:3] == ["Name", "For       why", f"Flow      {ID}"]
+    assert lines[3].startswith("Revision  2, 2026-01-1")
     assert "  b  text  ← a" in lines
-    assert lines[-3] == "Versions"
-    assert lines[-2].startswith(f"  ✓ {NEW}  2026-01-1")
-    assert lines[-1].startswith(f"    {OLD}  ")
-    assert lines[-1].endswith("revision 1, 1 step")
+    assert lines[-4] == "Revisions"
+    revisions = [line.split("  ", 2) for line in lines[-3:]]
+    assert [number for number, _, _ in revisions] == ["3", "2", "1"]
+    assert [what for _, _, what in revisions] == [
+        "person   2 steps  draft, 1 error  A title  unfinished",
+        "api      2 steps  A title",
+        "api      1 step  A title",
+    ]

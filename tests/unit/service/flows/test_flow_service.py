@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import (
+    Conflict,
     GraphInvalid,
     InputError,
     LimitExceeded,
@@ -19,6 +20,7 @@ from planwave.errors import (
 )
 from planwave.events import fold
 from planwave.graph.model import Node
+from planwave.graph.operations import AddNode, RemoveNode, SetTitle
 from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
@@ -77,21 +79,118 @@ async def test_flow_graph_round_trips() -> None:
         created = await service.create_flow("  A name ", graph=json.dumps(graph))
         assert (created.name, created.description, created.revision) == ("A name", "", 1)
         assert created.created_at == created.updated_at
-        assert created.version == graph_hash(read_graph(graph)[0])
+        assert created.hash == graph_hash(read_graph(graph)[0])
         assert created.graph == graph
         assert await service.flow(created.plan_id) == created
 
 
-async def test_plan_is_saved_as_flow_with_goal_and_hash() -> None:
+async def test_plan_gets_a_name_and_is_the_flow() -> None:
     async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         created = await service.create_flow("Do", plan_id=plan.plan_id)
-        assert (created.description, created.version) == ("do it", plan.hash)
+        assert (created.plan_id, created.name, created.title) == (plan.plan_id, "Do", plan.title)
+        assert (created.description, created.hash) == ("do it", plan.hash)
         assert created.graph == CHAIN.to_document()
-        output = await service.create_flow("Do", plan_id=plan.plan_id, description="")
-        assert output.description == ""
-        of_document = await service.create_flow("Do", graph=plan.as_json())
-        assert (of_document.description, of_document.version) == ("do it", plan.hash)
+        assert (await service.plan(plan.plan_id)).name == "Do"
+        assert len(await service.plans()) == 1
+        of_document = await service.create_flow("Of a document", graph=plan.as_json())
+        assert (of_document.description, of_document.hash) == ("do it", plan.hash)
+        assert of_document.plan_id != plan.plan_id
+
+
+async def test_a_plan_that_has_a_name_is_copied_in_its_live_revision() -> None:
+    async with Service(dependencies()) as service:
+        first = await saved(service)
+        await service.update_flow(first.plan_id, graph=OTHER.to_document())
+        draft = [AddNode({"id": "x", "type": "nothing"})]
+        await service.edit_plan(first.plan_id, draft, expected=None)
+        copy = await service.create_flow("Copy", plan_id=first.plan_id, description="")
+        assert (copy.graph, copy.revision, copy.description) == (OTHER.to_document(), 1, "")
+        origin = {"plan_id": first.plan_id, "revision": 2}
+        assert (await service.plan(copy.plan_id)).document["origin"] == origin
+        assert (await service.flow(first.plan_id)).name == "Flow"
+
+
+@pytest.mark.parametrize("other", ["Flow", "FLOW", " flow "])
+async def test_a_name_is_taken_once_without_regard_to_case(other: str) -> None:
+    async with Service(dependencies(CHAIN)) as service:
+        await saved(service)
+        second, plan = await saved(service, "Second"), await service.create_plan("do it")
+        for refusing in (
+            saved(service, other),
+            service.update_flow(second.plan_id, name=other),
+            service.create_flow(other, plan_id=plan.plan_id),
+        ):
+            with pytest.raises(Conflict) as refused:
+                await refusing
+            assert refused.value.code == "name-taken"
+        assert len(await service.flows()) == 2
+
+
+async def test_a_draft_is_stored_and_callers_go_on_with_the_live_revision() -> None:
+    async with Service(dependencies()) as service:
+        flow = await saved(service)
+        draft = [AddNode({"id": "x", "type": "nothing"})]
+        edited = await service.edit_plan(flow.plan_id, draft, expected={flow.hash}, note="later")
+        assert (edited.document["revision"], edited.live_revision) == (2, 1)
+        assert await service.flow(flow.plan_id) == flow
+        record = await service.execute(FlowRef(flow.plan_id))
+        await service.wait(record.execution_id)
+        assert (record.revision, record.flow) == (1, "Flow")
+        for revision in (2, None):
+            with pytest.raises(GraphInvalid):
+                await service.execute(FlowRef(flow.plan_id, 2) if revision else flow.plan_id)
+        with pytest.raises(GraphInvalid):
+            await service.edit_flow(flow.plan_id, [SetTitle("New")], expected=None)
+        mended = await service.edit_plan(flow.plan_id, [RemoveNode("x")], expected=None)
+        assert (mended.document["revision"], mended.live_revision) == (3, 3)
+        assert (await service.flow(flow.plan_id)).revision == 3
+        revisions = await service.plan_revisions(flow.plan_id)
+        assert [(each.revision, each.note) for each in revisions] == [
+            (3, ""),
+            (2, "later"),
+            (1, ""),
+        ]
+
+
+async def test_a_flow_without_its_name_is_a_plan() -> None:
+    async with Service(dependencies()) as service:
+        flow = await saved(service)
+        await service.execute(FlowRef(flow.plan_id))
+        await service.remove_name(flow.plan_id)
+        assert (await service.plan(flow.plan_id)).name is None
+        for refusing in (
+            service.flow(flow.plan_id),
+            service.execute(FlowRef(flow.plan_id)),
+            service.remove_name(flow.plan_id),
+            service.delete_flow(flow.plan_id),
+        ):
+            with pytest.raises(NotFound):
+                await refusing
+        of_plan = await service.execute(flow.plan_id)
+        assert (of_plan.plan_id, of_plan.flow) == (flow.plan_id, None)
+        await saved(service)
+
+
+async def test_what_leads_to_a_name_goes_with_it_where_that_is_forced() -> None:
+    async with Service(dependencies()) as service:
+        flow = await saved(service, graph=STARTS)
+        await service.publish_flow(flow.plan_id, {"tool": True})
+        token = await service.create_access_token("one", ["run"], [flow.plan_id])
+        for refusing in (
+            service.update_flow(flow.plan_id, name="New"),
+            service.remove_name(flow.plan_id),
+            service.delete_flow(flow.plan_id),
+            service.delete_plan(flow.plan_id),
+        ):
+            with pytest.raises(Conflict, match="as a tool") as refused:
+                await refusing
+            assert refused.value.code == "flow-in-use"
+            assert "'one'" in refused.value.message
+        assert service.find_access_token(token.secret) is not None
+        renamed = await service.update_flow(flow.plan_id, name="New", force=True)
+        assert (renamed.name, renamed.published) == ("New", ())
+        assert service.find_access_token(token.secret) is None, "it had no other flow"
 
 
 async def test_flow_with_unavailable_provider_is_saved_and_not_executed() -> None:
@@ -131,42 +230,43 @@ async def test_invalid_flow_source_and_unknown_ids_are_rejected() -> None:
         for refusing in (
             service.create_flow("F"),
             service.create_flow("F", graph=STARTS, plan_id=new_id()),
-            service.update_flow(stored.plan_id, graph=STARTS, plan_id=new_id()),
+            service.update_flow(stored.plan_id, graph=STARTS, graph_of=new_id()),
         ):
             with pytest.raises(InputError):
                 await refusing
         for refusing in (
             service.create_flow("F", plan_id=new_id()),
-            service.update_flow(stored.plan_id, plan_id=new_id()),
+            service.update_flow(stored.plan_id, graph_of=new_id()),
             service.update_flow(new_id(), name="x"),
             service.delete_flow(new_id()),
             service.flow(new_id()),
-            service.flow(stored.plan_id, "0" * 64),
-            service.flow_versions(new_id()),
+            service.flow(stored.plan_id, 2),
             service.execute(FlowRef(new_id())),
-            service.execute(FlowRef(stored.plan_id, "0" * 64)),
+            service.execute(FlowRef(stored.plan_id, 2)),
         ):
             with pytest.raises(NotFound):
                 await refusing
 
 
-async def test_changed_graph_is_a_new_version_and_older_ones_stay() -> None:
+async def test_changed_graph_is_a_new_revision_and_older_ones_stay() -> None:
     async with Service(dependencies()) as service:
         first = await saved(service)
-        second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
+        change = {"author": "person", "note": "shorter"}
+        second = await service.update_flow(first.plan_id, graph=OTHER.to_document(), **change)
         assert (second.revision, second.graph) == (2, OTHER.to_document())
         assert (second.name, second.created_at) == (first.name, first.created_at)
-        assert await service.flow(first.plan_id, first.version) == first
+        assert await service.flow(first.plan_id, 1) == first
         back = await service.update_flow(first.plan_id, graph=CHAIN.to_document())
-        assert (back.version, back.revision) == (first.version, 3)
-        versions = await service.flow_versions(first.plan_id)
-        assert {each.version: each.revision for each in versions} == {
-            first.version: 1,
-            second.version: 2,
-        }
+        assert (back.hash, back.revision) == (first.hash, 3)
+        revisions = await service.plan_revisions(first.plan_id)
+        assert [(each.revision, each.hash, each.author, each.note) for each in revisions] == [
+            (3, first.hash, "api", ""),
+            (2, second.hash, "person", "shorter"),
+            (1, first.hash, "api", ""),
+        ]
 
 
-async def test_unchanged_update_makes_no_revision_and_ui_no_version() -> None:
+async def test_neither_an_unchanged_graph_nor_ui_nor_a_name_makes_a_revision() -> None:
     async with Service(dependencies()) as service:
         first = await saved(service)
         again = await service.update_flow(
@@ -176,10 +276,10 @@ async def test_unchanged_update_makes_no_revision_and_ui_no_version() -> None:
         moved = CHAIN.to_document()
         moved["nodes"][0]["ui"] = {"position": {"x": 9}}
         after = await service.update_flow(first.plan_id, graph=moved)
-        assert (after.version, after.revision, after.graph) == (first.version, 2, moved)
-        assert len(await service.flow_versions(first.plan_id)) == 1
+        assert (after.hash, after.revision, after.graph) == (first.hash, 1, moved)
         renamed = await service.update_flow(first.plan_id, name="New")
-        assert (renamed.name, renamed.revision, renamed.graph) == ("New", 3, moved)
+        assert (renamed.name, renamed.revision, renamed.graph) == ("New", 1, moved)
+        assert len(await service.plan_revisions(first.plan_id)) == 1
 
 
 async def test_concurrent_updates_are_all_stored() -> None:
@@ -189,9 +289,9 @@ async def test_concurrent_updates_are_all_stored() -> None:
         async with asyncio.TaskGroup() as group:
             for graph in graphs:
                 group.create_task(service.update_flow(stored.plan_id, graph=graph.to_document()))
-        versions = await service.flow_versions(stored.plan_id)
-        assert {each.version for each in versions} == {stored.version, *map(graph_hash, graphs)}
-        assert {each.revision for each in versions} == set(range(1, 22))
+        revisions = await service.plan_revisions(stored.plan_id)
+        assert {each.hash for each in revisions} == {stored.hash, *map(graph_hash, graphs)}
+        assert {each.revision for each in revisions} == set(range(1, 22))
         assert (await service.flow(stored.plan_id)).revision == 21
 
 
@@ -202,7 +302,7 @@ async def test_one_of_concurrent_conditional_updates_succeeds() -> None:
         async def change(number: int) -> bool:
             graph = make_graph(text_node("a", str(number))).to_document()
             try:
-                await service.update_flow(stored.plan_id, graph=graph, expected={stored.version})
+                await service.update_flow(stored.plan_id, graph=graph, expected={stored.hash})
             except PreconditionFailed:
                 return False
             return True
@@ -216,26 +316,26 @@ async def test_one_of_concurrent_conditional_updates_succeeds() -> None:
 async def test_flow_with_preassigned_id_is_created_once() -> None:
     async with Service(dependencies()) as service:
         own = new_id()
-        first = await service.create_flow("F", graph=STARTS, plan_id=own)
+        first = await service.create_flow("F", graph=STARTS, preassigned_id=own)
         await service.update_flow(own, name="G")
-        again = await service.create_flow("F", graph=STARTS, plan_id=own)
+        again = await service.create_flow("F", graph=STARTS, preassigned_id=own)
         assert (first.plan_id, again.name) == (own, "G")
         assert len(await service.flows()) == 1
 
 
-async def test_execution_is_bound_to_its_flow_version() -> None:
+async def test_execution_is_bound_to_its_flow_and_revision() -> None:
     async with Service(dependencies()) as service:
         first = await service.create_flow("F", graph=CHAIN.to_document(), description="a goal")
         second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
         newest = await service.execute(FlowRef(first.plan_id))
-        older = await service.execute(FlowRef(first.plan_id, first.version))
+        older = await service.execute(FlowRef(first.plan_id, 1))
         for record, of in ((newest, second), (older, first)):
             await service.wait(record.execution_id)
-            assert (record.plan_id, record.title, record.user_prompt) == (None, "F", "a goal")
-            assert (record.plan_id, record.flow_version) == (of.plan_id, of.version)
+            assert (record.flow, record.title, record.user_prompt) == ("F", "F", "a goal")
+            assert (record.plan_id, record.revision) == (of.plan_id, of.revision)
             document = await service.document(record.execution_id)
-            assert (document["plan_id"], document["flow_version"]) == (of.plan_id, of.version)
-            assert document["plan_hash"] == of.version
+            assert (document["plan_id"], document["revision"]) == (of.plan_id, of.revision)
+            assert (document["plan_hash"], document["flow"]) == (of.hash, "F")
             assert document["graph"] == of.graph
             assert document["status"] == "completed"
         assert document["node_results"]["b"] == "got one"
@@ -253,7 +353,7 @@ async def test_flow_takes_inputs_by_node_or_flat(inputs: Any) -> None:
         assert document["node_results"]["echo"] == "heard hello"
 
 
-async def test_execution_of_flow_has_version_in_its_state() -> None:
+async def test_execution_of_flow_has_its_revision_in_its_state() -> None:
     store = MemoryStore()
     async with Service(dependencies(store=store)) as service:
         created = await saved(service)
@@ -261,14 +361,15 @@ async def test_execution_of_flow_has_version_in_its_state() -> None:
         await service.start(record.execution_id)
         await service.wait(record.execution_id)
         state = fold(await service.events(record.execution_id))
-        assert (state.status, state.plan_id, state.flow_version) == (
+        assert (state.status, state.plan_id, state.revision, state.flow) == (
             "completed",
             created.plan_id,
-            created.version,
+            1,
+            "Flow",
         )
 
 
-async def test_fork_keeps_flow_version_only_with_the_same_graph() -> None:
+async def test_fork_keeps_the_revision_only_with_the_same_graph() -> None:
     async with Service(dependencies()) as service:
         created = await saved(service)
         record = await service.execute(FlowRef(created.plan_id))
@@ -277,8 +378,8 @@ async def test_fork_keeps_flow_version_only_with_the_same_graph() -> None:
         changed = await service.fork(
             record.execution_id, changes={"b": {"data": {"text": "now {{ input }}"}}}
         )
-        assert (same.plan_id, same.flow_version) == (created.plan_id, created.version)
-        assert (changed.plan_id, changed.flow_version) == (created.plan_id, None)
+        assert (same.plan_id, same.revision, same.flow) == (created.plan_id, 1, "Flow")
+        assert (changed.plan_id, changed.revision, changed.flow) == (created.plan_id, None, "Flow")
         for each in (same, changed):
             await service.wait(each.execution_id)
 
@@ -307,7 +408,7 @@ def flows_of(service: Service, parts: ServiceDependencies) -> FlowResolver:
     return FlowResolver(parts.store, service.catalogue, service.limits)
 
 
-async def test_resolver_returns_latest_or_named_version() -> None:
+async def test_resolver_returns_the_live_or_a_named_revision() -> None:
     parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         first = await saved(service)
@@ -315,31 +416,31 @@ async def test_resolver_returns_latest_or_named_version() -> None:
         graph = await flows.get(first.plan_id, None)
         assert graph == CHAIN
         assert await flows.get(first.plan_id) is graph, "made ready once"
-        second = await service.update_flow(first.plan_id, graph=OTHER.to_document())
+        await service.update_flow(first.plan_id, graph=OTHER.to_document())
         assert await flows.get(first.plan_id, None) == OTHER
-        assert await flows.get(first.plan_id, first.version) is graph
-        assert await flows.get(first.plan_id, second.version) == OTHER
+        assert await flows.get(first.plan_id, 1) is graph
+        assert await flows.get(first.plan_id, 2) == OTHER
 
 
-async def test_resolver_rejects_unknown_flow_and_version() -> None:
+async def test_resolver_rejects_unknown_flow_and_revision() -> None:
     parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         created = await saved(service)
         flows = flows_of(service, parts)
         await flows.get(created.plan_id)
-        with pytest.raises(NotFound, match="has no version"):
-            await flows.get(created.plan_id, "0" * 64)
+        with pytest.raises(NotFound, match="has no revision 2"):
+            await flows.get(created.plan_id, 2)
         await service.delete_flow(created.plan_id)
         for requested in (
             (created.plan_id, None),
-            (created.plan_id, created.version),
+            (created.plan_id, 1),
             (new_id(), None),
         ):
             with pytest.raises(NotFound, match="no flow"):
                 await flows.get(*requested)
 
 
-async def test_resolver_returns_first_of_many_versions() -> None:
+async def test_resolver_returns_first_of_many_revisions() -> None:
     parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         created = await saved(service)
@@ -349,7 +450,7 @@ async def test_resolver_returns_first_of_many_versions() -> None:
             graph = make_graph(text_node("a", str(number)))
             await service.update_flow(created.plan_id, graph=graph.to_document())
             await flows.get(created.plan_id)
-        assert await flows.get(created.plan_id, created.version) == first
+        assert await flows.get(created.plan_id, 1) == first
 
 
 async def test_flow_over_lowered_limits_is_rejected_by_name() -> None:

@@ -16,7 +16,7 @@ from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
     from planwave.storage.records import FlowRecord, FlowVersion
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 LIST_HINT: Final = "list the flows"
 Publication = Literal["model", "tool"]

@@ -28,8 +28,8 @@ from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.library import sources
 from planwave.service.service import Service
+from planwave.storage.sqlite.sql_store import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import MemoryStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.nodes.node_context import services_with

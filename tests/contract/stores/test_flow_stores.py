@@ -12,8 +12,8 @@ import pytest
 from planwave.errors import Conflict, NotFound, StoreError
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord, FlowRecord, FlowVersion, PageCursor
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 GRAPH: dict[str, Any] = {
     "nodes": [{"id": "a", "type": "t", "ui": {"x": 1.5, "none": None, "text": "ü\u0000\ud800"}}],

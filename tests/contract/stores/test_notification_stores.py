@@ -12,8 +12,8 @@ from planwave.errors import NotFound, StoreError
 from planwave.events import Event
 from planwave.storage.notifications import DEAD, DELIVERED, NotificationTarget
 from planwave.storage.records import ExecutionRecord, FlowRecord, PageCursor
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 ENDS = ("execution.completed", "execution.failed", "execution.cancelled")
 OPERATOR = NotificationTarget(

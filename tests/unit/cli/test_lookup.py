@@ -12,7 +12,7 @@ from planwave.events import Event
 from planwave.service.queries.history import QueryService
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 

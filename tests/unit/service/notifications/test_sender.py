@@ -14,7 +14,7 @@ from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from planwave.storage.notifications import DEAD, DELIVERED, PENDING, NotificationRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.outbound.fake_network import PUBLIC, redirect, response
 from tests.support.service.dependencies import dependencies

@@ -67,7 +67,7 @@ def delete_flow(connection: Connection, flow_id: str) -> None:
     """Delete a flow with its versions, triggers and targets of notifications; all its executions must have ended.
 
     Raises:
-        NotFound, Conflict: See ``FlowStore.delete``.
+        NotFound, Conflict: See ``SqliteFlows.delete``.
     """
     _require_unused(connection, "flow", executions.c.flow_id, flow_id)
     _delete_triggers(connection, flow_id)

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 class InlineConnection:
     """The one connection of a database in memory, for reading and writing, one thread at a time.
 
-    ``commits`` counts finished transactions.
+    ``commits`` counts finished transactions. The connection is closed when nothing refers to this any more.
     """
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class InlineConnection:
         self._lock = RLock()
         self._positions = ExecutionPositions(raw)
         self.outbox = self._positions.outbox
-        self._is_closed = False
+        self.is_closed = False
         self.commits = 0
-        self.close = weakref.finalize(self, self._connection.close)
+        weakref.finalize(self, self._connection.close)
 
     @property
     def stats(self) -> StoreStats:
@@ -56,7 +56,7 @@ class InlineConnection:
         Raises:
             StoreError: The store was closed, or this cannot be stored.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise store_closed()
         with self._lock:
             try:
@@ -102,7 +102,7 @@ class InlineConnection:
 
     def stop_accepting(self) -> None:
         """Reject further jobs."""
-        self._is_closed = True
+        self.is_closed = True
 
     def mark_deleted(self, execution_ids: Iterable[str]) -> None:
         """Forget deleted executions; only a job may call this."""

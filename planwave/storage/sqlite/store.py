@@ -125,6 +125,7 @@ class SqliteStore(Store):
         """
         if self._closing is None:
             await super().close()
+            self._is_closed = True
             self._closing = self._threads.run(self._close_files)
         await asyncio.shield(self._closing)
         self._threads.shutdown()

@@ -42,6 +42,13 @@ class FixedPlanner:
         return replace(self.plan, user_prompt=prompt)
 
 
+class LastingStore(MemoryStore):
+    """A store that outlives its service, as one on disk does."""
+
+    async def close(self) -> None:
+        return
+
+
 def dependencies(
     graph: Graph | None = None,
     *,

@@ -447,8 +447,8 @@ async def test_close_callback_runs_before_the_store_closes() -> None:
     async with Service(dependencies(store=store, close=close)):
         pass
     assert closed == [True]
-    with pytest.raises(StoreError):
-        await store.save_plan(None)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="closed"):
+        await store.claim("x1")
 
 
 PLAN = make_graph(text_node("a"))

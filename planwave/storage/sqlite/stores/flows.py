@@ -1,4 +1,4 @@
-"""The flows of the SQLite store: statements, and the ``FlowStore``."""
+"""The flows of the store, and their statements."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ VERSIONS: Final = ListQuery(
 
 
 class SqliteFlows:
-    """The ``FlowStore`` port over the tables ``flows`` and ``flow_versions``.
+    """Flows and their versions, in the tables ``flows`` and ``flow_versions``.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

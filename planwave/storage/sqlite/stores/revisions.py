@@ -1,4 +1,4 @@
-"""The revisions of plans in the SQLite store: statements, and the ``RevisionStore``."""
+"""The revisions of plans in the store, and their statements."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SUMMARY: Final = (
 
 
 class SqliteRevisions:
-    """The ``RevisionStore`` port over the tables ``plans`` and ``plan_revisions``.
+    """Changes of plans and the revisions before the current one, in ``plans`` and ``plan_revisions``.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

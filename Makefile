@@ -48,12 +48,13 @@ screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build
 	@SCREENSHOTS=screenshots $(PYTEST) -q tests/e2e/web $(ARGS)
 
-check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, of Python and of the web UI
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrings, of Python and of the web UI
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_size_limits.py
+	@$(BIN)/python tools/check_docstrings.py
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
@@ -65,10 +66,9 @@ cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling k
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)
 
-docs: $(VENV)/.dev ## Write the tables of docs/operations.md, docs/node-types.md and docs/errors.md
+docs: $(VENV)/.dev ## Write the tables of docs/operations.md, and docs/node-types.md
 	@$(BIN)/python tools/gen_config_tables.py
 	@$(BIN)/python tools/gen_node_docs.py
-	@$(BIN)/python tools/gen_error_docs.py
 
 generate: $(VENV)/.dev ## Write the types of planwave/client and web from OpenAPI, and the blocking client
 	@$(BIN)/python tools/gen_client_types.py

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from planwave.events import Event
-    from planwave.events.chat_chunks.encoder import chunks
+    from planwave.events.chat_chunks import chunks
     from planwave.executor.node_api.runtime import GraphRuntime
     from planwave.executor.options import RunOptions
     from planwave.graph.builder import GraphBuilder
@@ -127,7 +127,7 @@ _MODULES = {
         "Unreachable",
     ),
     "planwave.events": ("Event",),
-    "planwave.events.chat_chunks.encoder": ("chunks",),
+    "planwave.events.chat_chunks": ("chunks",),
     "planwave.executor.node_api.runtime": ("GraphRuntime",),
     "planwave.executor.options": ("RunOptions",),
     "planwave.graph.builder": ("GraphBuilder",),

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from starlette.requests import HTTPConnection
 
 from planwave.api.access_rules import ACCESS_TOKEN, access_token, check_access
-from planwave.api.rate_limit import TokenBucket
+from planwave.api.rate_limit import AccessTokenRates, TokenBucket
 from planwave.api.session_cookies import SessionCookies, refuse_other_sites, require_own_page
 from planwave.errors import Unauthorized
 from planwave.principals import LOCAL, OPERATOR, Principal, set_principal
@@ -25,7 +25,6 @@ from planwave.settings import Settings
 from planwave.storage.access_tokens import AccessTokenRecord
 
 _ANONYMOUS: Final = "nobody"
-_BEARER: Final = "bearer"
 PRINCIPAL: Final = "planwave.principal"
 """Key of the principal in a connection's scope, once it is authenticated."""
 
@@ -57,8 +56,7 @@ class Authenticator:
         self._token = None if token is None else token.encode()
         self._find_token = find_token
         self._note_use = note_use
-        self._clock = clock
-        self._token_rates: dict[tuple[str, str], TokenBucket] = {}
+        self._token_rates = AccessTokenRates(clock)
         self.sessions = SessionCookies(self._token, now)
         self._request_rate = TokenBucket(
             "requests", limits.requests_per_s, limits.requests_burst, clock,
@@ -84,7 +82,7 @@ class Authenticator:
             connection.scope[ACCESS_TOKEN] = token
             principal = Principal("token", token.token_id, token.name)
             self._note_use(token.token_id)
-            self._count(token, "requests", token.requests_per_minute)
+            self._token_rates.count(token, "requests")
         else:
             try:
                 principal = self._principal(connection)
@@ -131,7 +129,7 @@ class Authenticator:
             TooManyRequests: The token created too many within a minute.
         """
         if token is not None:
-            self._count(token, "executions", token.executions_per_minute)
+            self._token_rates.count(token, "executions")
 
     def issue_session_cookie(self, token: str) -> str | None:
         """Return the value of a session cookie; None if the service has no token.
@@ -146,15 +144,6 @@ class Authenticator:
             self._request_rate.acquire(_ANONYMOUS)
             raise _unauthorized()
         return self.sessions.issue()
-
-    def _count(self, token: AccessTokenRecord, what: str, per_minute: int | None) -> None:
-        if per_minute is None:
-            return
-        key = token.token_id, what
-        if key not in self._token_rates:
-            limited = f"{what} with this access token"
-            self._token_rates[key] = TokenBucket(limited, per_minute / 60, per_minute, self._clock)
-        self._token_rates[key].acquire(_BEARER)
 
     def _access_token(self, connection: HTTPConnection) -> AccessTokenRecord | None:
         return self._find_token(_bearer(connection.headers.get("authorization", "")))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import IO, Any, Final, Literal
+
+from planwave.settings import DEBUG_VARIABLE
 
 FIELDS: Final = "planwave_fields"
 """``extra={FIELDS: {…}}`` gives a record what else it says, by name."""
@@ -122,6 +125,8 @@ def configure_logging(
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("planwave").setLevel(logging.INFO)
+    is_debugging = bool(os.environ.get(DEBUG_VARIABLE))
+    logging.getLogger("planwave.turns").setLevel(logging.DEBUG if is_debugging else logging.NOTSET)
     # What clients do wrong is answered; the server's own log of it would be theirs to fill.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     try:

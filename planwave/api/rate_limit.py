@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, Literal
 
 from planwave.api.problems import ProblemError
 from planwave.errors import TooManyRequests
+from planwave.storage.access_tokens import AccessTokenRecord
 
 
 class TokenBucket:
@@ -62,6 +63,34 @@ class TokenBucket:
             retry_after_s=retry_after_s,
             hint=f"try again in {math.ceil(retry_after_s)} s{raising}",
         )
+
+
+class AccessTokenRates:
+    """The rate limits of access tokens, each with the amounts of its own record.
+
+    Args:
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: dict[tuple[str, str], TokenBucket] = {}
+
+    def count(self, token: AccessTokenRecord, what: Literal["requests", "executions"]) -> None:
+        """Count a request, or an execution that is about to be created, with an access token.
+
+        Raises:
+            TooManyRequests: There were too many within a minute.
+        """
+        limits = {"requests": token.requests_per_minute, "executions": token.executions_per_minute}
+        per_minute = limits[what]
+        if per_minute is None:
+            return
+        key = token.token_id, what
+        if key not in self._buckets:
+            limited = f"{what} with this access token"
+            self._buckets[key] = TokenBucket(limited, per_minute / 60, per_minute, self._clock)
+        self._buckets[key].acquire(token.token_id)
 
 
 _RETRY_AFTER_S: Final = 5.0

@@ -122,14 +122,12 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
 
 PLAN_ASKER: Final = "the plan"
 RUN_ASKER: Final = "the run"
+"""What asks a question that no step asks."""
 
 
 def asker_of(path: str | None, request: Any) -> str:
     """Return the source of a request: the path of its node, or the run or the plan."""
     return path or (RUN_ASKER if is_budget_request(request) else PLAN_ASKER)
-
-
-"""What asks a question that no step asks."""
 
 
 def awaited(request_id: Any, request: Any) -> str:

@@ -147,14 +147,17 @@ class Spending:
         self.total = NO_USAGE
         self.by_path: dict[str, UsageTotal] = {}
 
-    def observe(self, event: TypedEvent) -> None:
-        """Apply an event; all but ``usage`` only show which usage is paid."""
+    def observe(self, event: TypedEvent) -> bool:
+        """Apply an event; return whether it added to the sums. All but ``usage`` only show what is paid."""
         if event.type != "usage":
             self._ledger.observe(event)
-        elif self._ledger.is_paid(event):
-            self.total = self.total.plus(event.data)
-            path = event.path or ""
-            self.by_path[path] = self.by_path.get(path, NO_USAGE).plus(event.data)
+            return False
+        if not self._ledger.is_paid(event):
+            return False
+        self.total = self.total.plus(event.data)
+        path = event.path or ""
+        self.by_path[path] = self.by_path.get(path, NO_USAGE).plus(event.data)
+        return True
 
 
 def used_text(limits: Mapping[str, float], used: Mapping[str, float]) -> str:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from planwave.errors import ErrorDocument
+from planwave.events.streamed_text import StreamedText
 from planwave.events.usage import NO_USAGE, UsageTotal
 from planwave.graph.outputs import OutputsDocument
 
@@ -16,34 +17,6 @@ ENDED_NODE: Final = frozenset(
 """Node statuses that never change again within an execution."""
 _STORED_KINDS: Final = ("text", "reasoning")
 """Kinds of streamed text that the state keeps."""
-
-
-class StreamedText:
-    """Text that arrives in pieces with character offsets; cheap to extend, joined when read."""
-
-    __slots__ = ("_length", "_pieces")
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._length = 0
-
-    def put(self, offset: int, piece: str) -> None:
-        """Put a piece at its offset, in place of all text from that offset on.
-
-        A piece that begins beyond the end is dropped, so that the text never has a gap.
-        """
-        if offset != self._length:
-            if offset > self._length:
-                return
-            self._pieces = [str(self)[:offset]]
-            self._length = offset
-        self._pieces.append(piece)
-        self._length += len(piece)
-
-    def __str__(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
 
 
 @dataclass(frozen=True, slots=True)

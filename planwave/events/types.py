@@ -11,17 +11,7 @@ the type checker knows the keys of its ``data``. Outputs are ``{handle: {"type",
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    TypeAlias,
-    cast,
-)  # fmt: skip
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -52,6 +42,11 @@ MESSAGE: Final = "message"
 """``event_type`` of a ``node.event`` with a message; its data are ``{"text", "extras"}``."""
 TEXT_DISCARDED: Final = "text_discarded"
 """``event_type`` of a ``node.event`` with ``{"message"}``: what the attempt has streamed before is void."""
+CALLER_TOOL_CALLS: Final = "caller_tool_calls"
+"""``event_type`` of the ``node.event`` with the calls that the caller of a flow is to make; its data are
+``{"calls": [{"id", "name", "arguments"}]}``, the arguments as the model wrote them."""
+REPLY_CUT: Final = "reply_cut"
+"""``kind`` of the ``node.log`` of a reply that reached its limit of tokens before its end."""
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it."""
 
@@ -500,9 +495,9 @@ NestedRunOpened = Event[Literal["nested_run.opened"], NestedRunOpenedData]
 NestedRunAbandoned = Event[Literal["nested_run.abandoned"], NestedRunAbandonedData]
 OnceStored = Event[Literal["once.stored"], OnceStoredData]
 
-NodeOutcome: TypeAlias = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked | NodeCancelled
+NodeOutcome = NodeCompleted | NodeFailed | NodeSkipped | NodeBlocked | NodeCancelled
 """The events with which a node ends for good."""
-TypedEvent: TypeAlias = (
+TypedEvent = (
     ExecutionCreated | ExecutionStarted | ExecutionPaused | ExecutionResumed
     | ExecutionWarned | ExecutionCompleted | ExecutionFailed | ExecutionCancelled | WaveStarted | WaveCompleted
     | NodeStarted | NodeRetrying | NodeWaiting | NodeAnswered | NodeParked | NodeUnparked

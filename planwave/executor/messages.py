@@ -1,19 +1,43 @@
-"""Messages in the mailbox of one execution: results of nodes, commands of callers, timers.
+"""What goes into a turn of the driver, and what comes out beside events: messages and effects.
 
-The driver handles the messages one by one, in the order in which they were posted. A message whose
-sender waits for a reply carries a reply token; its future stays in ``node_api/mailbox.py``.
+Messages are results of nodes, commands of callers, and timers. A turn applies them one by one, in the
+order in which they were posted. A message whose sender waits for a reply carries a reply token; its
+future stays in ``node_api/mailbox.py``.
+
+Effects are what a turn wants done outside; ``driver/execution.py`` does it. Tasks are cancelled at once,
+everything else waits until the events of the turn are durable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Final, Literal
 
+from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData
-from planwave.executor.state import Attempt, GraphRun, Outputs, ReplyTo
+from planwave.executor.state import Attempt, GraphRun, NodeRun, Outputs, ReplyTo
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.principals import PrincipalDocument
+
+
+@dataclass(frozen=True, slots=True)
+class StartExecution:
+    """The first message: start the execution, or resume it where its stored events end.
+
+    Attributes:
+        is_recovery: An earlier process left it running.
+        approval: The request that is to be answered before anything starts.
+    """
+
+    is_recovery: bool = False
+    approval: Json | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptExecution:
+    """Start nothing more: its process stops to drive it, without an end of the execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +139,13 @@ class NodeActivityChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeTaken:
+    """A task that waited for a nested outcome, or for the budget, has gone on: what it does now shows."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetReserved:
     """A node is about to use amounts of the budget; the reply comes once the budget has them.
 
@@ -211,13 +242,7 @@ class BudgetTimer:
 
 
 Timer = BudgetTimer | RetryTimer | AttemptTimer | RequestTimer | ExecutionTimer
-
-
-@dataclass(frozen=True, slots=True)
-class TimerFired:
-    """A timer that the driver has set is due."""
-
-    timer: Timer
+"""Messages that a turn has ordered for later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +270,9 @@ Command = CancelNode | PauseExecution | ResumeExecution | AnswerRequest
 """Commands of callers who wait for the reply."""
 
 Message = (
-    AttemptSucceeded
+    StartExecution
+    | InterruptExecution
+    | AttemptSucceeded
     | AttemptSuspended
     | AttemptFailed
     | ResultReused
@@ -255,12 +282,144 @@ Message = (
     | OnceValueMade
     | BytesStored
     | NodeActivityChanged
+    | OutcomeTaken
     | BudgetReserved
     | BudgetReleased
     | CancelExecution
     | Command
-    | TimerFired
+    | Timer
     | PlaceGranted
     | IdleChanged
     | IdleEnded
 )
+
+
+# -- effects ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """Start the task of an attempt that got a slot."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask:
+    """Cancel the task of an attempt that has ended without it."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Post a timer as a message at a time of the event loop's clock."""
+
+    timer: Timer
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Cancel a timer, if it is set."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Reply to a command, or refuse what a node asked for."""
+
+    reply: ReplyTo
+    error: PlanwaveError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelReply:
+    """Cancel what waits for a reply that does not come: its node has ended its attempt."""
+
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverOutcome:
+    """Pass the outcome of a nested run to its node; None where it no longer waits."""
+
+    attempt: Attempt
+    reply: ReplyTo
+    outcome: Mapping[str, Outputs] | PlanwaveError | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOnceValue:
+    """Make a durable value of ``runtime.once`` the node's, and reply to the node."""
+
+    node_run: NodeRun
+    key: str
+    value: Json
+    reply: ReplyTo
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLinks:
+    """Close what links have opened in a graph run that has ended."""
+
+    graph_run: GraphRun
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseInterrupt:
+    """Raise a node's KeyboardInterrupt out of the execution."""
+
+    error: KeyboardInterrupt
+
+
+PlaceChange = Literal["wanted", "taken", "freed"]
+"""What becomes of the running place of an execution: it waits for one, works already and so takes one,
+or needs none, because nothing of it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlace:
+    """Report what becomes of the running place of the execution."""
+
+    change: PlaceChange
+
+
+Effect = (
+    StartAttempt
+    | CancelTask
+    | SetTimer
+    | CancelTimer
+    | Reply
+    | CancelReply
+    | DeliverOutcome
+    | KeepOnceValue
+    | CloseLinks
+    | RaiseInterrupt
+    | ChangePlace
+)
+
+
+# -- the log of turns ------------------------------------------------------------------------------
+
+_SHOWN: Final = frozenset({"at_s", "change", "path", "prefix", "reply", "request_id"})
+"""The fields that say what an item is about; all others may hold what a node or a person gave."""
+
+
+def outline(item: Message | Effect) -> str:
+    """Return a message or an effect in a line, without what it carries: no values, texts or errors."""
+    parts: list[str] = []
+    for field in fields(item):
+        value = getattr(item, field.name)
+        if isinstance(value, Attempt):
+            parts.append(f"{value.path}#{value.number}")
+        elif isinstance(value, GraphRun):
+            parts.append(value.prefix or "/")
+        elif isinstance(value, PlanwaveError):
+            parts.append(value.code)
+        elif isinstance(value, Timer):
+            parts.append(outline(value))
+        elif field.name in _SHOWN:
+            parts.append(f"{field.name}={value}")
+    return f"{type(item).__name__}({', '.join(parts)})"

@@ -282,6 +282,13 @@ class Attempt:
             successor.node_run.is_between_attempts = False
         return successor
 
+    def close(self) -> None:
+        """Drop what refers back to it, when its node has ended: the cycle would keep them all."""
+        self.task = None
+        if self.node_run is not None:
+            self.node_run.nested_runs.clear()
+            self.node_run = None
+
     def ended_error(self) -> PermanentError:
         """Return the error of calls made for this attempt after it has ended."""
         return PermanentError(f"attempt {self.number} of node {self.path!r} is over")

@@ -12,8 +12,7 @@ bounded before it is used:
 
 Formats are not checked: they are hints for the program that shows the form.
 
-``jsonschema_rs`` is imported at first use: most processes check no form. (Test:
-``test_the_checker_is_loaded_only_where_there_is_a_form``.)
+This module loads ``jsonschema_rs``, so it is imported at first use: most processes check no form.
 """
 
 from __future__ import annotations

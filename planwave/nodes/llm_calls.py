@@ -11,7 +11,7 @@ from typing import Annotated, Final, cast
 from pydantic import AfterValidator
 
 from planwave.errors import LimitExceeded, NodeError, PermanentError, ProviderError
-from planwave.events.types import TEXT_DISCARDED
+from planwave.events.types import REPLY_CUT, TEXT_DISCARDED
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -20,9 +20,8 @@ from planwave.graph.model import (
     Json,
     fixed_handles,
 )
-from planwave.graph.protocols import FlowContext, NodeEvent
+from planwave.graph.protocols import Budget, FlowContext, NodeEvent, Reservation
 from planwave.nodes.authoring.node_type import NodeFinding
-from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.conversation import readable_messages, strip_images
 from planwave.nodes.recorded_calls import call_scope, record_call
@@ -37,6 +36,8 @@ from planwave.providers.protocols import (
     ModelReply,
     ModelRequest,
     PromptMessage,
+    Usage,
+    text_tokens,
 )
 from planwave.redaction import Redactor
 
@@ -55,8 +56,6 @@ _UPSTREAM_VARIABLES: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 """Where a template finds what earlier nodes gave, besides input handles by name."""
 PROMPT_EVENT: Final = "prompt"
 """The event with what is sent to a model."""
-REPLY_CUT: Final = "reply_cut"
-"""``kind`` of the log line of a reply that reached its limit of tokens before its end."""
 _DELTA: Final = "delta"
 _WAS_REASONING: Final = "the text so far was reasoning, or a call of a tool"
 _IMAGES: Final = "images"
@@ -64,6 +63,9 @@ _IMAGES: Final = "images"
 _WARNED: Final = "warned"
 """Where an attempt keeps the warnings of replies, each of which is logged once."""
 _MAX_NAMES_SHOWN: Final = 4
+_REPLY_TOKENS: Final = 4_096
+"""The most tokens that are reserved for a reply; few replies are longer."""
+_UNPRICED: Final = "unpriced models"
 
 
 def has_prompt_input(view: NodeView, field: str) -> bool:
@@ -452,3 +454,71 @@ def _usage_data(reply: ModelReply) -> dict[str, Json]:
     if reply.recorded:
         data["recorded"] = True
     return data
+
+
+# -- what calls reserve of the budget -------------------------------------------------------------
+
+
+class CallBudget:
+    """Reserves for each model call what it may use, until its ``usage`` event is emitted.
+
+    A call that is served from its record reserves nothing. Without a budget nothing is done.
+    """
+
+    __slots__ = ("_context", "_open")
+
+    def __init__(self, context: FlowContext, scope: CallScope) -> None:
+        self._context = context
+        self._open: list[Reservation] = []
+        if context.budget is not None:
+            scope.reserve = self._reserve
+
+    async def _reserve(self, request: ModelRequest) -> None:
+        budget = self._context.budget
+        if budget is None:
+            return
+        tokens = _expected(request)
+        amounts = {"calls": 1.0, "tokens": float(tokens.input_tokens + tokens.output_tokens)}
+        if "usd" in budget.amounts:
+            amounts["usd"] = self._price(request, tokens) or 0.0
+        self._open.append(await budget.reserve(amounts))
+
+    def warning(self, request: ModelRequest) -> str | None:
+        """Return the warning of a model without a known price, once in a graph run."""
+        budget, runtime = self._context.budget, self._context.runtime
+        if not _is_priced(budget) or self._price(request, _expected(request)) is not None:
+            return None
+        name = f"{request.provider} ({request.model})"
+        if runtime.cache_get(_UNPRICED, name):
+            return None
+        runtime.cache_set(_UNPRICED, name, True)
+        return f"the price of {name} is not known: its calls count as $0 in the budget"
+
+    def _price(self, request: ModelRequest, tokens: Usage) -> float | None:
+        """Return the most that a call may cost: all of its prompt may be written to the provider's cache."""
+        providers = services_of(self._context).providers
+        least = providers.profile(request.provider, request.model).cached_tokens
+        if least is not None and tokens.input_tokens >= least:
+            tokens = replace(tokens, cache_write_tokens=tokens.input_tokens)
+        return providers.price(request.provider, request.model, tokens)
+
+    def take(self) -> list[Reservation]:
+        """Return what is reserved now, for the caller to release."""
+        taken, self._open = self._open, []
+        return taken
+
+    def release(self) -> None:
+        """Free what was reserved; the usage of the calls has been emitted, or they have failed."""
+        for reservation in self.take():
+            reservation.release()
+
+
+def _is_priced(budget: Budget | None) -> bool:
+    return budget is not None and "usd" in budget.amounts
+
+
+def _expected(request: ModelRequest) -> Usage:
+    """Return the tokens of the prompt and of a reply, as far as they are known before the call."""
+    tools = (f"{each.name}{each.description}{each.parameters}" for each in request.tools)
+    most = _REPLY_TOKENS if request.max_tokens is None else request.max_tokens
+    return Usage(text_tokens(*request.texts, *tools), min(most, _REPLY_TOKENS))

@@ -19,8 +19,8 @@ from functools import partial
 from typing import NamedTuple
 
 from planwave.errors import ProviderError
+from planwave.outbound.retry_after import retry_after_from
 from planwave.providers.error_bodies import error_category, read_error
-from planwave.providers.retry_after import retry_after_from
 
 _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)

@@ -23,6 +23,7 @@ from planwave.cli.formatting import (
     status_reason,
 )
 from planwave.events import ENDED_STATUS, Event, OpenRequest
+from planwave.events.budget import Spending
 from planwave.events.paths import outermost_path
 from planwave.events.request_text import answer_text, is_timer
 from planwave.events.types import (
@@ -36,7 +37,7 @@ from planwave.events.types import (
     pause_kind,
     typed_event,
 )
-from planwave.events.usage import NO_USAGE, UsageLedger
+from planwave.events.usage import UsageTotal
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.shape import measure
@@ -143,10 +144,14 @@ class RunProgress:
         self.timers: set[str] = set()
         self.written_waves = 0
         self._active: set[str] = set()
-        self.usage = NO_USAGE
-        self._charges = UsageLedger()
+        self._spending = Spending()
         self._clock = clock
         self._began = clock()
+
+    @property
+    def usage(self) -> UsageTotal:
+        """The paid tokens and cost so far."""
+        return self._spending.total
 
     @property
     def elapsed(self) -> float:
@@ -204,10 +209,8 @@ class RunProgress:
         An event of a nested node also shows in the node of the graph that contains it.
         """
         typed = typed_event(event)
-        self._charges.observe(typed)
-        if typed.type == "usage" and self._charges.is_paid(typed):
-            self.usage = self.usage.plus(typed.data)
-        elif event.type.startswith("execution."):
+        self._spending.observe(typed)
+        if event.type.startswith("execution."):
             self._execution(event)
         if event.path is None:
             return

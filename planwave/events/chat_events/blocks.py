@@ -10,7 +10,9 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from planwave.events.streamed_text import Change, StreamedText
 
 Block = dict[str, Any]
 Place = tuple[int, int, int]
@@ -18,85 +20,45 @@ Place = tuple[int, int, int]
 _PLACE: Final = itemgetter(0)
 
 
-class Change(NamedTuple):
-    """A change of a text: from ``offset`` on it is ``content``."""
-
-    offset: int
-    content: str
-
-
-class GrowingText:
-    """A text that arrives in pieces with offsets, perhaps more than once.
+class BlockText:
+    """The streamed text of a block.
 
     Line breaks at its beginning are left out: they separate it from the text before.
-
-    Attributes:
-        length: Number of characters that arrived, the line breaks among them.
     """
 
-    __slots__ = ("_pieces", "_skipped", "length")
+    __slots__ = ("_skipped", "_streamed")
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._streamed = StreamedText()
         self._skipped = 0
-        self.length = 0
-
-    def __str__(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
 
     @property
     def raw(self) -> str:
         """The text with the line breaks at its beginning."""
-        return "\n" * self._skipped + str(self)
+        return str(self._streamed)
 
-    def put(self, offset: int, piece: str) -> Change | None:
-        """Put a piece at its offset; return what that changes, None for nothing.
-
-        Text that was there before stays where the piece repeats it. A piece after a gap is dropped.
-        """
-        if offset > self.length:
+    def merge(self, offset: int, piece: str) -> Change | None:
+        """Put a piece at its offset in the raw text; return what that changes, None for nothing."""
+        change = self._streamed.merge(offset, piece)
+        if change is None:
             return None
-        at = offset - self._skipped
-        if offset < self.length:
-            known = str(self)[max(at, 0) :]
-            repeated = piece[max(-at, 0) :] if at < 0 else piece
-            if known.startswith(repeated):
-                return None
-            if repeated.startswith(known):
-                piece, at = repeated[len(known) :], len(known) + max(at, 0)
-            else:
-                piece, at = repeated, max(at, 0)
-                self._pieces = [str(self)[:at]]
-        self.length = self._skipped + at
-        return self._append(piece)
+        at, content = change
+        if at <= self._skipped:
+            content = content.lstrip("\n")
+            self._skipped = len(self._streamed) - len(content)
+            at = self._skipped
+        return Change(at - self._skipped, content) if content else None
 
     def replace(self, text: str) -> Change | None:
         """Put another text in place of all that is there; return what that changes."""
-        rest = text.lstrip("\n")
-        known = str(self)
-        if rest == known:
-            self.length = max(self.length, len(text))
-            self._skipped = self.length - len(known)
+        known, new = self.raw[self._skipped :], text.lstrip("\n")
+        self._streamed.put(0, text)
+        self._skipped = len(text) - len(new)
+        if known == new:
             return None
-        differing = (at for at, (a, b) in enumerate(zip(known, rest, strict=False)) if a != b)
-        same = next(differing, min(len(known), len(rest)))
-        self._pieces = [rest]
-        self.length, self._skipped = len(text), len(text) - len(rest)
-        return Change(same, rest[same:])
-
-    def _append(self, piece: str) -> Change | None:
-        at = self.length - self._skipped
-        self.length += len(piece)
-        if not at:
-            rest = piece.lstrip("\n")
-            self._skipped += len(piece) - len(rest)
-            piece = rest
-        if not piece:
-            return None
-        self._pieces.append(piece)
-        return Change(at, piece)
+        differing = (at for at, (a, b) in enumerate(zip(known, new, strict=False)) if a != b)
+        same = next(differing, min(len(known), len(new)))
+        return Change(same, new[same:])
 
 
 class BlockList:

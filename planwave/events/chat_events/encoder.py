@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, cast
 
-from planwave.events.chat_chunks.visibility import Visibility
-from planwave.events.chat_events.blocks import Block, BlockList, Change, Place
+from planwave.events.budget import Spending
+from planwave.events.chat_events.blocks import Block, BlockList, Place
 from planwave.events.chat_events.calls import call_block, member_block, shown_error
 from planwave.events.chat_events.requests import answer_state, request_tool
 from planwave.events.chat_events.speech import (
@@ -24,6 +24,8 @@ from planwave.events.chat_events.speech import (
 )
 from planwave.events.paths import is_inside, nested_prefix, path_prefix
 from planwave.events.request_text import is_timer
+from planwave.events.stream.visibility import Visibility
+from planwave.events.streamed_text import Change
 from planwave.events.types import (
     MESSAGE,
     TEXT_DISCARDED,
@@ -31,7 +33,6 @@ from planwave.events.types import (
     message_text,
     typed_event,
 )
-from planwave.events.usage import NO_USAGE, UsageLedger
 from planwave.expressions.json_text import to_text
 
 ChatEvent = dict[str, Any]
@@ -77,8 +78,7 @@ class ChatEventEncoder:
         self._places: dict[str, int] = {}
         self._types: dict[str, str] = {}
         self._visibility: Visibility | None = None
-        self._ledger = UsageLedger()
-        self._usage = NO_USAGE
+        self._spending = Spending()
         self._execution_id = ""
         self._has_failed_node = False
         self._seq = 0
@@ -118,7 +118,7 @@ class ChatEventEncoder:
     @property
     def usage(self) -> dict[str, Any] | None:
         """The tokens and cost so far; None before a call."""
-        total = self._usage
+        total = self._spending.total
         if not total.calls:
             return None
         return {
@@ -131,12 +131,14 @@ class ChatEventEncoder:
     def encode(self, event: Event) -> list[ChatEvent]:
         """Return the events of a chat for one event; the last one has the cursor."""
         typed = typed_event(event)
-        self._ledger.observe(typed)
+        is_paid = self._spending.observe(typed)
         self._execution_id = event.execution_id
         self._seq = event.seq or self._seq
         self._events, self._must_seed = [], False
         if (translate := self._table.get(typed.type)) is not None:
             translate(event)
+        if is_paid:
+            self._tell("TokenUsage", tokenUsage=self.usage)
         if self._must_seed:
             self._tell("SeedBlocks", blocks=self.blocks)
         self.cursor = max(self.cursor, event.seq)
@@ -305,9 +307,6 @@ class ChatEventEncoder:
     def _on_usage(self, event: Event) -> None:
         if event.path is not None:
             self._close_round(event.path, event.attempt)
-        if self._ledger.is_paid(event):  # pyright: ignore[reportArgumentType]
-            self._usage = self._usage.plus(event.data)  # pyright: ignore[reportArgumentType]
-            self._tell("TokenUsage", tokenUsage=self.usage)
 
     def _close_round(self, path: str, attempt: int | None) -> None:
         speaker = self._speaker(path, attempt)
@@ -397,7 +396,7 @@ class ChatEventEncoder:
         else:
             unconfirmed = Round(len(speaker.rounds), speaker.mark)
         text = "" if self._has_text(path, speaker) else self._visible_text(path, outputs)
-        if unconfirmed.texts[REASONING].length or not text:
+        if unconfirmed.texts[REASONING].raw or not text:
             self._drop_speech(path, [unconfirmed])
         if text:
             change = unconfirmed.texts[TEXT].replace(text)

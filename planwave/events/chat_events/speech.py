@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from planwave.events.chat_events.blocks import Change, GrowingText
+from planwave.events.chat_events.blocks import BlockText
+from planwave.events.streamed_text import Change
 
 TEXT: Final = "text"
 REASONING: Final = "reasoning"
@@ -46,7 +47,7 @@ class Round:
     def __init__(self, number: int, mark: int) -> None:
         self.number = number
         self.mark = mark
-        self.texts = {kind: GrowingText() for kind in KINDS}
+        self.texts = {kind: BlockText() for kind in KINDS}
         self.is_open = True
         self._lengths: dict[str, int] = {}
 
@@ -62,13 +63,13 @@ class Round:
 
     def _cut(self, kind: str, end: str | None) -> tuple[Change | None, str]:
         text = self.texts[kind]
-        raw, was_streamed = text.raw, text.length > 0
+        raw = text.raw
         if end is None:
             self._lengths[kind] = len(raw)
             return None, ""
         apart = _BREAK if kind == TEXT and self.number else ""
         for lead in (apart, ""):
-            if was_streamed and raw.startswith(lead + end):
+            if raw and raw.startswith(lead + end):
                 self._lengths[kind] = len(lead + end)
                 return text.replace(lead + end), raw[len(lead + end) :]
         self._lengths[kind] = len(apart + end)
@@ -109,7 +110,7 @@ class Speaker:
         if at < 0:
             piece, at = piece[-at:], 0
         found = self.open_round()
-        return found, found.texts[kind].put(at, piece) if piece else None
+        return found, found.texts[kind].merge(at, piece) if piece else None
 
     def next_to_close(self) -> Round:
         """Return the round that the next ``usage`` ends; one that is closed was ended before."""

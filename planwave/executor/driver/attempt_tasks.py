@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from types import CoroutineType
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
 
 from planwave.errors import NodeError, PlanwaveError
 from planwave.executor.messages import (
@@ -18,16 +17,14 @@ from planwave.executor.messages import (
     AttemptSuspended,
     ResultReused,
 )
+from planwave.executor.node_api.context import Idle, NodeEvents, NodeTaskGroup, OwnWork
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.node_events import NodeEvents
-from planwave.executor.node_api.own_work import Idle, OwnWork
 from planwave.executor.node_api.results import (
     error_without_secrets,
     read_result,
     validate_result,
     without_secrets,
 )
-from planwave.executor.node_api.task_group import NodeTaskGroup
 from planwave.executor.reuse.result_key import LinkFailed, dependencies
 from planwave.executor.reuse.reuse import Reuse, result_to_reuse
 from planwave.executor.state import DONE, Attempt, current_attempt
@@ -42,8 +39,8 @@ GRACE_S: Final = 1.5
 within two seconds, and what follows from it has to be stored in that time too."""
 _abandoned: Final[set[asyncio.Task[None]]] = set()
 """Tasks that ignored cancellation; kept only so that they are not collected while they run."""
-_node_tasks: Final[WeakKeyDictionary[asyncio.Task[None], tuple[str, str]]] = WeakKeyDictionary()
-"""The path of the node and the id of the execution of each task of an attempt."""
+_NAMED: Final = "node of "
+"""Begins the name of the task of an attempt; the id of the execution and the path of the node follow."""
 
 
 def current_node(loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
@@ -52,7 +49,11 @@ def current_node(loop: asyncio.AbstractEventLoop) -> tuple[str, str] | None:
     Any thread may call this.
     """
     task = asyncio.current_task(loop)
-    return None if task is None else _node_tasks.get(task)
+    name = "" if task is None else task.get_name()
+    if not name.startswith(_NAMED):
+        return None
+    execution_id, _, path = name.removeprefix(_NAMED).partition(" ")
+    return path, execution_id
 
 
 class AttemptTasks:
@@ -80,12 +81,11 @@ class AttemptTasks:
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``wait_cancelled`` waits for every task.
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._run(attempt), name=attempt.path)
-        attempt.task = self._running[attempt] = task
-        _node_tasks[task] = attempt.path, self._host.execution_id
+        name = f"{_NAMED}{self._host.execution_id} {attempt.path}"
+        attempt.task = self._running[attempt] = loop.create_task(self._run(attempt), name=name)
 
     def cancel(self, attempt: Attempt) -> None:
-        """Cancel the task of an attempt that has ended without it."""
+        """Cancel the task of an attempt that has ended without it, or whose execution stops."""
         task = self._running.pop(attempt, None)
         if task is not None and not task.done():
             task.cancel()

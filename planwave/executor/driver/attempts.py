@@ -34,19 +34,12 @@ from planwave.events.types import (
     OnceStoredData,
     UsageData,
 )
-from planwave.executor.driver.effects import (
-    CancelTask,
-    KeepOnceValue,
-    RaiseInterrupt,
-    Reply,
-    SetTimer,
-)
-from planwave.executor.driver.parking import ensure_active, start_attempt_timer, update_activity
-from planwave.executor.driver.progress import (
+from planwave.executor.driver.endings import (
     cancel_nested_runs,
     end_attempt,
     fail_execution,
 )
+from planwave.executor.driver.parking import ensure_active, start_attempt_timer, update_activity
 from planwave.executor.driver.run_state import RunState
 from planwave.executor.driver.timeouts import (
     attempt_limit_s,
@@ -56,12 +49,19 @@ from planwave.executor.driver.timeouts import (
 from planwave.executor.messages import (
     AttemptFailed,
     AttemptSucceeded,
+    AttemptSuspended,
+    AttemptTimer,
+    CancelTask,
+    KeepOnceValue,
     NodeEmitted,
     OnceValueMade,
+    RaiseInterrupt,
+    Reply,
     ResultReused,
     RetryTimer,
+    SetTimer,
 )
-from planwave.executor.node_api.node_events import DELTA
+from planwave.executor.node_api.context import DELTA
 from planwave.executor.node_api.results import error_names, to_node_error
 from planwave.executor.recovery.history import History
 from planwave.executor.recovery.replay import reenter
@@ -164,11 +164,12 @@ def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeComp
     attempt.graph_run.schedule.completed(attempt.node, outputs)
 
 
-def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
+def suspended(run: RunState, message: AttemptSuspended) -> None:
     """Put a node into its wait for an answer, without a task; fail it if the request is too large.
 
     Graphs that run inside the node go on. Once it is resumed, it gets their outcomes by their keys.
     """
+    attempt, suspension = message.attempt, message.suspension
     if attempt.phase is DONE:
         return
     ensure_active(run, attempt)
@@ -180,7 +181,7 @@ def suspended(run: RunState, attempt: Attempt, suspension: Suspension) -> None:
             return
     if attempt.node_run is not None:
         attempt.node_run.is_between_attempts = True
-    end_attempt(run, attempt)
+    end_attempt(run, attempt, is_final=False)
     wait_for_answer(run, attempt, suspension)
 
 
@@ -236,7 +237,7 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
     if attempt.phase is DONE:
         return
     ensure_active(run, attempt)
-    end_attempt(run, attempt)
+    end_attempt(run, attempt, is_final=False)
     known = to_node_error(error)
     retry = attempt.graph_run.program.steps[attempt.node].node.policy.retry
     tries = attempt.number - attempt.graph_run.attempt_offset
@@ -272,12 +273,14 @@ def _fail(run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool
         graph_run.handled_failures.append(attempt.path)
     else:
         graph_run.record_failure(attempt.path, error, retryable)
+    attempt.close()
     run.emit(NODE_FAILED, data, attempt.path, attempt.number)
     graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
 
-def timed_out(run: RunState, attempt: Attempt) -> None:
+def timed_out(run: RunState, timer: AttemptTimer) -> None:
     """Fail an attempt whose own time is used up."""
+    attempt = timer.attempt
     error = attempt_timeout(run, attempt)
     if error is not None:
         _fail_running(run, attempt, error, "the node ran out of time")
@@ -335,10 +338,10 @@ def delay_retry(run: RunState, attempt: Attempt, delay_s: float) -> None:
     run.effects.append(SetTimer(RetryTimer(attempt), run.now.loop_s + delay_s))
 
 
-def retry(run: RunState, attempt: Attempt) -> None:
+def retry(run: RunState, timer: RetryTimer) -> None:
     """Queue an attempt whose delay is over."""
-    if attempt.phase is not DONE:
-        run.slots.enqueue(attempt)
+    if timer.attempt.phase is not DONE:
+        run.slots.enqueue(timer.attempt)
 
 
 # -- events and once values ------------------------------------------------------------------------

@@ -6,8 +6,9 @@ first in the mailbox holds. The caller gets the reply once the command is durabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import assert_never, cast
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TypeVar, cast
 
 from planwave.errors import Conflict, PermanentError, PlanwaveError
 from planwave.events.budget import WALL_S, is_raised, stop_cause
@@ -35,11 +36,8 @@ from planwave.events.types import (
     PayloadT,
     ResumedData,
 )
-from planwave.executor.budget import RunBudget
 from planwave.executor.driver.attempts import failed, reenter_interrupted, succeeded
-from planwave.executor.driver.effects import CancelTask, CancelTimer, Reply
-from planwave.executor.driver.parking import mark_active, unpark
-from planwave.executor.driver.progress import (
+from planwave.executor.driver.endings import (
     begin_graph,
     cancel_graph_run,
     cancel_nested_runs,
@@ -49,15 +47,19 @@ from planwave.executor.driver.progress import (
     end_attempt,
     record_stored,
 )
-from planwave.executor.driver.run_state import RunState
+from planwave.executor.driver.parking import mark_active, unpark
+from planwave.executor.driver.run_state import RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
 from planwave.executor.messages import (
     AnswerRequest,
     AttemptSucceeded,
     CancelExecution,
     CancelNode,
+    CancelTask,
+    CancelTimer,
     Command,
     PauseExecution,
+    Reply,
     RequestTimer,
     ResumeExecution,
 )
@@ -71,26 +73,22 @@ from planwave.graph.ports import has_output
 from planwave.graph.protocols import ExecutionResult
 from planwave.principals import PrincipalDocument
 
+CommandT = TypeVar("CommandT", bound=Command)
 
-def apply_command(run: RunState, command: Command) -> None:
-    """Apply a command; the reply says whether it was refused."""
-    refusal: PlanwaveError | None = None
-    try:
-        match command:
-            case CancelNode(path, cause):
-                _cancel_node(run, path, cause)
-            case PauseExecution(reason):
-                _pause(run, reason)
-            case ResumeExecution(reason):
-                _resume(run, reason)
-            case AnswerRequest(request_id, answer, answered_by=who):
-                decide(run)
-                _answer(run, request_id, answer, answered_by=who)
-            case _:
-                assert_never(command)
-    except PlanwaveError as error:
-        refusal = error
-    run.effects.append(Reply(command.reply, refusal))
+
+def _replied(apply: Callable[[RunState, CommandT], None]) -> Callable[[RunState, CommandT], None]:
+    """Have the caller of a command get a reply, which says whether the command was refused."""
+
+    @wraps(apply)
+    def applied(run: RunState, command: CommandT) -> None:
+        refusal: PlanwaveError | None = None
+        try:
+            apply(run, command)
+        except PlanwaveError as error:
+            refusal = error
+        run.effects.append(Reply(command.reply, refusal))
+
+    return applied
 
 
 # -- the whole execution ---------------------------------------------------------------------------
@@ -104,12 +102,13 @@ def cancel_execution(run: RunState, message: CancelExecution) -> None:
         cancel_graph_run(run, run.root, message.cause)
 
 
-def _pause(run: RunState, reason: str) -> None:
+@_replied
+def pause(run: RunState, command: PauseExecution) -> None:
     """Start no more nodes; running nodes finish."""
     _require_not_ending(run)
     if run.pause_reason != REQUESTED:
         run.slots.close()
-        record_pause(run, REQUESTED, reason)
+        record_pause(run, REQUESTED, command.reason)
 
 
 def record_pause(
@@ -123,7 +122,8 @@ def record_pause(
     run.emit(EXECUTION_PAUSED, data if asked is None else {**data, **asked})
 
 
-def _resume(run: RunState, reason: str) -> None:
+@_replied
+def resume(run: RunState, command: ResumeExecution) -> None:
     """Go on after a pause.
 
     Raises:
@@ -132,7 +132,7 @@ def _resume(run: RunState, reason: str) -> None:
     _require_not_ending(run)
     if not is_paused_by_request(run.pause_reason):
         raise _not_paused(run)
-    record_resume(run, reason)
+    record_resume(run, command.reason)
     if not run.is_out_of_time:
         run.slots.reopen()
 
@@ -169,12 +169,14 @@ def _require_not_ending(run: RunState) -> None:
 # -- one node --------------------------------------------------------------------------------------
 
 
-def _cancel_node(run: RunState, path: str, cause: str) -> None:
+@_replied
+def cancel_node(run: RunState, command: CancelNode) -> None:
     """Cancel one node; nodes that depend on it are blocked.
 
     Raises:
         Conflict: ``not-running``: it neither runs nor waits.
     """
+    path, cause = command.path, command.cause
     _require_not_ending(run)
     request = cancel_request(run, path)
     if request is not None and request.attempt is None:
@@ -195,6 +197,7 @@ def _cancel_node(run: RunState, path: str, cause: str) -> None:
         run.effects.append(CancelTask(attempt))
     else:
         cancel_nested_runs(run, attempt, cause)
+        attempt.close()
     if not graph_run.schedule.is_unneeded(node):
         graph_run.record_cancelled(path, cause)
     run.emit(NODE_CANCELLED, {"cause": cause}, path, attempt.number)
@@ -277,12 +280,20 @@ def _unpark_stored(run: RunState, path: str) -> None:
 # -- requests --------------------------------------------------------------------------------------
 
 
-def request_expired(run: RunState, request_id: str) -> None:
+@_replied
+def answer(run: RunState, command: AnswerRequest) -> None:
+    """Resume a waiting node, or the execution, with a person's answer; see :func:`_answer`."""
+    decide(run)
+    _answer(run, command.request_id, command.answer, answered_by=command.answered_by)
+
+
+def request_expired(run: RunState, timer: RequestTimer) -> None:
     """Answer an expired request with its timeout answer."""
+    request_id = timer.request_id
     decide(run)  # an earlier message may have closed the request
     if request_id in run.requests and run.requests.claim(request_id):
-        answer = run.requests.by_id[request_id].suspension.timeout_answer
-        _answer(run, request_id, answer, "timeout")
+        timeout_answer = run.requests.by_id[request_id].suspension.timeout_answer
+        _answer(run, request_id, timeout_answer, "timeout")
 
 
 def _answer(

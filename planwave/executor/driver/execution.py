@@ -1,7 +1,7 @@
 """One execution: its mailbox loop, and the commands of callers.
 
-Results, commands, answers and timers enter one mailbox. Each turn takes all queued messages, lets the
-reducer change the state, appends the resulting events as one batch, and only when that is durable
+Results, commands, answers and timers enter one mailbox. Each round of the loop takes all queued messages,
+makes a turn of them (``turn.py``), appends its events as one batch, and only when that is durable
 publishes them, starts nodes and replies to callers. The position in the mailbox decides every race.
 Node tasks never use the store. A late message of an attempt that has already ended is dropped.
 
@@ -11,16 +11,23 @@ This module alone waits, reads clocks, sets timers and performs effects.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal, assert_never
 
 from planwave.errors import ErrorDocument
 from planwave.events import Event
 from planwave.events.types import PAUSE_REASONS, REQUESTED
-from planwave.executor.driver import reducer
 from planwave.executor.driver.attempt_tasks import AttemptTasks
-from planwave.executor.driver.effects import (
+from planwave.executor.driver.publisher import Publisher, Subscription
+from planwave.executor.driver.run_state import Now, RunState
+from planwave.executor.driver.turn import Turn, commit, turn
+from planwave.executor.messages import (
+    AnswerRequest,
+    BytesStored,
+    CancelExecution,
+    CancelNode,
     CancelReply,
     CancelTask,
     CancelTimer,
@@ -28,43 +35,39 @@ from planwave.executor.driver.effects import (
     CloseLinks,
     DeliverOutcome,
     Effect,
+    InterruptExecution,
     KeepOnceValue,
+    Message,
+    OutcomeTaken,
+    PauseExecution,
     PlaceChange,
+    PlaceGranted,
     RaiseInterrupt,
     Reply,
-    SetTimer,
-    StartAttempt,
-)
-from planwave.executor.driver.publisher import Publisher, Subscription
-from planwave.executor.driver.run_state import Now, RunState
-from planwave.executor.messages import (
-    AnswerRequest,
-    BytesStored,
-    CancelExecution,
-    CancelNode,
-    NodeActivityChanged,
-    PauseExecution,
-    PlaceGranted,
     RequestTimer,
     ResumeExecution,
+    SetTimer,
+    StartAttempt,
+    StartExecution,
     Timer,
-    TimerFired,
+    outline,
 )
-from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.mailbox import ALREADY_ENDED as ALREADY_ENDED
-from planwave.executor.node_api.nested import Admit
+from planwave.executor.node_api.nested import Admit, create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.recovery.history import History
 from planwave.executor.reuse.reuse import Reuse
-from planwave.executor.state import DONE, Attempt, Outputs
+from planwave.executor.state import DONE, Outputs
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.model import Json
 from planwave.graph.protocols import Suspension, WrittenBy
 from planwave.principals import PrincipalDocument
 
+_turns_log: Final = logging.getLogger("planwave.turns")
+"""Says, at level DEBUG, what went into each turn and what came of it."""
 Parking = Literal["never", "replayable", "always"]
 """When a paused execution ends the tasks of its parked nodes, to be taken up from the store.
 
@@ -80,13 +83,26 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def _log_turn(execution_id: str, messages: Sequence[Message], made: Turn) -> None:
+    """Log a turn; what its messages, events and effects carry may be secret, and is left out."""
+    events = (
+        f"{event.seq} {event.type}" + (f" {event.path}" if event.path else "")
+        for event in made.events
+    )
+    _turns_log.debug(
+        "execution %s: messages %s; events %s; effects %s", execution_id,
+        ", ".join(map(outline, messages)) or "none", ", ".join(events) or "none",
+        ", ".join(map(outline, made.effects)) or "none",
+    )  # fmt: skip
+
+
 class _Timers:
     """The timers of one execution; those that are due at the same time fire in the order they were set.
 
     The event loop alone would fire timers of one time in any order, and so give other events.
     """
 
-    def __init__(self, post: Callable[[TimerFired], None]) -> None:
+    def __init__(self, post: Callable[[Timer], None]) -> None:
         self._post = post
         self._due_at: dict[Timer, float] = {}
         self._timers_at: dict[float, dict[Timer, None]] = {}
@@ -118,7 +134,7 @@ class _Timers:
         del self._handles[at_s]
         for timer in self._timers_at.pop(at_s):
             del self._due_at[timer]
-            self._post(TimerFired(timer))
+            self._post(timer)
 
 
 class Execution:
@@ -186,13 +202,15 @@ class Execution:
         root = create_graph_run(program, self.host, options, inputs, written_by=written_by)
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
-            execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history
-        )
+            execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
+            shares_places=on_place is not None,
+        )  # fmt: skip
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)
         self._timers = _Timers(self._mailbox.post)
-        self._utc_now, self._is_recovery, self._on_place = now, is_recovery, on_place
-        self._parks, self._waits_for, self._approval = parks, waits_for, approval
+        self._utc_now, self._on_place = now, on_place
+        self._parks, self._waits_for = parks, waits_for
+        self._start = StartExecution(is_recovery, approval)
         self._stop_mode: Literal["soon", "now"] | None = None
         self._final_status: str | None = None
         self._has_begun = self._has_settled = False
@@ -270,7 +288,7 @@ class Execution:
 
     def expire(self, request_id: str) -> None:
         """Expire a request: its node resumes with the request's timeout answer."""
-        self._mailbox.post(TimerFired(RequestTimer(request_id)))
+        self._mailbox.post(RequestTimer(request_id))
 
     def answer(
         self, request_id: str, answer: Json, answered_by: PrincipalDocument | None = None
@@ -299,8 +317,7 @@ class Execution:
         still applied and stored, but no node starts.
         """
         self._stop_mode = "now" if at_once else self._stop_mode or "soon"
-        self._run.is_stopping = True
-        self._mailbox.wake_up()
+        self._mailbox.post(InterruptExecution())
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -317,15 +334,11 @@ class Execution:
         """
         self._loop = asyncio.get_running_loop()
         self._has_begun = True
-        self._run.shares_places = self._on_place is not None
-        reducer.begin(
-            self._run, self._now(), is_recovery=self._is_recovery, approval=self._approval
-        )
         try:
-            await self._run_turn()
+            await self._run_turn([self._start, *self._mailbox.take()])
             while not self._has_ended():
                 if self._mailbox:
-                    await self._run_turn()
+                    await self._run_turn(self._mailbox.take())
                 else:
                     await self._wait()
             return self.status
@@ -382,14 +395,13 @@ class Execution:
             return not (self._run.slots.has_running or self._mailbox)
         return self._stop_mode == "now"
 
-    async def _run_turn(self) -> None:
-        """Take all queued messages: reduce, append, publish, perform."""
-        now = self._now()
+    async def _run_turn(self, messages: list[Message]) -> None:
+        """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
-        for message in self._mailbox.take():
-            reducer.reduce(self._run, message, now)
-        reducer.finish_turn(self._run)
-        events, effects = self._run.drain_events(), self._run.drain_effects()
+        made = turn(self._run, messages, self._now())
+        if _turns_log.isEnabledFor(logging.DEBUG):
+            _log_turn(self.execution_id, messages, made)
+        events, effects = made
         for effect in effects:
             if isinstance(effect, CancelTask):
                 self._tasks.cancel(effect.attempt)
@@ -397,21 +409,21 @@ class Execution:
             await self.publisher.append(events)
         if events:
             self.publisher.publish(events)
-        self._perform_all(effects)
+        if effects:
+            self._perform_all(effects)
 
     def _perform_all(self, effects: list[Effect]) -> None:
         """Perform what waits until the events are durable: starts first, then the rest in order."""
-        now = Now(self._loop.time(), self._run.now.at)
+        following = commit(self._run, effects, Now(self._loop.time(), self._run.now.at))
         for effect in effects:
             if isinstance(effect, StartAttempt) and effect.attempt.phase is not DONE:
-                reducer.commit(self._run, effect, now)
                 self._tasks.start(effect.attempt)
         for effect in effects:
-            self._perform(effect, now)
-        for effect in self._run.drain_effects():  # of commits
-            self._perform(effect, now)
+            self._perform(effect)
+        for effect in following:
+            self._perform(effect)
 
-    def _perform(self, effect: Effect, now: Now) -> None:  # noqa: C901 - one case an effect
+    def _perform(self, effect: Effect) -> None:  # noqa: C901 - one case an effect
         match effect:
             case StartAttempt() | CancelTask():
                 pass  # performed before
@@ -425,10 +437,9 @@ class Execution:
                 self._mailbox.cancel(reply)
             case DeliverOutcome(_, reply, outcome):
                 self._mailbox.resolve(reply, outcome)
-                reducer.commit(self._run, effect, now)
-                self._loop.call_soon(self._outcome_taken, effect.attempt)
+                # After the task that waits has gone on: only then one sees what it does.
+                self._loop.call_soon(self._mailbox.post, OutcomeTaken(effect.attempt))
             case KeepOnceValue(reply=reply):
-                reducer.commit(self._run, effect, now)
                 self._mailbox.resolve(reply, None)
             case CloseLinks(graph_run):
                 self.host.open_links.close(graph_run.values)
@@ -439,9 +450,3 @@ class Execution:
                     self._on_place(change)
             case _:
                 assert_never(effect)
-
-    def _outcome_taken(self, attempt: Attempt) -> None:
-        """Note that the task that waited for an outcome has gone on: now one sees what it does."""
-        attempt.due_outcomes -= 1
-        if attempt.has_waits:
-            self._mailbox.post(NodeActivityChanged(attempt))

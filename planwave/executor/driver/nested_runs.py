@@ -7,18 +7,28 @@ from typing import cast
 from planwave.errors import PermanentError
 from planwave.events.types import GraphDocument, NestedRunOpenedData
 from planwave.executor.driver.attempts import ensure_node_run
-from planwave.executor.driver.effects import DeliverOutcome, Reply
-from planwave.executor.driver.parking import ensure_active, start_own_time, update_activity
-from planwave.executor.driver.progress import (
+from planwave.executor.driver.endings import (
     begin_graph,
     cancel_graph_run,
     decide,
     record_nested_run,
+)
+from planwave.executor.driver.parking import (
+    ensure_active,
     return_outcome,
+    start_own_time,
+    update_activity,
 )
 from planwave.executor.driver.resume import resume_graph
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
+from planwave.executor.messages import (
+    DeliverOutcome,
+    NestedRunAbandoned,
+    NestedRunRequested,
+    NodeActivityChanged,
+    OutcomeTaken,
+    Reply,
+)
 from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.plan import graph_content
@@ -145,8 +155,19 @@ def delivered(run: RunState, delivery: DeliverOutcome) -> None:
         start_own_time(run, attempt)
 
 
-def activity_changed(run: RunState, attempt: Attempt) -> None:
+def outcome_taken(run: RunState, message: OutcomeTaken) -> None:
+    """Follow what a node does now that one of its tasks has gone on with an outcome."""
+    message.attempt.due_outcomes -= 1
+    if message.attempt.has_waits:
+        _follow_activity(run, message.attempt)
+
+
+def activity_changed(run: RunState, message: NodeActivityChanged) -> None:
     """Follow what a node does beside its nested runs; see :class:`NodeActivityChanged`."""
+    _follow_activity(run, message.attempt)
+
+
+def _follow_activity(run: RunState, attempt: Attempt) -> None:
     if attempt.does_own_work:
         ensure_active(run, attempt)
     update_activity(run, attempt)

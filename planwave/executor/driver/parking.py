@@ -1,12 +1,30 @@
-"""What a node does beside the graphs that run inside it: own work, nothing, or waiting for answers."""
+"""What a node does while graphs run inside it: own work, nothing, or waiting for answers; its outcomes."""
 
 from __future__ import annotations
 
+from planwave.errors import NodeError
 from planwave.events.types import NODE_PARKED, NODE_UNPARKED
-from planwave.executor.driver.effects import ChangePlace, Reply, SetTimer
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, IdleEnded
-from planwave.executor.state import DONE, NESTED, PARKED, RUNNING, Attempt, GraphRun
+from planwave.executor.driver.timeouts import start_attempt_timer
+from planwave.executor.messages import (
+    ChangePlace,
+    DeliverOutcome,
+    IdleChanged,
+    IdleEnded,
+    PlaceGranted,
+    Reply,
+)
+from planwave.executor.state import (
+    DONE,
+    NESTED,
+    PARKED,
+    RUNNING,
+    Attempt,
+    GraphRun,
+    NestedOutcome,
+    NestedRun,
+    ReplyTo,
+)
 
 
 def update_activity(run: RunState, attempt: Attempt) -> None:
@@ -69,19 +87,47 @@ def mark_active(graph_run: GraphRun) -> None:
         graph_run.nested_run.node_run.waiting -= 1
 
 
-def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
-    """Set the timer of an attempt's own time, where that is limited and no timer is set."""
-    if attempt.limit_s is not None and not attempt.has_deadline:
-        attempt.has_deadline = True
-        left_s = attempt.limit_s - attempt.own_time(run.now.loop_s)
-        run.effects.append(SetTimer(AttemptTimer(attempt), run.now.loop_s + max(left_s, 0.0)))
+def return_outcome(
+    run: RunState, attempt: Attempt, reply: ReplyTo, outcome: NestedOutcome | None
+) -> None:
+    """Deliver a nested outcome to a node, at once or when the node gets a slot again."""
+    if isinstance(outcome, NodeError):  # one error object per waiter, as raising changes it
+        outcome = NodeError(
+            outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
+        )
+    attempt.due_outcomes += 1
+    delivery = DeliverOutcome(attempt, reply, outcome)
+    if attempt.phase is NESTED:
+        run.slots.queue_return(delivery)
+    else:
+        run.effects.append(delivery)
+
+
+def set_idle(run: RunState, graph_run: GraphRun, nested_run: NestedRun, is_idle: bool) -> None:
+    """Record whether a nested run only waits for answers; perhaps its node then does so too."""
+    if graph_run.is_idle == is_idle or nested_run.graph_run is not graph_run:
+        return
+    graph_run.is_idle = is_idle
+    nested_run.node_run.waiting += 1 if is_idle else -1
+    if is_idle:
+        update_activity(run, nested_run.node_run.attempt)
 
 
 # -- the running place of the execution ------------------------------------------------------------
 
 
-def idle_changed(run: RunState, attempt: Attempt) -> None:
+def place_granted(run: RunState, _: PlaceGranted) -> None:
+    """Let nodes start that have waited for the place."""
+    if run.place == "wanted":
+        run.change_place("held")
+
+
+def idle_changed(run: RunState, message: IdleChanged) -> None:
     """Follow which tasks of a node wait for something that comes only after a while."""
+    _follow_idle(run, message.attempt)
+
+
+def _follow_idle(run: RunState, attempt: Attempt) -> None:
     if attempt.idle_waits and attempt.phase is not DONE:
         run.idle[attempt] = None
     else:
@@ -101,7 +147,7 @@ def return_idle(run: RunState) -> None:
     if run.returning and (run.place == "held" or run.is_stopping):
         for each in run.returning:
             each.attempt.idle_waits.discard(each.wait)
-            idle_changed(run, each.attempt)
+            _follow_idle(run, each.attempt)
             run.effects.append(Reply(each.reply))
         run.returning.clear()
 

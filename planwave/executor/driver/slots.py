@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 
 from planwave.errors import InputError
-from planwave.executor.driver.effects import DeliverOutcome
+from planwave.executor.messages import DeliverOutcome
 from planwave.executor.state import BACKOFF, DONE, NESTED, PARKED, QUEUED, RUNNING, Attempt
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from planwave.errors import NodeTimeout
-from planwave.executor.driver.effects import SetTimer
-from planwave.executor.driver.parking import start_attempt_timer
-from planwave.executor.driver.progress import decide, fail_execution
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import ExecutionTimer, RequestTimer
+from planwave.executor.messages import AttemptTimer, ExecutionTimer, RequestTimer, SetTimer
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt
@@ -26,18 +23,12 @@ def start_execution_timer(run: RunState) -> None:
         run.effects.append(SetTimer(ExecutionTimer(limit_s), run.now.loop_s + max(left_s, 0.0)))
 
 
-def execution_timed_out(run: RunState, timer: ExecutionTimer) -> None:
-    """Fail the execution, unless it was paused meanwhile: pauses, and waits for a place, do not count."""
-    decide(run)
-    if run.is_ending:
-        return
-    idle_s = run.idle_s
-    more_s, run.extended_s = idle_s - run.extended_s, idle_s
-    if more_s > EARLY_S:
-        run.effects.append(SetTimer(timer, run.now.loop_s + more_s))
-    else:
-        message = f"the execution did not finish within {timer.limit_s:g} s"
-        fail_execution(run, {"code": "run-timeout", "message": message})
+def start_attempt_timer(run: RunState, attempt: Attempt) -> None:
+    """Set the timer of an attempt's own time, where that is limited and no timer is set."""
+    if attempt.limit_s is not None and not attempt.has_deadline:
+        attempt.has_deadline = True
+        left_s = attempt.limit_s - attempt.own_time(run.now.loop_s)
+        run.effects.append(SetTimer(AttemptTimer(attempt), run.now.loop_s + max(left_s, 0.0)))
 
 
 def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:

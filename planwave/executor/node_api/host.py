@@ -1,40 +1,39 @@
-"""The services that the nodes of one execution share."""
+"""The services that the nodes of one execution share, and the once values they find again."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from planwave.errors import PermanentError
-from planwave.executor.node_api.budget import NodeBudget
-from planwave.executor.node_api.link_artefacts import LinkArtefacts, OpenLinks
+from planwave.errors import ResultNotJson
+from planwave.executor.messages import OnceValueMade
+from planwave.executor.node_api.context import NodeBudget, OwnWork
+from planwave.executor.node_api.link_artefacts import OpenLinks
 from planwave.executor.node_api.mailbox import Mailbox
-from planwave.executor.node_api.nested import Admit, NestedGraphs, ParentRuns
-from planwave.executor.node_api.once import OnceValues
-from planwave.executor.node_api.runtime import GraphRuntime, LinkStats, Outputs
+from planwave.executor.node_api.nested import Admit, NestedGraphs
+from planwave.executor.node_api.runtime import GraphRuntime, LinkStats
 from planwave.executor.node_api.templates import resolve_data, resolve_value
 from planwave.executor.options import RunOptions
 from planwave.executor.ports import Redacting
-from planwave.executor.state import Attempt, current_attempt
+from planwave.executor.state import DONE, Attempt, current_attempt
+from planwave.executor.stored_runs import NO_ONCE_VALUES
 from planwave.executor.values import GraphValues
+from planwave.expressions.json_text import copy_json
 from planwave.expressions.templates import TemplateEngine
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import FlowContext, WrittenBy
+from planwave.graph.json_values import NotJson, to_json
+from planwave.graph.model import Json
+from planwave.graph.protocols import FlowContext
 
-
-class ParentResults(ParentRuns, Protocol):
-    """The results that a fork reuses from its parent execution."""
-
-    async def once_value(
-        self, attempt: Attempt, key: str, host: NodeHost
-    ) -> tuple[Json] | None: ...
+if TYPE_CHECKING:  # it is built on this module
+    from planwave.executor.reuse.reuse import Reuse
 
 
 class NodeHost:
     """The services of one execution's nodes; see ``Execution`` for the arguments.
 
-    It is a ``Host`` of graph runtimes. It changes no state: it posts messages into ``mailbox``.
+    It changes no state: it posts messages into ``mailbox``.
 
     Attributes:
         services: What nodes find as ``context.services``.
@@ -42,6 +41,7 @@ class NodeHost:
         open_links: What links have opened, to be closed with their graph runs.
         budget: The budget of the execution; None where nothing limits it.
         variables: What expressions of the execution's own graph may name besides inputs.
+        nested: The graphs that nodes run inside themselves.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class NodeHost:
         renderer: TemplateEngine | None,
         *,
         options: RunOptions = RunOptions(),  # noqa: B008 - immutable
-        parent: ParentResults | None = None,
+        parent: Reuse | None = None,
         admit: Admit | None = None,
     ) -> None:
         self.links, self.open_links = LinkStats(), OpenLinks()
@@ -64,46 +64,9 @@ class NodeHost:
         self.budget = NodeBudget(self.mailbox, limits) if limits else None
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
-        self._renderer = renderer
-        self._nested_graphs = NestedGraphs(self.mailbox, options, parent, admit)
-        self._parent = parent
-        self._once_values = OnceValues(self.mailbox)
-
-    async def run_nested(
-        self,
-        values: GraphValues,
-        key: str,
-        graph: Graph,
-        inputs: Mapping[str, Json],
-        variables: Mapping[str, Json],
-        written_by: WrittenBy | None,
-    ) -> Mapping[str, Outputs]:
-        """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
-        self._require_open()
-        return await self._nested_graphs.run(
-            self, values, key, graph, inputs, variables, written_by
-        )
-
-    async def run_linked(
-        self,
-        values: GraphValues,
-        key: str,
-        target: int,
-        inputs: Mapping[str, Json],
-        variables: Mapping[str, Json],
-    ) -> Outputs:
-        """Run a linked node inside a running node; see ``RuntimeApi.run_linked``."""
-        self._require_open()
-        return await self._nested_graphs.run_linked(self, values, key, target, inputs, variables)
-
-    def _require_open(self) -> None:
-        if self.mailbox.is_closed:
-            raise PermanentError("the execution this node belongs to is over")
-
-    def artefacts_of(self, values: GraphValues) -> LinkArtefacts:
-        """Return what links have opened in a graph run."""
-        self._require_open()
-        return self.open_links.of(values)
+        self.nested = NestedGraphs(self.mailbox, options, parent, admit)
+        self._renderer, self._parent = renderer, parent
+        self._once_locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def resolve_data(
         self, values: GraphValues, node: int, inputs: Inputs
@@ -121,22 +84,6 @@ class NodeHost:
         """Return JSON without the secrets that the services of the nodes know."""
         return self.services.redact(value) if isinstance(self.services, Redacting) else value
 
-    def current_node(self) -> int:
-        """Return the number of the node whose task this is called in."""
-        return current_attempt.get().node
-
-    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Return a value that a node finds again; see ``RuntimeApi.once``."""
-        self._require_open()
-
-        async def make() -> Json:
-            return self.redact(await fn())
-
-        return await self._once_values.once(key, make, self._once_value_of_parent)
-
-    async def _once_value_of_parent(self, attempt: Attempt, key: str) -> tuple[Json] | None:
-        return None if self._parent is None else await self._parent.once_value(attempt, key, self)
-
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
         """Return the context of one attempt."""
         node_id = runtime.values.program.topology.ids[node]
@@ -144,3 +91,53 @@ class NodeHost:
             node_id, self.execution_id, runtime.values.prefix + node_id, attempt, self.chat_id,
             self.state, runtime, self.services, budget=self.budget,
         )  # fmt: skip
+
+    # -- once values -------------------------------------------------------------------------------
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+        """Return a value that the current node finds again whenever it is entered; see ``RuntimeApi.once``."""
+        attempt = current_attempt.get()
+        _require_running(attempt)
+        known = _once_values(attempt)
+        if key in known:
+            return copy_json(known[key])  # the node may change what it gets
+        name = attempt.path, key
+        async with self._once_locks.setdefault(name, asyncio.Lock()):
+            _require_running(attempt)
+            known = _once_values(attempt)
+            if key in known:
+                value = known[key]
+            else:
+                with OwnWork(attempt, self.mailbox):
+                    value = await self._make_once_value(attempt, key, fn)
+        self._once_locks.pop(name, None)
+        return copy_json(value)
+
+    async def _make_once_value(
+        self, attempt: Attempt, key: str, fn: Callable[[], Awaitable[Json]]
+    ) -> Json:
+        taken = None if self._parent is None else await self._parent.once_value(attempt, key, self)
+        made = self.redact(await fn()) if taken is None else taken[0]
+        try:
+            value = copy_json(to_json(made))
+        except NotJson as fault:
+            raise ResultNotJson(
+                f"node {attempt.path!r} was to keep, as {key!r}, a value that is {fault}",
+                hint="keep text, numbers, booleans, null, lists and objects with text keys",
+            ) from fault
+        reply, stored = self.mailbox.expect_reply()
+        self.mailbox.post(OnceValueMade(attempt, key, value, reply))
+        try:
+            await stored
+        finally:
+            self.mailbox.forget(reply)
+        return value
+
+
+def _once_values(attempt: Attempt) -> Mapping[str, Json]:
+    return NO_ONCE_VALUES if attempt.node_run is None else attempt.node_run.once_values
+
+
+def _require_running(attempt: Attempt) -> None:
+    if attempt.phase is DONE:
+        raise attempt.ended_error()

@@ -29,6 +29,7 @@ _abandoned: Final[set[asyncio.Task[None]]] = set()
 class _Opened(NamedTuple):
     """One artefact, in its task: it is exited once ``release`` is done."""
 
+    node_id: str
     task: asyncio.Task[None]
     entered: asyncio.Future[object]
     release: asyncio.Future[None]
@@ -73,8 +74,8 @@ class LinkArtefacts:
         release: asyncio.Future[None] = loop.create_future()
         # Not a TaskGroup: it lives until the graph run ends. ``close`` waits for it.
         holding = _hold(manager, node_id, entered, release)
-        task = loop.create_task(holding, name=node_id, context=Context())
-        self._opened[task] = _Opened(task, entered, release)
+        task = loop.create_task(holding, name=f"link {node_id}", context=Context())
+        self._opened[task] = _Opened(node_id, task, entered, release)
         task.add_done_callback(self._opened.pop)
         try:
             return await asyncio.shield(entered)
@@ -101,7 +102,7 @@ class LinkArtefacts:
         """Cancel what does not close."""
         rest = {*self._opened}
         for task in rest:
-            node_id = task.get_name()
+            node_id = self._opened[task].node_id
             _log.warning("what %r opened for a link did not close in time: cancelled", node_id)
             task.cancel()
         _, stubborn = await asyncio.wait(rest, timeout=_CANCEL_S)

@@ -1,14 +1,17 @@
-"""Ask for a nested run: check and prepare the graph, post the request, wait for the outcome."""
+"""Graph runs, made ready in the task of a node: the execution's own, and those nested in nodes.
+
+For a nested run the graph is checked and prepared, the request posted, and the outcome awaited.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import LimitExceeded, PermanentError
-from planwave.executor.inputs import adapt_inputs, copy_inputs
+from planwave.executor.inputs import adapt_inputs, copy_inputs, plan_inputs
 from planwave.executor.linked_graphs import (
     ByNode,
     linked_graph,
@@ -16,18 +19,17 @@ from planwave.executor.linked_graphs import (
     settled_values,
 )
 from planwave.executor.messages import NestedRunAbandoned, NestedRunRequested
-from planwave.executor.node_api.graph_runs import create_graph_run
+from planwave.executor.node_api.context import calls_around
 from planwave.executor.node_api.mailbox import Mailbox
-from planwave.executor.node_api.own_work import calls_around
-from planwave.executor.node_api.runtime import Host
+from planwave.executor.node_api.runtime import GraphRuntime
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
+from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.state import (
     DONE,
     Attempt,
     GraphRun,
     Outputs,
-    ParentGraphRun,
     current_attempt,
 )
 from planwave.executor.values import GraphValues
@@ -35,29 +37,20 @@ from planwave.expressions.json_text import copy_json
 from planwave.expressions.variables import NODES
 from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.json_values import NotJson, to_json, to_json_each
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import DataValue, Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.protocols import Catalogue, WrittenBy
 from planwave.graph.subgraphs import subgraphs_of
+
+if TYPE_CHECKING:  # both are built on this module
+    from planwave.executor.node_api.host import NodeHost
+    from planwave.executor.reuse.reuse import Reuse
 
 _MAX_PREPARED: Final = 64
 """How many prepared graphs are kept, those used last."""
 _MAX_KEY_LENGTH: Final = 100
 _PATH_SEPARATORS: Final = frozenset("[]/")
 """What separates the parts of a path."""
-
-
-class ParentRuns(Protocol):
-    """Earlier runs that a nested run of a fork may reuse results from."""
-
-    def parent_runs_of(
-        self,
-        attempt: Attempt,
-        graph_run: GraphRun,
-        identity: tuple[str, str],
-        inputs: Mapping[str, Mapping[str, Json]],
-        variables: Mapping[str, Json],
-    ) -> Sequence[ParentGraphRun]: ...
 
 
 Admit = Callable[[Graph, WrittenBy], None]
@@ -89,7 +82,7 @@ class NestedGraphs:
         self,
         mailbox: Mailbox,
         options: RunOptions,
-        parent: ParentRuns | None,
+        parent: Reuse | None,
         admit: Admit | None = None,
     ) -> None:
         self._mailbox, self._options, self._parent = mailbox, options, parent
@@ -98,7 +91,7 @@ class NestedGraphs:
 
     async def run(
         self,
-        host: Host,
+        host: NodeHost,
         values: GraphValues,
         key: str,
         graph: Graph,
@@ -133,7 +126,7 @@ class NestedGraphs:
 
     async def run_linked(
         self,
-        host: Host,
+        host: NodeHost,
         values: GraphValues,
         key: str,
         target: int,
@@ -174,7 +167,7 @@ class NestedGraphs:
 
     async def _open(
         self,
-        host: Host,
+        host: NodeHost,
         values: GraphValues,
         key: str,
         prepared: PreparedGraph,
@@ -225,6 +218,7 @@ class NestedGraphs:
             if attempt.waits is not None:
                 attempt.waits.discard(reply)
             self._mailbox.forget(reply)
+            del outcome  # its error keeps this frame: the cycle would keep the graph run
 
     def _prepare(
         self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True
@@ -318,3 +312,39 @@ def _check_acyclic(attempt: Attempt, program: Program) -> None:
         code=cycle.code,
         hint=cycle.hint,
     )
+
+
+def create_graph_run(
+    program: Program,
+    host: NodeHost,
+    options: RunOptions,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    prefix: str = "",
+    variables: Mapping[str, Json] | None = None,
+    written_by: WrittenBy | None = None,
+) -> GraphRun:
+    """Create the run of an execution's own graph, or of one nested in a node.
+
+    Args:
+        program: The graph to run.
+        host: The services of the execution's nodes.
+        options: Scheduling and failure policy; for the execution's own graph, also its part.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+        prefix: Goes before the ids of nested nodes in their paths.
+        variables: Names for expressions of a nested graph; None for those of the execution.
+        written_by: Who wrote the graph, if no person did.
+    """
+    # Node ids of options are those of the execution's own graph.
+    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
+    names = host.variables if variables is None else variables
+    values = GraphValues(program, prefix, names, written_by)
+    for node, preset in entry.preset.items():
+        values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}
+    schedule = Schedule(
+        program.topology,
+        program.scheduling_rules(options),
+        preset={node: preset.keys() for node, preset in entry.preset.items()},
+        part=entry.part,
+        dropped=entry.dropped,
+    )
+    return GraphRun(values, schedule, GraphRuntime(values, host))

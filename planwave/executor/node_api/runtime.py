@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from planwave.errors import PermanentError
+from planwave.errors import InputError, PermanentError
 from planwave.executor.node_api.link_artefacts import LinkArtefacts
-from planwave.executor.node_api.lookups import GraphLookups
+from planwave.executor.state import current_attempt
 from planwave.executor.values import GraphValues
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import LINK, Edge, Graph, Json
+from planwave.graph.model import LINK, Arrival, Channel, Edge, Graph, Json, Node
 from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
-from planwave.graph.protocols import FlowContext, WrittenBy
+from planwave.graph.protocols import Catalogue, WrittenBy
 
+if TYPE_CHECKING:  # it is built on this module
+    from planwave.executor.node_api.host import NodeHost
+
+_IS_OVER: Final = "the execution this node belongs to is over"
 _link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
@@ -39,43 +43,71 @@ class LinkStats:
         self.misses = 0
 
 
-class Host(Protocol):
-    """What a runtime needs of the driver that owns it."""
+class GraphLookups:
+    """The part of ``graph.protocols.RuntimeApi`` that only reads.
+
+    Attributes:
+        values: The values of the graph run.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: GraphValues) -> None:
+        self.values = values
 
     @property
-    def links(self) -> LinkStats: ...
-    @property
-    def variables(self) -> Mapping[str, Json]: ...
-    async def run_nested(
-        self,
-        values: GraphValues,
-        key: str,
-        graph: Graph,
-        inputs: Mapping[str, Json],
-        variables: Mapping[str, Json],
-        written_by: WrittenBy | None,
-    ) -> Mapping[str, Outputs]: ...
-    async def run_linked(
-        self,
-        values: GraphValues,
-        key: str,
-        target: int,
-        inputs: Mapping[str, Json],
-        variables: Mapping[str, Json],
-    ) -> Outputs: ...
-    async def resolve_data(
-        self, values: GraphValues, node: int, inputs: Inputs
-    ) -> Mapping[str, Json]: ...
-    async def resolve_value(
-        self, values: GraphValues, node: int, value: Json, variables: Mapping[str, Json]
-    ) -> Json: ...
-    def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext: ...
-    def current_node(self) -> int:
-        """Return the number of the node whose task this is called in."""
-        ...
+    def written_by(self) -> WrittenBy | None:
+        """Who wrote the graph, if no person did."""
+        return self.values.written_by
 
-    def artefacts_of(self, values: GraphValues) -> LinkArtefacts: ...
-    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
+    def get_node(self, node_id: str) -> Node:
+        """Return a node; InputError ``unknown-node`` if there is none."""
+        return self.values.program.steps[self._node_number(node_id)].node
+
+    def incoming_edges(
+        self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Return the edges into a node in graph order, of one channel or handle if asked."""
+        graph = self.values.program.graph
+        return [
+            e
+            for e in graph.incoming.get(self.get_node(node_id).id, ())
+            if channel in (None, e.channel) and target_handle in (None, e.target_handle)
+        ]
+
+    def outgoing_edges(
+        self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Return the edges out of a node in graph order, of one channel or handle if asked."""
+        graph = self.values.program.graph
+        return [
+            e
+            for e in graph.outgoing.get(self.get_node(node_id).id, ())
+            if channel in (None, e.channel) and source_handle in (None, e.source_handle)
+        ]
+
+    def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
+        """Return what reached a node so far, in edge order; for linked nodes too."""
+        found = self.values.arrivals_at(self._node_number(node_id))
+        if target_handle is None:
+            return found
+        return tuple(a for a in found if a.target_handle == target_handle)
+
+    @property
+    def variables(self) -> Mapping[str, Json]:
+        """The names that expressions may use besides inputs."""
+        return self.values.variables
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The node types."""
+        return self.values.program.catalogue
+
+    def _node_number(self, node_id: str) -> int:
+        number = self.values.program.topology.index.get(node_id)
+        if number is None:
+            raise InputError(f"no node {node_id!r} in this graph", code="unknown-node")
+        return number
 
 
 class GraphRuntime(GraphLookups):
@@ -83,7 +115,7 @@ class GraphRuntime(GraphLookups):
 
     __slots__ = ("_cache", "_host_ref", "_links", "_waits_for")
 
-    def __init__(self, values: GraphValues, host: Host) -> None:
+    def __init__(self, values: GraphValues, host: NodeHost) -> None:
         super().__init__(values)
         self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], object] = {}
@@ -91,11 +123,19 @@ class GraphRuntime(GraphLookups):
         self._waits_for: dict[str, list[str]] = {}
 
     @property
-    def _host(self) -> Host:
-        driver = self._host_ref()
-        if driver is None:
-            raise PermanentError("the execution this node belongs to is over")
-        return driver
+    def _host(self) -> NodeHost:
+        host = self._host_ref()
+        if host is None:
+            raise PermanentError(_IS_OVER)
+        return host
+
+    @property
+    def _open_host(self) -> NodeHost:
+        """The services of an execution that has not ended: what is asked of it could still be done."""
+        host = self._host
+        if host.mailbox.is_closed:
+            raise PermanentError(_IS_OVER)
+        return host
 
     def cache_get(self, namespace: str, key: str) -> object:
         """Return what a node cached for this run, or None."""
@@ -142,7 +182,7 @@ class GraphRuntime(GraphLookups):
             data = await self._host.resolve_data(self.values, node, Inputs(arrivals))
         arrived = [[a.edge_id, a.value.value] for a in arrivals]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
-        artefacts = self._host.artefacts_of(self.values)
+        artefacts = self._open_host.open_links.of(self.values)
         while True:
             shared = self._links.get(key)
             if shared is None:
@@ -248,7 +288,8 @@ class GraphRuntime(GraphLookups):
         Inside a graph that a model wrote, one that does not stand in this node's data is admitted first.
 
         Args:
-            key: Name of the run; the same whenever the node runs again.
+            key: Name of the run; the same whenever the node runs again. The name of the data field that
+                holds the graph means that its result is the node's: its text is streamed as the node's.
             graph: The graph to run.
             inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
             variables: Names for its expressions, besides those of the enclosing graph; visible to
@@ -272,8 +313,9 @@ class GraphRuntime(GraphLookups):
                 f"graph must be a planwave.Graph, not {type(graph).__name__}; "
                 "planwave.build(document).graph makes one"
             )
-        return await self._host.run_nested(
-            self.values, key, graph, inputs, variables or {}, written_by
+        host = self._open_host
+        return await host.nested.run(
+            host, self.values, key, graph, inputs, variables or {}, written_by
         )
 
     async def run_linked(
@@ -303,8 +345,8 @@ class GraphRuntime(GraphLookups):
             NodeError: As in :meth:`run_graph`, and ``not-linked``; ``channel-mismatch``: the type of
                 the node cannot be executed; ``invalid-inputs``.
         """
-        node = self._node_number(node_id)
-        return await self._host.run_linked(self.values, key, node, inputs, variables or {})
+        node, host = self._node_number(node_id), self._open_host
+        return await host.nested.run_linked(host, self.values, key, node, inputs, variables or {})
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
         """Return a value with its expressions resolved, as in this node's data, with names added.
@@ -312,8 +354,8 @@ class GraphRuntime(GraphLookups):
         Raises:
             TemplateError: An expression cannot be read or resolved.
         """
-        driver = self._host
-        return await driver.resolve_value(self.values, driver.current_node(), value, variables)
+        node = current_attempt.get().node
+        return await self._host.resolve_value(self.values, node, value, variables)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Return the value of the first successful ``fn`` call of this node for a key.
@@ -325,7 +367,7 @@ class GraphRuntime(GraphLookups):
         Raises:
             ResultNotJson: The value cannot be stored.
         """
-        return await self._host.once(key, fn)
+        return await self._open_host.once(key, fn)
 
 
 def _cycle_error(path: tuple[str, ...]) -> PermanentError:

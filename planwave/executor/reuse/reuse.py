@@ -19,8 +19,8 @@ from typing import NamedTuple
 from planwave.errors import PlanwaveError
 from planwave.events.types import NodeCompletedData, ReuseOrigin
 from planwave.events.unreadable import guard_stored, unreadable_error
-from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.nested import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.recovery.replay import replay

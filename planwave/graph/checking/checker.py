@@ -52,8 +52,6 @@ from planwave.graph.topology import Topology, topology_of
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-"""Suggestions made for one graph; each compares the misspelt name with every known name."""
-
 
 def read_and_check(
     source: str | bytes | Mapping[str, Json] | Graph,

@@ -1,92 +1,34 @@
-"""An execution as one answer: pieces of text and reasoning, calls for the client, an end."""
+"""An execution as one answer: the parts that a client of the OpenAI API gets, up to a stop."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import dataclass
 
 from planwave.events import Event
-from planwave.events.chat_chunks.encoder import ChunkEncoder
+from planwave.events.stream.parts import End, PartReader, Retraction, Status, Text
 
-_CALLS: Final = "caller_tool_calls"
-"""The event with which an agent hands calls of tools to its caller; see ``nodes/agents/caller.py``."""
-_REPLY_CUT: Final = "reply_cut"
-"""``kind`` of the log line of a reply that the model did not finish; see ``nodes/llm_calls.py``."""
-_NO_USAGE: Final[Mapping[str, Any]] = {
-    "prompt_tokens": 0,
-    "completion_tokens": 0,
-    "total_tokens": 0,
-    "prompt_tokens_details": {"cached_tokens": 0},
-}
-
-
-class TextPiece(NamedTuple):
-    """A piece of the answer, or of the reasoning behind it."""
-
-    kind: Literal["text", "reasoning"]
-    text: str
-
-
-class RequestedCall(NamedTuple):
-    """A call that the client is to make; ``arguments`` is JSON as the model wrote it."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerEnd:
-    """The end of an answer.
-
-    Attributes:
-        calls: The calls that the client is to make.
-        is_cut: Whether the model reached its limit of tokens before the end of the answer.
-        usage: Tokens of the whole execution: ``prompt_tokens``, ``completion_tokens``, ``total_tokens``,
-            and ``prompt_tokens_details`` with the ``cached_tokens``.
-        failure: ``{"message", "code"}`` of an execution that failed or was cancelled; else None.
-    """
-
-    calls: Sequence[RequestedCall] = ()
-    is_cut: bool = False
-    usage: Mapping[str, Any] = field(default_factory=lambda: dict(_NO_USAGE))
-    failure: dict[str, Any] | None = None
-
-    @property
-    def finish_reason(self) -> str:
-        """Why the answer ends, in OpenAI's words."""
-        if self.calls:
-            return "tool_calls"
-        return "length" if self.is_cut else "stop"
-
-
-class Retraction(NamedTuple):
-    """The last characters of the text so far are void: the attempt that wrote them failed."""
-
-    chars: int
-
-
-AnswerPart = TextPiece | Retraction | AnswerEnd
+AnswerPart = Text | Retraction | End
 
 
 async def answer_parts(
     events: AsyncIterable[Event], stops: Sequence[str] = ()
 ) -> AsyncGenerator[AnswerPart]:
-    """Yield the parts of the answer that an execution gives; the last one is an ``AnswerEnd``.
+    """Yield the parts of the answer that an execution gives; the last one is an ``End``.
 
     Args:
         events: All events of the execution from the first.
         stops: Texts before which the answer ends; the execution runs on to its end.
     """
-    encoder = ChunkEncoder(None, None, "")
-    reader = _ChunkReader(stops)
+    reader, stopping = PartReader(), StopTexts(stops)
     async for event in events:
-        for chunk in encoder.encode(event):
-            for part in reader.read(chunk):
+        for read in reader.read(event):
+            if isinstance(read, Status):
+                continue
+            for part in stopping.apply(read):
                 yield part
-                if isinstance(part, AnswerEnd):
+                if isinstance(part, End):
                     return
 
 
@@ -96,7 +38,7 @@ class Answer:
 
     text: str
     reasoning: str
-    end: AnswerEnd
+    end: End
 
 
 async def whole_answer(parts: AsyncGenerator[AnswerPart]) -> Answer:
@@ -105,52 +47,15 @@ async def whole_answer(parts: AsyncGenerator[AnswerPart]) -> Answer:
     async with aclosing(parts) as following:
         async for part in following:
             match part:
-                case TextPiece("text", piece):
+                case Text("text", piece):
                     text += piece
-                case TextPiece(_, piece):
+                case Text(_, piece):
                     reasoning += piece
                 case Retraction(chars):
                     text = text[:-chars]
-                case AnswerEnd():
+                case End():
                     return Answer(text, reasoning, part)
-    failure = {"message": "the execution has no end", "code": "execution-failed"}
-    return Answer(text, reasoning, AnswerEnd(failure=failure))
-
-
-class _ChunkReader:
-    """Reads the chunks of ``events/chat_chunks``."""
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self._stops = StopTexts(stops)
-        self._calls: list[RequestedCall] = []
-        self._is_cut = False
-
-    def read(self, chunk: dict[str, Any]) -> Iterator[AnswerPart]:
-        """Yield the parts in a chunk."""
-        extras, (choice,) = chunk["extras"], chunk["choices"]
-        emitted = extras.get("event", {})
-        if emitted.get("type") == _CALLS and extras["meta"].get("visible"):
-            self._calls = [RequestedCall(**call) for call in emitted["data"]["calls"]]
-        if extras.get("log", {}).get("kind") == _REPLY_CUT and extras["meta"].get("visible"):
-            self._is_cut = True
-        if lost := extras.get("discard"):
-            self._is_cut = False
-            yield from self._retract(lost)
-        delta = choice["delta"]
-        if reasoning := delta.get("reasoning_content"):
-            yield TextPiece("reasoning", reasoning)
-        if (text := delta.get("content")) and (passed := self._stops.push(text)):
-            yield TextPiece("text", passed)
-        if "usage" in chunk:
-            if held := self._stops.flush():
-                yield TextPiece("text", held)
-            yield AnswerEnd(
-                tuple(self._calls), self._is_cut, chunk["usage"], _failure(chunk.get("error"))
-            )
-
-    def _retract(self, chars: int) -> Iterator[Retraction]:
-        if passed := self._stops.retract(chars):
-            yield Retraction(passed)
+    return Answer(text, reasoning, End(error={"message": "the execution has no end", "code": None}))
 
 
 class StopTexts:
@@ -164,6 +69,23 @@ class StopTexts:
         """Characters that came after that."""
         self._has_stopped = False
         self._longest = max(map(len, stops), default=0)
+
+    def apply(self, part: AnswerPart) -> Iterator[AnswerPart]:
+        """Yield what a part of the whole text is of the text up to the stop."""
+        match part:
+            case Text("text", text, about):
+                if passed := self.push(text):
+                    yield Text("text", passed, about)
+            case Text(_, text):
+                if text:
+                    yield part
+            case Retraction(chars, about):
+                if passed := self.retract(chars):
+                    yield Retraction(passed, about)
+            case End():
+                if held := self.flush():
+                    yield Text("text", held, part.about)
+                yield part
 
     def push(self, text: str) -> str:
         """Return what is certain to come before every stop."""
@@ -203,9 +125,3 @@ class StopTexts:
         self._held = self._held[: len(self._held) - own]
         self._has_stopped = any(stop in self._held for stop in self._stops)
         return chars - dropped - own
-
-
-def _failure(error: dict[str, Any] | None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    return {"message": error["message"], "code": error["code"] or "execution-failed"}

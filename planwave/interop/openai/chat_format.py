@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from planwave.interop.openai.answer import (
-    Answer,
-    AnswerEnd,
-    AnswerPart,
-    RequestedCall,
-    Retraction,
-    TextPiece,
-)
+from planwave.events.chat_chunks import DELTA_FIELDS, AnswerHead, token_usage
+from planwave.events.stream.parts import End, RequestedCall, Retraction, Text
+from planwave.interop.openai.answer import Answer, AnswerPart
 from planwave.interop.openai.errors import failure_body
 from planwave.jsonio import dumps_trusted
 
 _DONE = b"data: [DONE]\n\n"
-
-
-class AnswerHead(NamedTuple):
-    """What all objects of one answer share.
-
-    Attributes:
-        execution_id: The execution that answers.
-        created: Seconds since the epoch.
-        model: The model that the client named.
-    """
-
-    execution_id: str
-    created: int
-    model: str
 
 
 def chat_completion(head: AnswerHead, answer: Answer) -> dict[str, Any]:
@@ -45,19 +26,10 @@ def chat_completion(head: AnswerHead, answer: Answer) -> dict[str, Any]:
         message["reasoning_content"] = answer.reasoning
     if calls:
         message["tool_calls"] = [_call_json(call) for call in calls]
-    choice = {
-        "index": 0,
-        "message": message,
-        "logprobs": None,
-        "finish_reason": answer.end.finish_reason,
-    }
+    choice = {"message": message, "logprobs": None, "finish_reason": finish_reason(answer.end)}
     return {
-        "id": f"chatcmpl-{head.execution_id}",
-        "object": "chat.completion",
-        "created": head.created,
-        "model": head.model,
-        "choices": [choice],
-        "usage": answer.end.usage,
+        **head.completion("chat.completion", choice),
+        "usage": token_usage(answer.end.usage),
     }
 
 
@@ -83,46 +55,40 @@ class ChatChunks:
     def encode(self, part: AnswerPart) -> bytes:
         """Return the chunks of a part."""
         match part:
-            case TextPiece("text", text):
-                return self._chunk({"content": text})
-            case TextPiece(_, text):
-                return self._chunk({"reasoning_content": text})
+            case Text(kind, text):
+                return self._chunk({DELTA_FIELDS[kind]: text})
             case Retraction():
                 return b""
-            case AnswerEnd():
-                return (
-                    b"".join(self._end(part)) if part.failure is None else self.fail(part.failure)
-                )
+            case End():
+                return b"".join(self._end(part)) if part.error is None else self.fail(part.error)
 
-    def fail(self, failure: dict[str, Any]) -> bytes:
+    def fail(self, failure: Mapping[str, Any]) -> bytes:
         """Return the chunk that ends a stream with an error."""
         return _event(failure_body(failure))
 
-    def _end(self, end: AnswerEnd) -> Iterator[bytes]:
+    def _end(self, end: End) -> Iterator[bytes]:
         for index, call in enumerate(end.calls):
             opened = _call_json(call._replace(arguments=""))
             yield self._chunk({"tool_calls": [{"index": index, **opened}]})
             function = {"arguments": call.arguments}
             yield self._chunk({"tool_calls": [{"index": index, "function": function}]})
-        yield self._chunk({}, end.finish_reason)
+        yield self._chunk({}, finish_reason(end))
         if self._includes_usage:
-            yield _event({**self._fields(), "choices": [], "usage": end.usage})
+            yield _event({**self._head.chunk({}), "choices": [], "usage": token_usage(end.usage)})
         yield _DONE
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        chunk: dict[str, Any] = {**self._fields(), "choices": [choice]}
+        chunk = self._head.chunk(delta, finish)
         if self._includes_usage:
             chunk["usage"] = None
         return _event(chunk)
 
-    def _fields(self) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self._head.execution_id}",
-            "object": "chat.completion.chunk",
-            "created": self._head.created,
-            "model": self._head.model,
-        }
+
+def finish_reason(end: End) -> str:
+    """Return why an answer ends."""
+    if end.calls:
+        return "tool_calls"
+    return "length" if end.is_cut else "stop"
 
 
 def _call_json(call: RequestedCall) -> dict[str, Any]:

@@ -20,6 +20,7 @@ _TYPES: Final = {
     409: "conflict_error",
     429: "rate_limit_error",
 }
+_FAILED: Final = "execution-failed"
 _UNPROCESSABLE: Final = 422
 HAS_RUN: Final = _UNPROCESSABLE
 """The status of a request that has run and has no answer. No client repeats it: OpenAI's, Vercel's and LiteLLM
@@ -83,11 +84,16 @@ def failure_status(state: ExecutionState) -> int:
 
 
 def failure_body(failure: Mapping[str, Any], status: int = HAS_RUN) -> dict[str, Any]:
-    """Return ``{"error": …}`` for an execution that failed or was cancelled."""
+    """Return ``{"error": …}`` for an execution that failed or was cancelled.
+
+    Args:
+        failure: ``{"message", "code"}``; the code may be None.
+        status: The status of the response.
+    """
     is_of_caller = status == _INVALID
     kind = "invalid_request_error" if is_of_caller else "server_error"
     param = "messages" if is_of_caller else None
-    return error_body(str(failure["message"]), kind, failure["code"], param)
+    return error_body(str(failure["message"]), kind, failure["code"] or _FAILED, param)
 
 
 def _param(pointer: str) -> str | None:

@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from planwave.interop.openai.answer import (
-    Answer,
-    AnswerEnd,
-    AnswerPart,
-    RequestedCall,
-    Retraction,
-    TextPiece,
-)
-from planwave.interop.openai.chat_format import AnswerHead
+from planwave.events.chat_chunks import AnswerHead
+from planwave.events.stream.parts import End, RequestedCall, Retraction, Text
+from planwave.events.usage import UsageTotal
+from planwave.interop.openai.answer import Answer, AnswerPart
+from planwave.interop.openai.chat_format import finish_reason
 from planwave.jsonio import dumps_trusted
 
 _INCOMPLETE: Final = {"reason": "max_output_tokens"}
@@ -48,10 +44,10 @@ class ResponseObject:
         self,
         status: str,
         output: list[dict[str, Any]],
-        end: AnswerEnd | None = None,
+        end: End | None = None,
     ) -> dict[str, Any]:
         """Return the object; ``end`` where it has come."""
-        failure = None if end is None else end.failure
+        failure = None if end is None else end.error
         return {
             "id": f"resp_{self.suffix}",
             "object": "response",
@@ -106,8 +102,8 @@ class ResponseObject:
         }
 
 
-def _status(end: AnswerEnd) -> str:
-    return "incomplete" if end.finish_reason == "length" else "completed"
+def _status(end: End) -> str:
+    return "incomplete" if finish_reason(end) == "length" else "completed"
 
 
 class ResponseEvents:
@@ -134,16 +130,16 @@ class ResponseEvents:
     def encode(self, part: AnswerPart) -> bytes:
         """Return the events of a part."""
         match part:
-            case TextPiece(kind, text):
+            case Text(kind, text):
                 return self._delta(kind, text)
             case Retraction():
                 return b""
-            case AnswerEnd():
-                return self._end(part) if part.failure is None else self.fail(part.failure)
+            case End():
+                return self._end(part) if part.error is None else self.fail(part.error)
 
-    def fail(self, failure: dict[str, Any]) -> bytes:
+    def fail(self, failure: Mapping[str, Any]) -> bytes:
         """Return the event that ends a stream with an error."""
-        end = AnswerEnd(failure=failure)
+        end = End(error=failure)
         return self._event("failed", response=self._response.as_json("failed", self._output, end))
 
     def _delta(self, kind: str, text: str) -> bytes:
@@ -188,7 +184,7 @@ class ResponseEvents:
         )
         return closing + self._done(self._response.message_item("completed", text))
 
-    def _end(self, end: AnswerEnd) -> bytes:
+    def _end(self, end: End) -> bytes:
         events = self._close()
         if not end.calls and not any(item["type"] == "message" for item in self._output):
             events += self._begin_item("text") + self._close()
@@ -237,11 +233,11 @@ def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+def _usage(total: UsageTotal) -> dict[str, Any]:
     return {
-        "input_tokens": usage["prompt_tokens"],
-        "input_tokens_details": usage["prompt_tokens_details"],
-        "output_tokens": usage["completion_tokens"],
+        "input_tokens": total.input_tokens,
+        "input_tokens_details": {"cached_tokens": total.cache_read_tokens},
+        "output_tokens": total.output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage["total_tokens"],
+        "total_tokens": total.input_tokens + total.output_tokens,
     }

@@ -22,10 +22,6 @@ from planwave.providers.protocols import ModelRequest, ToolCall, ToolSpec
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-CALLER_TOOL_CALLS: Final = "caller_tool_calls"
-"""``event_type`` of the ``node.event`` with the calls that the caller is to make; its data are
-``{"calls": [{"id", "name", "arguments"}]}``, the arguments as the model wrote them."""
-
 
 def _usable_schema(schema: dict[str, Json]) -> dict[str, Json]:
     # Lazy: test_importing_the_node_library_loads_no_sdk

@@ -22,7 +22,7 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
     """Return the tools that are linked to the port ``tools`` of a node, in edge order.
 
     Each name occurs once: tools of one name from several nodes get the ids of their nodes as endings
-    (``search_a``, ``search_b``). Characters that models may not use in names become ``_``.
+    ("search_a", "search_b"). Characters that models may not use in names become ``_``.
 
     Raises:
         NodeError: ``channel-mismatch``: a linked node gives something else than tools;

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, PermanentError, ResultNotJson
+from planwave.events.types import CALLER_TOOL_CALLS
 from planwave.graph.model import Json
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.reading.strict_json import parse_strict_json
-from planwave.nodes.agents.caller import CALLER_TOOL_CALLS, calls_of_caller, check_names
+from planwave.nodes.agents.caller import calls_of_caller, check_names
 from planwave.nodes.agents.tool_calls import ToolCalls
 from planwave.nodes.llm_calls import PROMPT_EVENT, call_model
 from planwave.providers.protocols import (

@@ -24,8 +24,8 @@ from planwave.nodes.recorded_calls import ExternalCall
 from planwave.nodes.services import limits_of, outbound_of
 from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
 from planwave.outbound.client import OutboundResponse, status_error
+from planwave.outbound.retry_after import parse_retry_after
 from planwave.outbound.urls import check_headers, errors_at, parse_url
-from planwave.providers.retry_after import parse_retry_after
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

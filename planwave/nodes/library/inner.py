@@ -50,6 +50,7 @@ _RESERVED_NAMES: Final = frozenset(
 )
 """What ports of the node and names in templates mean already."""
 _RUN_KEY: Final = "graph"
+"""The name of the data field: the text of the graph is that of the node."""
 
 
 class InnerData(NodeData):

@@ -31,7 +31,6 @@ from planwave.graph.protocols import (
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
-from planwave.nodes.call_budget import CallBudget
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.library.model import (
     MODEL_SOCKET,
@@ -39,7 +38,7 @@ from planwave.nodes.library.model import (
     MaxTokens,
     Temperature,
 )
-from planwave.nodes.llm_calls import Prompt, has_prompt_input, request_facts
+from planwave.nodes.llm_calls import CallBudget, Prompt, has_prompt_input, request_facts
 from planwave.nodes.model_choice import ModelName, ProviderName
 from planwave.nodes.recorded_calls import call_scope
 from planwave.nodes.services import GoalPlanner, PlanEvent, services_of

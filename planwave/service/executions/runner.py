@@ -36,7 +36,7 @@ from planwave.service.plans.planner_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
-    from planwave.executor.driver.effects import PlaceChange
+    from planwave.executor.messages import PlaceChange
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json

@@ -101,7 +101,7 @@ class RetryingJournal:
         self._store_retry = store_retry or StoreRetry()
 
     def stop(self) -> None:
-        """See :meth:`Patience.stop`."""
+        """See :meth:`StoreRetry.stop`."""
         self._store_retry.stop()
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Self
 
 from planwave.errors import Conflict, NodeError, OutboundError, PlanwaveError, StoreError
-from planwave.providers.retry_after import parse_retry_after
+from planwave.outbound.retry_after import parse_retry_after
 from planwave.service.notifications.backoff import next_attempt
 from planwave.service.notifications.messages import message_of
 from planwave.service.notifications.targets import problem_of, signing_keys

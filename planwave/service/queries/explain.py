@@ -68,7 +68,7 @@ class Reason(NamedTuple):
     Attributes:
         code: Stable; :func:`explain` lists the codes.
         reason: A sentence or two.
-        because: The nodes it follows from, as :meth:`Need.as_json` gives them, or less.
+        because: The nodes it follows from, as :meth:`Dependency.as_json` gives them, or less.
     """
 
     code: str
@@ -406,9 +406,9 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
         "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
         for nodes that did not start.
         ``parameters`` says which wires fed its data fields, and over what; see
-        ``service.parameters``. ``prompt`` is what was sent to a model last. ``course`` is what
+        :func:`wired_parameters`. ``prompt`` is what was sent to a model last. ``course`` is what
         happened to it, in order: ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of
-        :class:`Step`.
+        :class:`TimelineEntry`.
 
     Raises:
         NotFound: The execution has no node of that path; the hint names those it has.

@@ -211,7 +211,7 @@ class LiveExecutions:
     async def subscribe(
         self, execution_id: str, after: int | None, bounds: BacklogLimits, *, with_snapshot: bool
     ) -> AsyncGenerator[ExecutionSubscription]:
-        """Follow an execution; see :meth:`Service.follow`."""
+        """Follow an execution; see :meth:`StreamingService.subscribe`."""
         async with self.acquire(execution_id) as live:
             follower, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
             pages = self._pages.get(execution_id)
@@ -356,7 +356,7 @@ class StreamingService:
         final status and comes as soon as the document of the execution is written.
 
         Raises:
-            NotFound, ShuttingDown: As in :meth:`follow`.
+            NotFound, ShuttingDown: As in :meth:`subscribe`.
         """
         await self._check_watchable(execution_id)
         async with self.live_executions.acquire(execution_id) as live:

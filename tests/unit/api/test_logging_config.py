@@ -13,6 +13,7 @@ from planwave.api.logging_config import (
     request_id,
 )
 from planwave.redaction import Redactor
+from planwave.settings import DEBUG_VARIABLE
 from tests.support.secret_spellings import CANARY, shows
 
 _log = logging.getLogger("planwave.somewhere")
@@ -95,6 +96,14 @@ def test_log_records_carry_request_id_during_the_request() -> None:
 
     received = [json.loads(line) for line in lines("json", tell)]
     assert [each.get("request_id") for each in received] == ["r1", None, None]
+
+
+@pytest.mark.parametrize(("debug", "count"), [("1", 1), ("", 0)])
+def test_turns_of_executions_are_logged_while_debugging(
+    monkeypatch: pytest.MonkeyPatch, debug: str, count: int
+) -> None:
+    monkeypatch.setenv(DEBUG_VARIABLE, debug)
+    assert len(lines("text", lambda: logging.getLogger("planwave.turns").debug("x"))) == count
 
 
 def test_configured_logging_is_restored() -> None:

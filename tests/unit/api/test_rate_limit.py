@@ -1,7 +1,8 @@
 import pytest
 
-from planwave.api.rate_limit import ConnectionLimiter, TokenBucket
+from planwave.api.rate_limit import AccessTokenRates, ConnectionLimiter, TokenBucket
 from planwave.errors import TooManyRequests
+from planwave.storage.access_tokens import AccessTokenRecord
 
 
 class Clock:
@@ -59,3 +60,23 @@ def test_connection_is_released_after_error() -> None:
     for _ in range(3):
         with pytest.raises(ValueError, match="x"), seats.slot("a", 1):
             raise ValueError("x")
+
+
+def test_access_tokens_have_the_limits_of_their_records() -> None:
+    rates = AccessTokenRates(Clock())
+
+    def token(token_id: str, **limits: int) -> AccessTokenRecord:
+        return AccessTokenRecord(token_id, "", "", ("run",), ("f",), "", **limits)
+
+    limited, other, free = (
+        token("a", requests_per_minute=1),
+        token("b", requests_per_minute=1),
+        token("c"),
+    )
+    for each in (limited, other, free, free):
+        rates.count(each, "requests")
+    rates.count(limited, "executions")
+    with pytest.raises(
+        TooManyRequests, match="too many requests with this access token: 1 at once"
+    ):
+        rates.count(limited, "requests")

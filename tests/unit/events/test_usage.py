@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.events import UsageTotal
-from planwave.events.chat_chunks.encoder import chunks
+from planwave.events.chat_chunks import chunks
 from tests.support.engine.event_story import EventStory
 
 GRAPH: dict[str, Any] = {"nodes": [{"id": "a", "type": "x", "name": "A", "data": {}}], "edges": []}

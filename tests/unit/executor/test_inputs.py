@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.executor.inputs import InputPlan, plan_inputs, validate_inputs, wave_count
-from planwave.executor.node_api.graph_runs import create_graph_run
+from planwave.executor.node_api.nested import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.state import Attempt

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from planwave.executor.node_api.graph_runs import create_graph_run
 from planwave.executor.node_api.host import NodeHost
+from planwave.executor.node_api.nested import create_graph_run
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.reuse.result_key import dependencies, result_key

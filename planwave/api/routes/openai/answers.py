@@ -27,9 +27,11 @@ from planwave.api.schemas.openai.responses import ChatCompletionResponse, Respon
 from planwave.api.streaming.sse import wait_for_disconnect
 from planwave.errors import PlanwaveError, SlowConsumer
 from planwave.events import Event
+from planwave.events.chat_chunks import AnswerHead
+from planwave.events.stream.parts import End
 from planwave.ids import new_id
-from planwave.interop.openai.answer import Answer, AnswerEnd, AnswerPart, answer_parts, whole_answer
-from planwave.interop.openai.chat_format import AnswerHead, ChatChunks, chat_completion
+from planwave.interop.openai.answer import Answer, AnswerPart, answer_parts, whole_answer
+from planwave.interop.openai.chat_format import ChatChunks, chat_completion
 from planwave.interop.openai.chat_request import ChatCompletionRequest
 from planwave.interop.openai.errors import HAS_RUN, failure_body, failure_status
 from planwave.interop.openai.published_models import PublishedModel, PublishedModels
@@ -44,7 +46,7 @@ EXECUTION_HEADER: Final = "x-planwave-execution-id"
 _NO_RETRY: Final = {"x-should-retry": "false"}
 _FAILED: Final = "the execution failed"
 _EXAMPLE_HEAD: Final = AnswerHead(EXECUTION_ID, 1_769_860_800, "triage")
-_EXAMPLE: Final = Answer("Unplug it.", "", AnswerEnd())
+_EXAMPLE: Final = Answer("Unplug it.", "", End())
 _ERRORS: Final = problems(404, 409, 422, 502)
 
 
@@ -103,7 +105,7 @@ class AnswerRun:
             self._request.scope[UNFINISHED] = True
             if PREASSIGNED_ID not in self._request.scope:
                 failure = {"message": error.message, "code": error.code}
-                return Answer("", "", AnswerEnd(failure=failure))
+                return Answer("", "", End(error=failure))
             raise ProblemError(
                 error.status_hint, error.code, error.message, hint=error.hint, headers=self.headers
             ) from error
@@ -121,11 +123,11 @@ class AnswerRun:
         token = access_token(self._request)
         shows_failure = token is None or "read" in token.scopes
         async for part in answer_parts(self._events(service), stops):
-            if isinstance(part, AnswerEnd) and part.failure is not None:
+            if isinstance(part, End) and part.error is not None:
                 self._status = failure_status(await service.state(self.execution_id))
                 if not shows_failure:
-                    code = part.failure["code"]
-                    yield AnswerEnd(usage=part.usage, failure={"message": _FAILED, "code": code})
+                    code = part.error["code"]
+                    yield End(usage=part.usage, error={"message": _FAILED, "code": code})
                     continue
             yield part
 
@@ -153,11 +155,11 @@ class AnswerRun:
         parts = self.parts(stops)
         return AnswerStream(self._request, self.start, parts, encoder, self.leave, self.headers)
 
-    def failure(self, end: AnswerEnd) -> Response | None:
+    def failure(self, end: End) -> Response | None:
         """Return the response where the execution failed."""
-        if end.failure is None:
+        if end.error is None:
             return None
-        failed = json_response(failure_body(end.failure, self._status), self._status)
+        failed = json_response(failure_body(end.error, self._status), self._status)
         failed.headers.update({**self.headers, **_NO_RETRY})
         return failed
 

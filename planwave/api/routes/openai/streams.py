@@ -14,7 +14,8 @@ from planwave.api.dependencies import app_state
 from planwave.api.responses import NOT_REPLAYABLE, UNFINISHED
 from planwave.api.streaming.sse import PING_INTERVAL_S, EventStream, wait_for_disconnect
 from planwave.errors import PlanwaveError
-from planwave.interop.openai.answer import AnswerEnd, AnswerPart
+from planwave.events.stream.parts import End
+from planwave.interop.openai.answer import AnswerPart
 from planwave.interop.openai.chat_format import ChatChunks
 from planwave.interop.openai.responses_format import ResponseEvents
 
@@ -29,7 +30,7 @@ class AnswerStream(EventStream):
     Args:
         request: The request.
         begin: Starts what answers; called once the principal may open the stream.
-        parts: The parts; the last one is an ``AnswerEnd``.
+        parts: The parts; the last one is an ``End``.
         encoder: Writes them in the protocol of the request.
         on_leave: Called where the client leaves before the end; returns whether the work goes on.
         headers: Further headers.
@@ -78,7 +79,7 @@ class AnswerStream(EventStream):
             async with aclosing(self._parts) as parts:
                 async for part in parts:
                     self._is_silent = False
-                    if isinstance(part, AnswerEnd):
+                    if isinstance(part, End):
                         last = self._end(part, scope)
                     elif chunk := self._encoder.encode(part):
                         await self._send_chunk(send, chunk)
@@ -87,8 +88,8 @@ class AnswerStream(EventStream):
             last = self._encoder.fail({"message": error.message, "code": error.code})
         await self._send_chunk(send, last, is_last=True)
 
-    def _end(self, end: AnswerEnd, scope: Scope) -> bytes:
-        if end.failure is not None:
+    def _end(self, end: End, scope: Scope) -> bytes:
+        if end.error is not None:
             scope[NOT_REPLAYABLE] = True
         return self._encoder.encode(end)
 

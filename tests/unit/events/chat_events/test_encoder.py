@@ -94,6 +94,13 @@ def test_attempt_that_is_entered_again_tells_nothing_twice() -> None:
     assert said == ["Let me look.", "Fou", "nd."]
 
 
+def test_text_that_is_streamed_again_without_its_line_breaks_is_whole() -> None:
+    encoder, told = encoded(delta("a", "\n\nHello"), delta("a", "Bye, all"))
+    assert texts(encoder) == ["Bye, all"]
+    said = [(each["content"], each["offset"]) for each in told if each["event"] == "RunContent"]
+    assert said == [("Hello", 0), ("Bye, all", 0)]
+
+
 def test_text_of_a_failed_attempt_is_void() -> None:
     encoder, told = encoded(
         delta("a", "Half a"),

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from planwave.errors import Gone, InvalidTransition, StoreError
+from planwave.errors import Gone, InvalidTransition, NodeError, StoreError
+from planwave.events import Event
 from planwave.executor.driver.attempt_tasks import GRACE_S
+from planwave.executor.driver.execution import Execution
+from planwave.executor.driver.run_state import RunState
 from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.state import Attempt, GraphRun, NestedRun, NodeRun
 from planwave.graph.model import Policy, Retry
 from tests.support.engine.behaviors import asks, fails_with, forever, returns_after
 from tests.support.engine.generic_nodes import (
     TERMINAL_TYPES,
     ExecutionHarness,
+    GenericCatalog,
     MemoryJournal,
     result_with,
 )
@@ -135,7 +145,7 @@ def test_a_graph_with_a_cycle_cannot_be_executed() -> None:
 
 
 @virtual_time
-async def test_the_task_of_a_node_has_the_id_of_the_node_as_name() -> None:
+async def test_the_task_of_a_node_is_named_after_its_execution_and_its_path() -> None:
     async def named(inputs: Any, context: Any) -> Any:
         task = asyncio.current_task()
         return result_with(None if task is None else task.get_name())
@@ -143,7 +153,7 @@ async def test_the_task_of_a_node_has_the_id_of_the_node_as_name() -> None:
     harness = ExecutionHarness(parse_graph("a b", "a>b"), {"a": named, "b": named})
     assert await harness.run() == "completed"
     given = {node: outputs["output"].value for node, outputs in harness.execution.outputs.items()}
-    assert given == {"a": "a", "b": "b"}
+    assert given == {"a": "node of x1 a", "b": "node of x1 b"}
 
 
 @virtual_time
@@ -423,3 +433,69 @@ async def test_context_variables_set_by_a_node_reach_no_other_node(has_journal: 
     harness = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
     assert await harness.run() == "completed"
     assert seen == ["caller"] * 5
+
+
+async def _works(*_: Any) -> Any:
+    await asyncio.sleep(0)
+    return result_with("x")
+
+
+async def _nests(_: Any, context: Any, *__: Any) -> Any:
+    """Run two graphs and keep a value; fail at first, so that another attempt does the same."""
+    for key in "kl":
+        await context.runtime.run_graph(key, parse_graph("i j", "i>j"), {})
+    await context.runtime.once("v", _works)
+    if context.attempt == 1:
+        raise NodeError("again", retryable=True)
+    return await _works()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "acts"),
+    [
+        ("completed", {}),
+        ("failed", {"n9": fails_with()}),
+        ("cancelled", {"n9": forever}),
+        ("interrupted", {"n9": forever}),
+        ("completed", {"n9": _nests, "n20": _nests}),
+        ("cancelled", {"n9": _nests, "j": forever}),
+        ("interrupted", {"n9": _nests, "j": forever}),
+        ("failed", {"n9": _nests, "j": fails_with()}),
+        ("cancelled", {"n9": asks()}),
+        ("interrupted", {"n9": _nests, "j": asks()}),
+    ],
+)
+@virtual_time
+async def test_a_finished_execution_leaves_nothing_to_the_garbage_collector(
+    outcome: str, acts: dict[str, Any]
+) -> None:
+    nodes = [f"n{number}" for number in range(30)]
+    edges = [f"{one}>{two}" for one, two in pairwise(nodes)]
+    policies = dict.fromkeys(nodes, TWICE)
+
+    async def run_once() -> None:
+        graph = parse_graph(" ".join(nodes), *edges, policies=policies)
+        program = Program(graph, GenericCatalog({**dict.fromkeys(nodes, _works), **acts}))
+        execution = Execution(program, execution_id="x1")
+        call_later = asyncio.get_running_loop().call_later
+        if outcome == "cancelled":
+            call_later(5, execution.cancel, "enough")
+        elif outcome == "interrupted":
+            call_later(5, partial(execution.interrupt, at_once=True))
+        assert await execution.run() == outcome
+
+    await run_once()  # what is made once
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for _ in range(10):
+            await run_once()
+        gc.collect()
+        kinds = (Attempt, GraphRun, NodeRun, NestedRun, Program, RunState, Event, asyncio.Task)
+        left = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, kinds))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == {}

@@ -371,7 +371,7 @@ async def test_an_attempt_closed_from_outside_reports_no_failure() -> None:
     harness = ExecutionHarness(parse_graph("a"), {"a": forever})
     running = asyncio.get_running_loop().create_task(harness.run())
     await asyncio.sleep(0)
-    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "a"]
+    (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "node of x1 a"]
     await asyncio.sleep(0)
     attempt: Any = task.get_coro()
     attempt.close()  # as the interpreter does with what is left when a loop is gone

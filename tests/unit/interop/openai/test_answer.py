@@ -10,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.events import Event
-from planwave.interop.openai.answer import (
-    AnswerEnd,
-    RequestedCall,
-    Retraction,
-    StopTexts,
-    TextPiece,
-    answer_parts,
-    whole_answer,
-)
+from planwave.events.stream.parts import End, RequestedCall, Retraction
+from planwave.interop.openai.answer import StopTexts, answer_parts, whole_answer
+from planwave.interop.openai.chat_format import finish_reason
+from tests.unit.events.stream.test_visibility import document
+from tests.unit.events.test_chat_chunks import Story, collected, content
 
 GRAPH = {"nodes": [{"id": "a", "type": "agent", "name": "A"}], "edges": []}
 AT = "2026-01-01T00:00:00.000000+00:00"
@@ -64,6 +60,15 @@ async def parts_of(events: Iterable[Event], stops: Sequence[str] = ()) -> list[A
     return [part async for part in answer_parts(as_stream(events), stops)]
 
 
+def shown(parts: Iterable[Any]) -> list[str | int]:
+    """The text of each part, or how much of the text before it is void."""
+    return [
+        part.chars if isinstance(part, Retraction) else part.text
+        for part in parts
+        if not isinstance(part, End)
+    ]
+
+
 async def test_text_of_a_failed_attempt_is_retracted() -> None:
     retrying = "node.retrying", {"error": {"code": "x", "message": "m"}, "delay_s": 0, "attempt": 1}
     events = history(
@@ -75,9 +80,9 @@ async def test_text_of_a_failed_attempt_is_retracted() -> None:
         completed("three", 2),
     )
     parts = await parts_of(events)
-    assert parts[:3] == [TextPiece("text", "one tw"), Retraction(6), TextPiece("text", "three")]
+    assert shown(parts) == ["one tw", 6, "three"]
     answer = await whole_answer(answer_parts(as_stream(events)))
-    assert (answer.text, answer.end.failure) == ("three", None)
+    assert (answer.text, answer.end.error) == ("three", None)
 
 
 async def test_calls_for_the_client_end_the_answer() -> None:
@@ -88,12 +93,15 @@ async def test_calls_for_the_client_end_the_answer() -> None:
         completed(""),
     )
     (end,) = await parts_of(events)
-    assert (end.calls, end.finish_reason) == ((RequestedCall("c1", "weather", "{}"),), "tool_calls")
+    assert (end.calls, finish_reason(end)) == (
+        (RequestedCall("c1", "weather", "{}"),),
+        "tool_calls",
+    )
 
 
 async def test_cancelled_execution_is_a_failure() -> None:
     (end,) = await parts_of(history(end="execution.cancelled"))
-    assert end == AnswerEnd(failure={"message": "no", "code": "cancelled"})
+    assert (end.error["message"], end.error["code"]) == ("no", "cancelled")
 
 
 async def test_stop_may_come_in_pieces() -> None:
@@ -101,7 +109,7 @@ async def test_stop_may_come_in_pieces() -> None:
         started(), delta("one E"), delta("N", 5), delta("D two", 6), completed("one END two")
     )
     parts = await parts_of(events, ["END"])
-    assert parts[:-1] == [TextPiece("text", "one ")]
+    assert shown(parts[:-1]) == ["one "]
 
 
 @given(
@@ -146,3 +154,28 @@ async def test_stop_of_a_failed_attempt_does_not_end_the_next_one() -> None:
     )
     answer = await whole_answer(answer_parts(as_stream(events), ["END"]))
     assert answer.text == "three "
+
+
+@pytest.mark.parametrize("steps", ["stream", "retry", "message", "reasoning", "rewritten"])
+async def test_an_answer_has_the_text_that_chunks_have(steps: str) -> None:
+    story = Story(document("a b c:end", "b>c"))
+    match steps:
+        case "stream":
+            story.delta("a", "one ").delta("b", "two").delta("a", "more").done("b", "two")
+        case "retry":
+            story.delta("a", "wrong")("node.retrying", "a", error={}, delay_s=0, next_attempt=2)
+            story("node.started", "a", 2).delta("a", "right", attempt=2)
+        case "message":
+            story.delta("a", "one ")
+            story("node.event", "b", event_type="message", data={"text": "Hi."}).done("b", "two")
+        case "reasoning":
+            story.delta("a", "hm", kind="reasoning").delta("a", "one")
+        case _:
+            story.delta("a", "Hello")
+            story("node.delta", "a", 1, kind="text", text="p!", offset=3)
+    story.done("a", "last").done("c", "end")("execution.completed")
+    sent = await collected(story.events)
+    answer = await whole_answer(answer_parts(as_stream(story.events)))
+    assert answer.text == content(sent)
+    deltas = [chunk["choices"][0]["delta"] for chunk in sent]
+    assert answer.reasoning == "".join(each.get("reasoning_content") or "" for each in deltas)

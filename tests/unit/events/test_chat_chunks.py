@@ -13,11 +13,11 @@ from openai.types.chat import ChatCompletionChunk
 
 import planwave
 from planwave.errors import InputError
-from planwave.events.chat_chunks.encoder import chunks
+from planwave.events.chat_chunks import chunks
 from planwave.nodes.library import LIBRARY
 from tests.support.engine.event_story import EventStory
 from tests.support.engine.random_schedules import ByteChoices
-from tests.unit.events.chat_chunks.test_visibility import document, out
+from tests.unit.events.stream.test_visibility import document, out
 
 
 class Story(EventStory):

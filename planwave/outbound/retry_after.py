@@ -1,4 +1,4 @@
-"""The ``Retry-After`` headers of provider responses."""
+"""The ``Retry-After`` headers of responses."""
 
 from __future__ import annotations
 

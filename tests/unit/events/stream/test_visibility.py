@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from planwave.events.chat_chunks.visibility import Visibility
+import planwave
+from planwave.events import fold
+from planwave.events.stream.visibility import Visibility
+from planwave.events.types import typed_events
+from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import LastNodes
+from planwave.nodes.registry import default_registry
+
+REGISTRY = default_registry()
+HOLDS_GRAPHS = sorted(name for name in REGISTRY.names() if REGISTRY.type_info(name).graph_fields)
 
 
 def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
@@ -146,3 +155,55 @@ def test_visible_nodes_of_nested_graphs_are_found_at_every_depth() -> None:
     assert showing.speakers_behind("i[graph]/i") == {"i[graph]/i[graph]/a", deep}
     assert (showing.type_of(deep), showing.name_of(deep)) == ("step", "b")
     assert showing.type_of("i[graph]/q") is None
+
+
+@pytest.mark.parametrize("node_type", ["inner", "a_type_of_a_package"])
+def test_a_graph_is_shown_by_the_name_of_its_data_field_and_not_by_a_type(node_type: str) -> None:
+    graph = document(f"i:{node_type} z:end", "i>z")
+    graph["nodes"][0]["data"] = {"steps": TWO, "other": TWO}
+    showing = Visibility(graph)
+    assert showing.is_visible("i[steps]/b")
+    assert not showing.is_visible("i[1]/b")
+    assert {"i", "i[steps]/b", "i[other]/b"} <= showing.speakers_behind("z")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"nodes": [1], "edges": []},
+        {"nodes": [{"id": "b"}], "edges": []},
+        {"nodes": [{"id": "b", "type": "t"}], "edges": ["b"]},
+        {"nodes": {}, "edges": {}},
+        {"nodes": []},
+        "{{ graph }}",
+        [],
+        None,
+    ],
+)
+def test_data_that_are_no_graph_show_nothing(value: Any) -> None:
+    graph = document("i z:end", "i>z")
+    graph["nodes"][0]["data"] = {"graph": value}
+    assert not Visibility(graph).is_visible("i[graph]/b")
+
+
+@pytest.mark.parametrize("node_type", HOLDS_GRAPHS)
+async def test_a_type_that_runs_a_graph_under_the_name_of_its_field_gives_its_result(
+    node_type: str,
+) -> None:
+    graph = REGISTRY.spec(node_type).example
+    events = [each async for each in planwave.run(planwave.build({**graph}, registry=REGISTRY))]
+    state = fold(events)
+    data = {each["id"]: each.get("data") or {} for each in graph["nodes"]}
+    opened = [each for each in typed_events(events) if each.type == "nested_run.opened"]
+    assert opened
+    for run in opened:
+        if (nested := data.get(run.path, {}).get(run.data["key"])) is None:
+            continue
+        outputs = {
+            each["id"]: outputs_from_json(
+                state.nodes[f"{run.path}[{run.data['key']}]/{each['id']}"].outputs
+            )
+            for each in nested["nodes"]
+        }
+        shown = outputs_from_json(state.nodes[run.path].outputs)["output"]
+        assert shown == LastNodes.of_document(nested).result(outputs).value

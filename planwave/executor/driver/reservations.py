@@ -11,19 +11,17 @@ from typing import cast
 
 from planwave.events.budget import WALL_S, WARNED_AT
 from planwave.events.types import EXECUTION_WARNED, WAITING
-from planwave.executor.budget import BudgetCall, RunBudget
 from planwave.executor.driver.commands import (
     close_out_of_time,
     record_pause,
     record_resume,
     unpark_node,
 )
-from planwave.executor.driver.effects import Reply, SetTimer
-from planwave.executor.driver.parking import ensure_active, update_activity
-from planwave.executor.driver.progress import decide, return_outcome
-from planwave.executor.driver.run_state import RunState
+from planwave.executor.driver.endings import decide
+from planwave.executor.driver.parking import ensure_active, return_outcome, update_activity
+from planwave.executor.driver.run_state import BudgetCall, RunBudget, RunState
 from planwave.executor.driver.timeouts import EARLY_S
-from planwave.executor.messages import BudgetReleased, BudgetReserved, BudgetTimer
+from planwave.executor.messages import BudgetReleased, BudgetReserved, BudgetTimer, Reply, SetTimer
 from planwave.executor.requests import own_request
 from planwave.executor.state import DONE
 
@@ -124,7 +122,7 @@ def ask(run: RunState) -> None:
 # -- time ------------------------------------------------------------------------------------------
 
 
-def time_passed(run: RunState) -> None:
+def time_passed(run: RunState, _: BudgetTimer) -> None:
     """Warn when the time in the budget is nearly used up; let nothing start when it is."""
     budget = run.budget
     if budget is None or run.is_ending:

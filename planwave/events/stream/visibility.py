@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, cast
 
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import LastNodes
 
-_CLOSING_TYPES: Final = frozenset({"end"})
-"""Types that close a graph and only pass values on: the sources of such a node are visible."""
-_SUBGRAPH_FIELDS: Final[Mapping[str, str]] = {"inner": "graph"}
-"""Types whose result is that of a graph in their data, with the data field that holds the graph. The
-field's name is also the key of the nested run."""
-
 
 class Visibility:
     """The text of each node of a graph that is visible to the client.
 
-    A node's text is visible where no flow edge leads from it to another node. A node that only closes
-    the graph (``end``) does not count as a reader: the text of its sources is visible as they stream,
-    and its own result only where no source has emitted text. For a visible node with the result of a
-    graph in its data (``inner``), the text of that graph's nodes is visible by the same rules. A value
-    at the handle ``error`` does not count as text of a node that has an edge from there.
+    A node's text is visible where no flow edge leads from it to another node. A node that only marks the
+    result (see ``LastNodes.ends``) does not count as a reader: the text of its sources is visible as they
+    stream, and its own result only where no source has emitted text. A graph in the data of a node, run
+    under the name of its data field, is what the node gives: where the node is visible, the text of
+    that graph's nodes is, by the same rules. A value at the handle ``error`` does not count as text of
+    a node that has an edge from there.
     """
 
     def __init__(
@@ -38,8 +33,8 @@ class Visibility:
         Args:
             graph: The document.
             visible: Paths of the visible nodes; overrides the rules of the class.
-            is_subgraph: Whether the graph is in a node's data: its ``end`` nodes alone, if it has
-                any, are its result.
+            is_subgraph: Whether the graph is in a node's data: its ends alone, if it has any, are its
+                result.
         """
         self._nodes: dict[str, Mapping[str, Any]] = {node["id"]: node for node in graph["nodes"]}
         self._outgoing: dict[str, list[tuple[str, str]]] = {}
@@ -50,16 +45,13 @@ class Visibility:
                 self._outgoing.setdefault(edge["source"], []).append((leaves, edge["target"]))
                 self._incoming.setdefault(edge["target"], []).append(edge["source"])
         self._chosen = None if visible is None else frozenset(visible)
-        self._closing = frozenset(filter(self._is_closing, self._nodes if visible is None else ()))
         last = LastNodes.of_document(graph)
+        self._closing = frozenset(filter(self._is_closing, last.ends if visible is None else ()))
         self._sinks = frozenset(last.ends if is_subgraph and last.ends else last.sinks)
         self._subgraphs = {
-            f"{each}[{_SUBGRAPH_FIELDS[node['type']]}]": (
-                each,
-                Visibility(inside, is_subgraph=True),
-            )
+            f"{each}[{name}]": (each, Visibility(value, is_subgraph=True))
             for each, node in self._nodes.items()
-            if (inside := _subgraph_of(node)) is not None
+            for name, value in _graphs_of(node)
         }
 
     def type_of(self, path: str) -> str | None:
@@ -149,12 +141,11 @@ class Visibility:
         edges = self._outgoing.get(node_id, ())
         return [target for handle, target in edges if handle != ERROR_HANDLE]
 
-    def _is_closing(self, node_id: str) -> bool:
-        node = self._nodes[node_id]
-        policy: Mapping[str, Any] = node.get("policy") or {}
+    def _is_closing(self, end_id: str) -> bool:
+        """Return whether a node that marks a result only closes the graph."""
+        policy: Mapping[str, Any] = self._nodes[end_id].get("policy") or {}
         joins_any = policy.get("join") == "any"  # one of its sources loses
-        reads, is_read = node_id in self._incoming, node_id in self._outgoing
-        return node["type"] in _CLOSING_TYPES and reads and not is_read and not joins_any
+        return end_id in self._incoming and end_id not in self._outgoing and not joins_any
 
     def _visible_handles(self, node_id: str) -> frozenset[str]:
         """Return the handles with an edge to a node that closes the graph."""
@@ -162,8 +153,18 @@ class Visibility:
         return frozenset(handle for handle, target in edges if target in self._closing)
 
 
-def _subgraph_of(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the graph in a node's data whose result is the node's result, None without one."""
-    field = _SUBGRAPH_FIELDS.get(node["type"])
+def _graphs_of(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the graphs in a node's data, each with the name of its data field."""
     data: Mapping[str, Any] = node.get("data") or {}
-    return data.get(field) if field is not None else None
+    for name, value in data.items():
+        if (
+            isinstance(value, dict)
+            and _are_objects(cast("dict[str, Any]", value).get("nodes"), "id", "type")
+            and _are_objects(cast("dict[str, Any]", value).get("edges"), "source", "target", "data")
+        ):
+            yield name, cast("dict[str, Any]", value)
+
+
+def _are_objects(values: Any, *keys: str) -> bool:
+    objects = cast("list[Any]", values) if isinstance(values, list) else [None]
+    return all(isinstance(each, dict) and {*keys} <= cast("Any", each).keys() for each in objects)

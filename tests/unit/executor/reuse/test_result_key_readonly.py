@@ -8,8 +8,8 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.executor.node_api.host import NodeHost
-from planwave.executor.node_api.readonly import ReadonlyRuntime
 from planwave.executor.program import Program
+from planwave.executor.reuse.result_key import ReadonlyRuntime
 from planwave.executor.stored_runs import NO_ONCE_VALUES
 from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue

@@ -1,6 +1,7 @@
-"""Follow the schedule's decisions, end attempts, cancel graphs, end nested runs.
+"""How attempts, nested runs, graphs and the execution end, and what the schedules decide then.
 
-These call each other: a cancelled attempt cancels the graphs inside it, whose end may end the node.
+One module, because these call each other: a schedule decides that nodes are cancelled, a cancelled attempt
+cancels the graphs inside it, and their end is a fact for the schedule of the graph around them.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ from planwave.events.types import (
     NodeSkippedData,
     PayloadT,
 )
-from planwave.executor.budget import RunBudget
-from planwave.executor.driver.effects import (
+from planwave.executor.driver.parking import mark_active, return_outcome, set_idle
+from planwave.executor.driver.run_state import RunBudget, RunState
+from planwave.executor.driver.timeouts import EARLY_S
+from planwave.executor.messages import (
+    AttemptTimer,
     CancelReply,
     CancelTask,
     CancelTimer,
     CloseLinks,
-    DeliverOutcome,
+    ExecutionTimer,
+    RequestTimer,
+    RetryTimer,
+    SetTimer,
 )
-from planwave.executor.driver.parking import mark_active, update_activity
-from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, RequestTimer, RetryTimer
 from planwave.executor.requests import PendingRequest
 from planwave.executor.scheduling.decisions import Decisions, RunOutcome
 from planwave.executor.scheduling.joins import NO_INPUT
 from planwave.executor.state import (
     BACKOFF,
     DONE,
-    NESTED,
     PARKED,
     QUEUED,
     Attempt,
     GraphRun,
-    NestedOutcome,
     NestedRun,
-    ReplyTo,
 )
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE
 from planwave.graph.outputs import outputs_to_json
@@ -83,7 +84,7 @@ def apply_decisions(run: RunState, graph_run: GraphRun, decisions: Decisions) ->
     if unneeded:
         _release_idle(run, graph_run, unneeded)
     if graph_run.nested_run is not None:
-        _set_idle(run, graph_run, graph_run.nested_run, paused)
+        set_idle(run, graph_run, graph_run.nested_run, paused)
     if finished is not None:
         if graph_run.nested_run is None:
             run.pending_outcome = finished
@@ -129,6 +130,7 @@ def _emit_not_run(run: RunState, graph_run: GraphRun, decisions: Decisions) -> N
         request = cancel_request(run, prefix + ids[node])
         if request is not None and request.attempt is not None:
             cancel_nested_runs(run, request.attempt, cause.reason)
+            request.attempt.close()
         parked = graph_run.attempts.get(node)
         if parked is not None:
             end_attempt(run, parked)
@@ -166,10 +168,24 @@ def fail_execution(run: RunState, error: ErrorDocument) -> None:
     decide(run)
 
 
-def end_attempt(run: RunState, attempt: Attempt) -> None:
+def execution_timed_out(run: RunState, timer: ExecutionTimer) -> None:
+    """Fail the execution, unless it was paused meanwhile: pauses, and waits for a place, do not count."""
+    decide(run)
+    if run.is_ending:
+        return
+    idle_s = run.idle_s
+    more_s, run.extended_s = idle_s - run.extended_s, idle_s
+    if more_s > EARLY_S:
+        run.effects.append(SetTimer(timer, run.now.loop_s + more_s))
+    else:
+        message = f"the execution did not finish within {timer.limit_s:g} s"
+        fail_execution(run, {"code": "run-timeout", "message": message})
+
+
+def end_attempt(run: RunState, attempt: Attempt, *, is_final: bool = True) -> None:
     """Remove an attempt from its slot and graph run; cancel its nested runs and timers.
 
-    The nested runs of a node that waits for an answer itself go on; nobody waits for them meanwhile.
+    Another one may take over what it has, unless this is ``is_final``. The nested runs of a node that waits for an answer itself go on; nobody waits for them meanwhile.
     """
     node_run = attempt.node_run
     if node_run is not None and node_run.is_between_attempts:
@@ -181,6 +197,9 @@ def end_attempt(run: RunState, attempt: Attempt) -> None:
     if attempt.phase is BACKOFF:
         run.effects.append(CancelTimer(RetryTimer(attempt)))
     run.slots.remove(attempt)
+    attempt.task = None  # its context refers to the attempt: a cycle would keep both
+    if is_final:
+        attempt.close()
     if run.budget is not None:
         _release_budget(run, run.budget, attempt)
     graph_run = attempt.graph_run
@@ -293,37 +312,8 @@ def _end_nested_run(
         return_outcome(run, attempt, reply, nested_run.outcome)
 
 
-def return_outcome(
-    run: RunState, attempt: Attempt, reply: ReplyTo, outcome: NestedOutcome | None
-) -> None:
-    """Deliver a nested outcome to a node, at once or when the node gets a slot again."""
-    if isinstance(outcome, NodeError):  # one error object per waiter, as raising changes it
-        outcome = NodeError(
-            outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
-        )
-    attempt.due_outcomes += 1
-    delivery = DeliverOutcome(attempt, reply, outcome)
-    if attempt.phase is NESTED:
-        run.slots.queue_return(delivery)
-    else:
-        run.effects.append(delivery)
-
-
 def record_nested_run(
     run: RunState, attempt: Attempt, data: NestedRunOpenedData | NestedRunAbandonedData
 ) -> None:
     """Emit the event that a node opened a nested run, or abandoned it."""
     run.emit(NODE_EVENT, {"event_type": RUN_GRAPH, "data": data}, attempt.path, attempt.number)
-
-
-# -- idle nodes ------------------------------------------------------------------------------------
-
-
-def _set_idle(run: RunState, graph_run: GraphRun, nested_run: NestedRun, is_idle: bool) -> None:
-    """Record whether a nested run only waits for answers; perhaps its node then does so too."""
-    if graph_run.is_idle == is_idle or nested_run.graph_run is not graph_run:
-        return
-    graph_run.is_idle = is_idle
-    nested_run.node_run.waiting += 1 if is_idle else -1
-    if is_idle:
-        update_activity(run, nested_run.node_run.attempt)

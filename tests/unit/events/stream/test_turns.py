@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from planwave.events.chat_chunks.turns import Chunk, TurnQueue
+from planwave.events.stream.turns import Piece, TurnQueue
 
 
-def piece(speaker: str, text: str) -> Chunk:
-    return Chunk(speaker, speaker, "text", text, {})
+def piece(speaker: str, text: str) -> Piece:
+    return Piece(speaker, speaker, "text", text, {})
 
 
-def texts(pieces: list[Chunk]) -> str:
+def texts(pieces: list[Piece]) -> str:
     return " ".join(f"{one.speaker}:{one.text}" for one in pieces)
 
 

@@ -1,1 +1,0 @@
-"""Events as ``chat.completion.chunk`` objects of the OpenAI API."""

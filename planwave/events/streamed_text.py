@@ -1,0 +1,62 @@
+"""Text that nodes stream in pieces with offsets, perhaps more than once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Change(NamedTuple):
+    """A change of a text: from ``offset`` on it is ``content``."""
+
+    offset: int
+    content: str
+
+
+class StreamedText:
+    """Text that arrives in pieces with character offsets; cheap to extend, joined when read.
+
+    A piece that begins beyond the end is dropped, so that the text never has a gap.
+    """
+
+    __slots__ = ("_length", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def put(self, offset: int, piece: str) -> None:
+        """Put a piece at its offset, in place of all text from that offset on."""
+        if offset != self._length:
+            if offset > self._length:
+                return
+            self._pieces = [str(self)[:offset]]
+            self._length = offset
+        self._pieces.append(piece)
+        self._length += len(piece)
+
+    def merge(self, offset: int, piece: str) -> Change | None:
+        """Put a piece at its offset, but leave the text from there on where the piece repeats it.
+
+        An attempt that is entered again streams its text again.
+
+        Returns:
+            What that changes, None for nothing; its offset is below the length where other text was there.
+        """
+        if offset > self._length:
+            return None
+        if offset < self._length:
+            known = str(self)[offset:]
+            if known.startswith(piece):
+                return None
+            if piece.startswith(known):
+                offset, piece = self._length, piece[len(known) :]
+        self.put(offset, piece)
+        return Change(offset, piece) if piece else None

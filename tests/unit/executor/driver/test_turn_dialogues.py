@@ -57,6 +57,7 @@ from planwave.executor.messages import (
     outline,
 )
 from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
 from planwave.executor.state import ReplyTo
 from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
@@ -127,6 +128,17 @@ def test_an_execution_that_needs_an_approval_asks_and_starts_nothing() -> None:
         << Reply(R1)
         << StartAttempt(ANY)
     )  # fmt: skip
+
+
+def test_an_execution_that_was_cut_off_runs_again_what_had_no_result() -> None:
+    events, _ = played(new_run(TWO), StartExecution())
+    assert (
+        play(new_run(TWO, history=History(events)))
+        >> StartExecution(is_recovery=True)
+        << emitted("execution.resumed", reason="recovery", epoch=1)
+        << emitted("node.started", "a", 1, wave=1, reentry=1)
+        << StartAttempt(ANY)
+    )
 
 
 def test_after_an_interruption_nothing_starts() -> None:

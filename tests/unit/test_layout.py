@@ -80,10 +80,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "storage": "access_tokens call_documents chats errors notifications records triggers",
-    "storage/memory": (
-        "access_tokens approved_tools chats flows lists notifications revisions store triggers"
-    ),
-    "storage/sqlite": "migrations outbox queries schema writer",
+    "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
     "storage/sqlite/stores": (
         "access_tokens approved_tools chats flows notifications revisions triggers"
     ),

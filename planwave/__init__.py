@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from planwave.service.library.graphs import BuiltGraph
     from planwave.service.library.results import Failure, RunResult
     from planwave.service.library.runs import Run
+    from planwave.storage.sqlite.sql_store import MemoryStore
     from planwave.storage.sqlite.store import SqliteStore
-    from planwave.storage.store import MemoryStore
 
 __version__ = "0.1.0"
 
@@ -169,7 +169,7 @@ _MODULES = {
     "planwave.service.library.graphs": ("BuiltGraph",),
     "planwave.service.library.results": ("Failure", "RunResult"),
     "planwave.service.library.runs": ("Run",),
-    "planwave.storage.store": ("MemoryStore",),
+    "planwave.storage.sqlite.sql_store": ("MemoryStore",),
     "planwave.storage.sqlite.store": ("SqliteStore",),
 }
 _MODULE_OF = {name: home for home, names in _MODULES.items() for name in names}

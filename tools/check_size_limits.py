@@ -1,8 +1,8 @@
 """Check the size limits of the code and its lazy imports; exits 1 and names every violation.
 
 The executor uses ``Any`` only where JSON or code of others enters; the count may only go down.
-A module has at most 600 lines, a kernel module 300, a function 50, a folder 15 modules. Generated
-files and the node library are exempt: one file a node type. (Branch complexity is ruff's C90.)
+A module has at most 600 lines, a kernel module 300, a function 50. Generated files are exempt.
+(Branch complexity is ruff's C90.)
 A file of the web UI has at most 400 lines. (The limits of its functions are Biome's.)
 Imports in functions follow a comment ``# Lazy: test_name``: the test of start-up that needs them.
 Usage: ``python tools/check_size_limits.py``.
@@ -13,15 +13,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULE_LINES, KERNEL_LINES, FUNCTION_LINES, FOLDER_MODULES = 600, 300, 50, 15
+MODULE_LINES, KERNEL_LINES, FUNCTION_LINES = 600, 300, 50
 WEB_LINES, WEB_SUFFIXES = 400, frozenset({".ts", ".tsx", ".css"})
 KERNEL = "planwave/executor/scheduling"
-LARGE_FOLDERS = frozenset({"planwave/nodes/library"})
 MAX_ANY_IN_EXECUTOR = 23
 GENERATED = "# Generated "
 LAZY = re.compile(r"\s*# Lazy: (test_\w+)$")
@@ -42,15 +40,6 @@ def module_violations(path: Path) -> Iterator[str]:
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES:
                 yield f"{name}:{node.lineno}: {node.name} has {length} lines, at most {FUNCTION_LINES}"
-
-
-def folder_violations(files: Iterable[Path]) -> Iterator[str]:
-    """Yield a line for each folder with too many modules; ``__init__.py`` does not count."""
-    modules = (path for path in files if path.name != "__init__.py")
-    for folder, count in Counter(path.parent for path in modules).items():
-        name = folder.relative_to(ROOT).as_posix()
-        if count > FOLDER_MODULES and name not in LARGE_FOLDERS:
-            yield f"{name}: {count} modules, at most {FOLDER_MODULES}"
 
 
 def web_violations(path: Path) -> Iterator[str]:
@@ -92,7 +81,6 @@ def main() -> int:
     """Check every module of the package and the tools."""
     files = sorted([*ROOT.glob("planwave/**/*.py"), *ROOT.glob("tools/*.py")])
     violations = [line for path in files for line in module_violations(path)]
-    violations += folder_violations(files)
     web = [path for path in ROOT.glob("web/src/**/*") if path.suffix in WEB_SUFFIXES]
     violations += [line for path in web for line in web_violations(path)]
     violations += any_violations(ROOT.glob("planwave/executor/**/*.py"))

@@ -106,7 +106,7 @@ def require_flow(connection: HTTPConnection, plan_id: str | None) -> None:
     if token is None:
         return
     if plan_id is None:
-        raise Forbidden("an access token is for flows only", hint="name one of its flows: flow")
+        raise Forbidden("an access token is for flows only", hint="name one of its flows")
     if plan_id not in token.flows:
         raise flow_not_found(plan_id)
 

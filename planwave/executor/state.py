@@ -186,7 +186,7 @@ class Attempt:
         budget_waits: Number of its calls that wait for the budget of the execution.
         idle_waits: The waits of its counted tasks for something that comes only after a while.
         due_outcomes: Number of nested outcomes and grants of the budget that its tasks have not yet taken.
-        task: The task that runs its code; None before, and after a restart of the process.
+        task: The task that runs its code; None before, after its end, and after a restart of the process.
         group_tasks: The unfinished tasks of its task groups (``context.task_group()``).
         own_calls: Number of open :class:`OwnWork` blocks. The node's tasks count this and the next
             three; the driver only reads them.

@@ -22,7 +22,7 @@ from planwave.settings import Limits
 if TYPE_CHECKING:
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.storage.audit import AuditLog
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 def timestamp() -> str:

@@ -1,7 +1,4 @@
-"""The records of access tokens, and the port ``AccessTokenStore``.
-
-The contract suite ``tests/contract/stores`` runs over all implementations.
-"""
+"""The records of access tokens."""
 
 from __future__ import annotations
 

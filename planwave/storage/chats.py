@@ -1,7 +1,4 @@
-"""The records of chats, their messages and remembered turns, and the port ``ChatStore``.
-
-The contract suite ``tests/contract/stores`` runs over all implementations.
-"""
+"""The records of chats, their messages and remembered turns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The records of outgoing notifications, and the port ``NotificationStore``.
+"""The records of outgoing notifications.
 
-A notification is stored in the commit that stores its event, so that no crash loses it. The contract
-suite ``tests/contract/stores`` runs over all implementations.
+A notification is stored in the commit that stores its event, so that no crash loses it.
 """
 
 from __future__ import annotations

@@ -1,23 +1,16 @@
-"""The records that stores hold besides events, and the ports ``Store``, ``FlowStore`` and ``RevisionStore``.
-
-The contract suite ``tests/contract/stores`` runs over all implementations.
-"""
+"""The records that the store holds besides events."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.principals import Principal
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
-
-if TYPE_CHECKING:
-    pass
-
 
 Projected = TypeVar("Projected")
 

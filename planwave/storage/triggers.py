@@ -1,7 +1,4 @@
-"""The records of triggers and their deliveries, and the port ``TriggerStore``.
-
-The contract suite ``tests/contract/stores`` runs over all implementations.
-"""
+"""The records of triggers and their deliveries."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -15,6 +16,77 @@ UNIT, PACKAGE = ROOT / "tests" / "unit", ROOT / "planwave"
 TEST_FILES = sorted(
     path.relative_to(UNIT) for path in UNIT.rglob("test_*.py") if path.name != "test_layout.py"
 )
+WITHOUT_TEST_FILE: Mapping[str, str] = {
+    ".": "bootstrap jsonio main source_locations",
+    "api": "access_rules dependencies preconditions session_cookies",
+    "api/middleware": "audit credential_lifetime security_headers trace_context",
+    "api/routes": "events tokens websocket",
+    "api/routes/chats": "collection messages streams",
+    "api/routes/mcp": "streamable_http",
+    "api/routes/openai": "models streams",
+    "api/schemas": (
+        "catalog common edits executions flows notifications operations plans requests tokens "
+        "trigger_examples triggers"
+    ),
+    "api/schemas/chats": "examples models",
+    "api/schemas/openai": "responses",
+    "api/streaming": "chats webhook_events",
+    "cli/backends": "chats local notifications tokens triggers",
+    "cli/commands": "chat flows mcp notifications tokens triggers",
+    "cli/commands/executions": "explain",
+    "cli/views": "chat node_type notifications tools triggers trust",
+    "client": "async_methods sync_methods",
+    "events": "graphs node_state request_text types",
+    "events/chat_events": "blocks calls requests speech",
+    "executor": "messages ports state stored_runs values",
+    "executor/driver": "attempt_tasks attempts run_state",
+    "executor/node_api": "context mailbox nested templates",
+    "executor/recovery": "replay",
+    "executor/scheduling": "decisions demand joins waves",
+    "expressions": "errors variables",
+    "graph": "model operations outputs",
+    "graph/editing": "forms",
+    "graph/reading": "unreadable",
+    "interop/mcp_server": (
+        "access arguments calls http open_calls outcomes progress resources results server "
+        "tool_list"
+    ),
+    "interop/openai": (
+        "chat_format chat_request errors published_models responses_format responses_request"
+    ),
+    "mcp": "session tool_lists",
+    "nodes": "model_choice services",
+    "nodes/agents": "caller tool_names",
+    "nodes/authoring": "entry_points signatures",
+    "nodes/checking": "node_view tool_links tool_schemas",
+    "nodes/library": (
+        "boolean chat_start end json_ number parser schedule start text tool_approval toolset"
+    ),
+    "nodes/tools": "http_bodies tool_node",
+    "outbound": "body",
+    "providers": "capabilities error_bodies protocols refusals request_body",
+    "providers/local": "process",
+    "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
+    "service": "access_tokens quotas",
+    "service/chats": (
+        "chat_documents chat_service configurations memory message_tree replies reply_runs"
+    ),
+    "service/executions": "execution_service loading plan_edits queue_entry",
+    "service/flows": "flow_queries flow_tools",
+    "service/library": "arguments event_loops results sources stores",
+    "service/notifications": "documents messages notification_service",
+    "service/plans": "revisions",
+    "service/queries": "answered caller_urls dependency_view",
+    "service/streaming": "delta_coalescing stored_execution",
+    "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
+    "storage": "access_tokens call_documents chats errors notifications records triggers",
+    "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
+    "storage/sqlite/stores": (
+        "access_tokens approved_tools chats flows notifications revisions triggers"
+    ),
+    "triggers": "adapter running webhook_answers webhooks",
+}
+"""The modules without a test file of their own, by folder: tested through their users, or by suites."""
 
 
 @pytest.mark.parametrize("path", TEST_FILES, ids=str)
@@ -24,6 +96,29 @@ def test_a_test_file_is_named_after_a_module_of_the_folder_it_mirrors(path: Path
     names = {each.stem.strip("_") for each in folder.iterdir() if each.name != "__pycache__"}
     named = path.stem.removeprefix("test_").strip("_")
     assert any(named == name or named.startswith(f"{name}_") for name in names), sorted(names)
+
+
+def test_a_module_has_a_test_file_or_is_listed_as_without_one() -> None:
+    """The list only gets shorter: a new module has a test file, one that gets one leaves the list."""
+    named: dict[Path, set[str]] = {}
+    for path in TEST_FILES:
+        named.setdefault(path.parent, set()).add(path.stem.removeprefix("test_").strip("_"))
+    without = {
+        module.with_suffix("").as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if path.stem != "__init__" and (module := path.relative_to(PACKAGE))
+        if not any(
+            f"{name}_".startswith(f"{module.stem.strip('_')}_")
+            for name in named.get(module.parent, ())
+        )
+    }
+    listed = {
+        (Path(folder) / name).as_posix()
+        for folder, names in WITHOUT_TEST_FILE.items()
+        for name in names.split()
+    }
+    assert sorted(without - listed) == [], "add a test file for each"
+    assert sorted(listed - without) == [], "take these out of WITHOUT_TEST_FILE"
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "updateFlow": AuditAction("flow.saved"),
     "editFlow": AuditAction("flow.saved"),
     "publishFlow": AuditAction("flow.published"),
+    "removeName": AuditAction("flow.deleted", is_strict=True),
     "deleteFlow": AuditAction("flow.deleted", is_strict=True),
     "createExecution": AuditAction("execution.created"),
     "startExecution": AuditAction("execution.started"),

@@ -154,17 +154,29 @@ class Visibility:
 
 
 def _graphs_of(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the graphs in a node's data, each with the name of its data field."""
+    """Yield the graphs in a node's data, each with the name of its data field; data may be anything."""
     data: Mapping[str, Any] = node.get("data") or {}
     for name, value in data.items():
-        if (
-            isinstance(value, dict)
-            and _are_objects(cast("dict[str, Any]", value).get("nodes"), "id", "type")
-            and _are_objects(cast("dict[str, Any]", value).get("edges"), "source", "target", "data")
-        ):
-            yield name, cast("dict[str, Any]", value)
+        match value:
+            case {"nodes": [*nodes], "edges": [*edges]} if all(map(_is_node, nodes)) and all(
+                map(_is_edge, edges)
+            ):
+                yield name, cast("Mapping[str, Any]", value)
+            case _:
+                pass
 
 
-def _are_objects(values: Any, *keys: str) -> bool:
-    objects = cast("list[Any]", values) if isinstance(values, list) else [None]
-    return all(isinstance(each, dict) and {*keys} <= cast("Any", each).keys() for each in objects)
+def _is_node(value: Any) -> bool:
+    match value:
+        case {"id": str(), "type": str()}:
+            return all(isinstance(value.get(each) or {}, dict) for each in ("data", "policy"))
+        case _:
+            return False
+
+
+def _is_edge(value: Any) -> bool:
+    match value:
+        case {"source": str(), "target": str(), "data": {"channel": str()}}:
+            return isinstance(value.get("sourceHandle") or "", str)
+        case _:
+            return False

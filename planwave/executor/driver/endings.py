@@ -185,7 +185,12 @@ def execution_timed_out(run: RunState, timer: ExecutionTimer) -> None:
 def end_attempt(run: RunState, attempt: Attempt, *, is_final: bool = True) -> None:
     """Remove an attempt from its slot and graph run; cancel its nested runs and timers.
 
-    Another one may take over what it has, unless this is ``is_final``. The nested runs of a node that waits for an answer itself go on; nobody waits for them meanwhile.
+    The nested runs of a node that waits for an answer itself go on; nobody waits for them meanwhile.
+
+    Args:
+        run: The execution.
+        attempt: The attempt that has ended.
+        is_final: No other attempt takes over what runs inside the node.
     """
     node_run = attempt.node_run
     if node_run is not None and node_run.is_between_attempts:

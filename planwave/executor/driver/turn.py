@@ -1,8 +1,8 @@
 """A turn of the driver: messages in; new state, events and effects out; no clock, no task, no I/O.
 
 :func:`turn` alone changes the state of an execution. Each message has one function, in the table at the end
-of this module. The caller makes the events of a turn durable, performs its effects, and then calls
-:func:`commit`, which starts the clocks that run from when the events are durable.
+of this module. The caller makes the events of a turn durable, has :func:`commit` start the clocks that run
+from then on, and performs the effects.
 """
 
 from __future__ import annotations

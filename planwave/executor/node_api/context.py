@@ -1,6 +1,6 @@
 """What a running node calls on its context: events, own work, idle waits, task groups, its budget.
 
-None of it changes state: each posts messages for the driver.
+It changes nothing but the counts of what the tasks of a node do (see ``Attempt``), and posts messages.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from planwave.storage.chats import MessageRecord, Projected
 from planwave.storage.records import StoredCall
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 _PAGE: Final = 1_000

@@ -19,7 +19,7 @@ from planwave.storage.records import ExecutionRecord, StoredCall
 from planwave.storage.sqlite.errors import is_store_failure
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from planwave.settings import Limits
 from planwave.storage.records import StoredCall
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 PROGRESS_EVENTS: Final = frozenset(

@@ -15,7 +15,7 @@ from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
     from planwave.storage.records import PlanRecord
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 LIST_HINT: Final = "list the flows"
 Publication = Literal["model", "tool"]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planwave.graph.operations import Operation
     from planwave.graph.protocols import Catalogue
     from planwave.settings import Limits
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 NAME_CHARS: Final = 200
 """Of a flow's name, at most."""

@@ -14,7 +14,7 @@ from planwave.storage.records import ExecutionRecord, RecordedCalls, StoredCall
 
 
 class RunStore(Protocol):
-    """The part of the ``Store`` port that runs use; every store satisfies it."""
+    """The part of the store that runs use; :class:`EventLog` has nothing else."""
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event]

@@ -30,7 +30,7 @@ from planwave.settings import Limits
 from planwave.storage.records import PlanRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 UNTITLED_PLAN: Final = "Plan made by hand"

@@ -30,7 +30,7 @@ from planwave.service.plans.documents import (
 from planwave.storage.records import PlanRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 class PlannerService:

@@ -17,7 +17,7 @@ from planwave.service.plans.documents import load_plan
 from planwave.storage.records import PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 Author: TypeAlias = Literal["person", "planner", "api"]
 Editor: TypeAlias = Literal["person", "api"]

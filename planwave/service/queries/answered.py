@@ -13,7 +13,7 @@ from planwave.service.queries.digest import PendingRequest
 from planwave.storage.records import AnsweredRequest, ExecutionRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 AnswerPlace: TypeAlias = tuple[str, str, int]

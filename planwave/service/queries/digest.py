@@ -16,7 +16,7 @@ from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 
 _CAPACITY: Final = 5_000

@@ -36,7 +36,7 @@ from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, St
 
 if TYPE_CHECKING:
     from planwave.storage.backup import Backup
-    from planwave.storage.store import Store
+    from planwave.storage.sqlite.sql_store import Store
 
 _PAGE: Final = 500
 """Executions read at once."""

@@ -12,7 +12,7 @@ from planwave.storage.records import ExecutionRecord
 
 
 class ExecutionReader(Protocol):
-    """The part of the ``Store`` port that reads one execution."""
+    """The part of the store that reads one execution."""
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
     async def events(

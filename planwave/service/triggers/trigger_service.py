@@ -165,7 +165,7 @@ class TriggerService:
             raise _not_found(trigger_id)
 
     async def claim_delivery(self, trigger_id: str, key: str) -> DeliveryRecord:
-        """Claim a delivery; see :meth:`planwave.storage.triggers.TriggerStore.claim`."""
+        """Claim a delivery; see :meth:`planwave.storage.sqlite.stores.triggers.SqliteTriggers.claim`."""
         now, kept = self._dependencies.now(), self._dependencies.limits.idempotency_hours
         expired = (now - timedelta(hours=kept)).isoformat(timespec="microseconds")
         at = self._dependencies.timestamp()

@@ -1,1 +1,1 @@
-"""The store on SQLite: one file, one writing thread with group commit, reader threads beside it. Everything that knows SQL lives here."""
+"""The store on SQLite: in a directory, with one writing thread and group commit, or in memory. Everything that knows SQL lives here."""

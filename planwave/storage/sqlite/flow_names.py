@@ -114,9 +114,7 @@ def graphs_that_name(
     All documents are searched as text first; those that name any flow are parsed.
     """
     names_one = func.instr(plans.c.document, _NAMES_FLOW) > 0
-    statement = select(plans.c.title, plans.c.document).where(
-        names_one, plans.c.plan_id != plan_id
-    )
+    statement = select(plans.c.title, plans.c.document).where(names_one, plans.c.plan_id != plan_id)
     key = None if name is None else name_key(name)
     for title, document in connection.execute(statement):
         for flow in _flows_in(json.loads(document).get("nodes")):

@@ -27,8 +27,8 @@ from planwave.storage.sqlite.connection import (
     reading_engine,
 )
 from planwave.storage.sqlite.readers import ReaderPool
+from planwave.storage.sqlite.sql_store import ARTIFACT_BYTES, Store
 from planwave.storage.sqlite.writer import GroupCommitWriter
-from planwave.storage.store import ARTIFACT_BYTES, Store
 
 
 class SqliteStore(Store):
@@ -125,6 +125,7 @@ class SqliteStore(Store):
         """
         if self._closing is None:
             await super().close()
+            self._is_closed = True
             self._closing = self._threads.run(self._close_files)
         await asyncio.shield(self._closing)
         self._threads.shutdown()

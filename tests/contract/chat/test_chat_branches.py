@@ -13,8 +13,8 @@ from planwave.service.chats.chat_documents import UserContent
 from planwave.service.chats.message_tree import CONTINUE_PROMPT
 from planwave.service.service import Service
 from planwave.settings import Limits
+from planwave.storage.sqlite.sql_store import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import MemoryStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, chat_flow
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply, ToolCallReply
 from tests.support.service.dependencies import dependencies

@@ -28,8 +28,8 @@ from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.library import sources
 from planwave.service.service import Service
+from planwave.storage.sqlite.sql_store import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import MemoryStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.nodes.node_context import services_with
@@ -68,7 +68,7 @@ class Begun(NamedTuple):
 
     plan_id: str
     execution_id: str
-    plan_id: str
+    flow_id: str
 
 
 async def begin(service: Service, work: Carries, state: str) -> Begun:
@@ -194,7 +194,7 @@ async def test_what_comes_out_of_an_execution_has_its_author_and_its_flows(
 def expect_the_same(events: Any, begun: Begun) -> None:
     """Expect author and flows of the first execution, and that the graph inside is refused."""
     assert events[0].data.get("written_by") == "model"
-    assert events[0].data.get("flows") == [begun.plan_id]
+    assert events[0].data.get("flows") == [begun.flow_id]
     codes = [(e.path, e.data["error"]["code"]) for e in events if e.type == "node.failed"]
     assert codes == [("c", "type-not-allowed")]
 

@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -22,15 +22,16 @@ from planwave.api.access_rules import RULES
 from planwave.api.app import ROUTERS, create_app
 from planwave.api.openapi import http_routes
 from planwave.api.session_cookies import SESSION_COOKIE
-from planwave.graph.model import Node
+from planwave.graph.model import Graph, Node
 from planwave.ids import new_id
 from planwave.service.access_tokens import SCOPES
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.support.graph.builders import make_graph, text_node
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.mcp.planwave_server import mcp_session
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.server.raw_asgi import ACCEPTED, raw_request, raw_socket
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import FixedPlanner, dependencies
 
 OPERATOR = "the operator's token"
 GRAPH = make_graph(Node("s", "start", "S"), text_node("a", "one"), edges=[("s", "a")]).to_document()
@@ -387,6 +388,148 @@ async def test_executions_of_plans_are_nobodys() -> None:
             await calls.expect_problem("POST", "/api/execute", 403, body)
         listed = (await calls.get_json("/api/executions"))["executions"]
         assert [each["execution_id"] for each in listed] == [ours.execution_id]
+
+
+@dataclass
+class Past:
+    """A flow that was a plan first: with a goal, an earlier revision, and executions of that; now a draft is over it."""
+
+    plan_id: str
+    before: str
+    as_plan: str
+    as_flow: str
+    token: str
+
+
+@asynccontextmanager
+async def flow_with_a_past() -> AsyncGenerator[tuple[InProcessClient, Past]]:
+    """What a token may not read says ``canary``."""
+    planned = replace(
+        make_plan(_saying("canary: the first revision")),
+        title="canary: its title", attempts=[{"reply": "canary: an attempt"}], fixes=["canary: a fix"],
+    )  # fmt: skip
+    parts = dependencies(planner=FixedPlanner(planned))
+    async with in_process_client(parts, token=SecretStr(OPERATOR)) as calls:
+        calls.headers.update(bearing(OPERATOR))
+        goal = {"prompt": "canary: the goal"}
+        plan_id = (await calls.post_json("/api/plan", goal, 201))["plan_id"]
+
+        async def run(**source: Any) -> str:
+            body = {**source, "start": True}
+            started = (await calls.post_json("/api/execute", body, 202))["execution_id"]
+            await calls.service.wait(started)
+            return started
+
+        async def patch(graph: Graph, title: str) -> None:
+            body = {
+                "operations": [
+                    {"op": "replace_graph", "graph": graph.to_document()},
+                    {"op": "set_title", "title": title},
+                ],
+                "note": "canary: a note",
+            }
+            path, any_hash = f"/api/plans/{plan_id}", {"If-Match": "*"}
+            assert (await calls.patch(path, json=body, headers=any_hash)).status_code == 200
+
+        inputs = {"s": {"output": "canary: an input"}}
+        before = await run(plan_id=plan_id, inputs=inputs)
+        await patch(_saying("public"), "A public title")
+        said = {"plan_id": plan_id, "name": "past", "description": "A public purpose"}
+        assert (await calls.post_json("/api/flows", said, 201))["plan_id"] == plan_id
+        published = {"model": True, "tool": True}
+        await calls.put(f"/api/flows/{plan_id}/publication", json=published)
+        as_flow, as_plan = await run(flow="past"), await run(plan_id=plan_id, inputs=inputs)
+        draft = make_graph(Node("s", "start", "S"), Node("a", "no_type", "canary: a draft"))
+        await patch(draft, "canary: the title of a draft")
+        wanted = {"name": "n", "scopes": [*SCOPES], "flows": [plan_id]}
+        token = (await calls.post_json("/api/tokens", wanted, 201))["token"]
+        calls.headers.update(bearing(token))
+        yield calls, Past(plan_id, before, as_plan, as_flow, token)
+
+
+def _saying(text: str) -> Graph:
+    return make_graph(Node("s", "start", "S"), text_node("a", text), edges=[("s", "a")])
+
+
+READS: dict[str, tuple[str, int, str]] = {
+    "the flow": ("/api/flows/{plan_id}", 200, ""),
+    "the revision that callers start": ("/api/flows/{plan_id}?revision=2", 200, ""),
+    "an earlier revision": ("/api/flows/{plan_id}?revision=1", 403, "old-revision"),
+    "a draft": ("/api/flows/{plan_id}?revision=3", 403, "old-revision"),
+    "a revision that is not there": ("/api/flows/{plan_id}?revision=4", 403, "old-revision"),
+    "the plan, with its goal and the attempts": ("/api/plans/{plan_id}", 403, "forbidden"),
+    "the revisions of the plan": ("/api/plans/{plan_id}/revisions", 403, "forbidden"),
+    "a revision of the plan": ("/api/plans/{plan_id}/revisions/2", 403, "forbidden"),
+    "all plans": ("/api/plans", 403, "forbidden"),
+    "an execution that was started as the flow": ("/api/executions/{as_flow}", 200, ""),
+    "one of the plan before it had the name": ("/api/executions/{before}", 404, "not-found"),
+    "one that was started as the plan": ("/api/executions/{as_plan}", 404, "not-found"),
+    "what they all are compared": ("/api/executions/{as_flow}/diff/{before}", 403, "forbidden"),
+}
+"""What a token may read of its flow, and what not."""
+
+
+async def test_a_program_reads_what_its_flow_shows_to_callers_only() -> None:
+    async with flow_with_a_past() as (calls, past):
+        for what, (path, status, code) in READS.items():
+            answer = await calls.get(path.format(**vars(past)))
+            found = answer.status_code, "" if answer.is_success else answer.json()["code"]
+            assert found == (status, code), what
+        flow = await calls.get_json(f"/api/flows/{past.plan_id}")
+        assert (flow["title"], flow["description"]) == ("A public title", "A public purpose")
+        assert [node["data"] for node in flow["graph"]["nodes"]] == [{}, {"text": "public"}]
+        for query in ({}, {"plan_id": past.plan_id}, {"q": "public"}, {"status": "completed"}):
+            listed = (await calls.get_json("/api/executions", **query))["executions"]
+            assert [each["execution_id"] for each in listed] == [past.as_flow], query
+        assert (await calls.get_json("/api/executions", q="canary"))["executions"] == []
+        assert (await calls.get_json("/api/executions", counts=True))["counts"] == {"completed": 1}
+
+
+async def test_no_answer_to_a_program_tells_what_was_before_its_flow() -> None:
+    async with flow_with_a_past() as (calls, past):
+        told: dict[str, str] = {}
+        for execution_id in (past.as_flow, past.before, past.as_plan):
+            owner = Program(past.plan_id, execution_id, past.token, {})
+            for operation, (method, path) in ROUTES.items():
+                for revision in ({}, {"revision": 1}, {"revision": 3}):
+                    body = {**body_for(f"{method} {path}", owner), **revision}
+                    answer = await calls.request(
+                        method, filled(path, owner), params={**revision, "q": "can"},
+                        json=body if method != "GET" else None,
+                    )  # fmt: skip
+                    told[f"{operation} {execution_id} {revision}"] = answer.text
+            for kind in ("result", "document"):
+                uri = f"planwave://executions/{execution_id}/{kind}"
+                told[uri] = await _ask_mcp(calls, "resources/read", uri=uri)
+            for tool in ("status", "result"):
+                asked = {"name": tool, "arguments": {"execution_id": execution_id}}
+                told[f"{tool} {execution_id}"] = await _ask_mcp(calls, "tools/call", **asked)
+        for given in ({"flow": "past"}, {"flow": "past", "revision": 1}, {"plan_id": past.plan_id}):
+            asked = {"name": "run", "arguments": given}
+            told[f"run {given}"] = await _ask_mcp(calls, "tools/call", **asked)
+        for listed in ("tools/list", "resources/list"):
+            told[listed] = await _ask_mcp(calls, listed)
+        assert {what: text for what, text in told.items() if "canary" in text} == {}
+        assert sum("public" in text for text in told.values()) > 10
+
+
+async def _ask_mcp(calls: InProcessClient, method: str, **params: Any) -> str:
+    headers = await mcp_session(calls, {})
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = await calls.post("/mcp", json=body, headers=headers)
+    await calls.delete("/mcp", headers=headers)
+    return answer.text
+
+
+async def test_a_name_that_is_taken_away_takes_the_tokens_with_it() -> None:
+    async with flow_with_a_past() as (calls, past):
+        path = f"/api/flows/{past.plan_id}/name"
+        calls.headers.update(bearing(OPERATOR))
+        assert (await calls.expect_problem("DELETE", path, 409))["code"] == "flow-in-use"
+        assert (await calls.delete(path, params={"force": True})).status_code == 204
+        calls.headers.update(bearing(past.token))
+        for read in (f"/api/flows/{past.plan_id}", f"/api/executions/{past.as_flow}"):
+            await calls.expect_problem("GET", read, 401)
 
 
 async def test_a_program_replaces_no_node_and_no_limit_of_its_flow() -> None:

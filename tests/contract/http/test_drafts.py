@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from planwave.service.flows.flow_service import FlowResolver
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.mcp.planwave_server import mcp_session
 from tests.support.nodes.nested_graphs import graph_document, node_document

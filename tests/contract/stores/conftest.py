@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from planwave.storage.sqlite.sql_store import MemoryStore, Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import MemoryStore, Store
 
 
 @pytest.fixture(params=["memory", "sqlite"])

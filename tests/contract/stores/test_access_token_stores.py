@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 AT = "2026-01-01T00:00:00.000000Z"
 LATER = "2026-01-02T00:00:00.000000Z"

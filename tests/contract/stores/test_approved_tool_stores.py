@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 
 async def test_the_last_approval_counts(store: Store) -> None:

@@ -12,8 +12,8 @@ from planwave.errors import StoreError
 from planwave.principals import Principal
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.records import PageCursor
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 
 def at(second: int) -> str:

@@ -11,8 +11,8 @@ import pytest
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite.sql_store import MemoryStore, Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import MemoryStore, Store
 
 AT = "2026-01-01T00:00:00.000000Z"
 LARGE = "x" * 2_000

@@ -13,7 +13,6 @@ from planwave.events import Event
 from planwave.storage.notifications import DEAD, DELIVERED, NotificationTarget
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 ENDS = ("execution.completed", "execution.failed", "execution.cancelled")
 OPERATOR = NotificationTarget(

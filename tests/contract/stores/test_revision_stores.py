@@ -11,8 +11,8 @@ import pytest
 
 from planwave.errors import StoreError
 from planwave.storage.records import PlanRecord, PlanRevision
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 
 AT = "2026-01-01T00:00:00.000000Z"
 LATER = "2026-01-01T00:00:01.000000Z"

@@ -11,8 +11,8 @@ import pytest
 from planwave.errors import NotFound
 from planwave.principals import Principal
 from planwave.storage.records import FlowRecord, PageCursor
+from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.store import Store
 from planwave.storage.triggers import DELIVERIES_SHOWN, TriggerRecord
 
 

@@ -24,12 +24,15 @@ def test_named_modules_exist() -> None:
     _, _, body = PAGE.partition("## The way of one execution")
     paths = set(re.findall(r"`([a-z_]+(?:/[a-z0-9_]+)+\.(?:py|j2)|[a-z_/]+/)`", body))
     assert len(paths) > 60
-    assert [path for path in sorted(paths) if not (ROOT / "planwave" / path).exists()] == []
+    homes = (ROOT / "planwave", ROOT)  # a path of a test begins with its folder
+    assert [
+        path for path in sorted(paths) if not any((each / path).exists() for each in homes)
+    ] == []
 
 
 def test_the_table_of_changes_has_no_row_more_or_less() -> None:
     table = PAGE.partition("## To change X, open Y")[2].partition("\n## ")[0]
-    assert len(table_rows(table)) == 50
+    assert len(table_rows(table)) == 55
 
 
 def test_glossary_has_at_most_sixty_one_sentence_terms() -> None:

@@ -454,9 +454,7 @@ async def test_what_a_token_starts_runs_its_flows_only(tmp_path: Path) -> None:
             assert refused.status_code == 422, refused.text
             assert "access token" in refused.text
         headers = await token_for(around, outer, middle)
-        started = await around.post(
-            "/api/execute", {"flow": outer, "start": True}, headers=headers
-        )
+        started = await around.post("/api/execute", {"flow": outer, "start": True}, headers=headers)
         path = f"/api/executions/{started.json()['execution_id']}"
         await around.client.get(f"{path}/events")
         document = (await around.client.get(f"{path}/document")).json()

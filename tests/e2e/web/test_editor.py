@@ -411,8 +411,10 @@ async def test_plan_is_saved_as_a_flow_that_is_run(pages: Pages) -> None:
     await expect(page.get_by_text("Saved as the flow “Water”.", exact=True)).to_be_visible()
     flows = (await (await page.request.get("/api/flows")).json())["flows"]
     assert "Water" in [flow["name"] for flow in flows]
+    await expect(page.get_by_role("link", name="Flow Water")).to_be_visible()
+    assert (await editor.stored())["name"] == "Water"
     await page.get_by_role("button", name="Open it").click()
-    await page.wait_for_url("**/flows/*")
+    await page.wait_for_url(f"**/flows/{editor.plan_id}")
     await expect(page.get_by_role("heading", name="Water", level=1)).to_be_visible()
     await page.get_by_role("button", name="Run").click()
     await page.wait_for_url("**/runs/*")

@@ -15,6 +15,7 @@ from tests.support.browser.accessibility import (
     every_width,
 )
 from tests.support.browser.chromium import Pages
+from tests.support.browser.plan_editor import patch_plan
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.browser.steps import make_plan
 
@@ -84,7 +85,7 @@ async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(empty_page: Pag
 
 
 @pytest.mark.slow
-async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> None:
+async def test_flow_is_edited_and_an_old_revision_restored(empty_page: Page) -> None:
     page = empty_page
     plan_id = await save_flow(page, "Edit me")
     await page.goto(f"/flows/{plan_id}")
@@ -93,15 +94,14 @@ async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> N
     await page.get_by_role("button", name="Hello", exact=True).click()
     panel = page.get_by_role("complementary")
     await panel.get_by_label("Text", exact=True).fill("Hi {{ input }}")
-    # What is not saved is not lost by a link.
-    await page.get_by_role("link", name="revision 1").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Stay").click()
-    await page.get_by_role("button", name="Save", exact=True).click()
-    await expect(page.get_by_role("link", name="revision 2")).to_be_visible()
+    revisions = page.get_by_role("list", name="Revisions").get_by_role("button")
+    await expect(revisions).to_have_count(2)
     await panel.get_by_label("Id", exact=True).fill("greeting")
     await page.keyboard.press("Enter")
-    await page.get_by_role("link", name="revision 3").click()
-    await expect(page.get_by_role("list", name="Versions").get_by_role("button")).to_have_count(3)
+    await expect(revisions).to_have_count(3)
+    await page.get_by_role("link", name="Flow Edit me").click()
+    await expect(page.get_by_text("revision 3,")).to_be_visible()
+    await expect(revisions).to_have_count(3)
     graph = (await flow(page, plan_id))["graph"]
     assert graph["nodes"][1]["id"] == graph["edges"][0]["target"] == "greeting"
     assert graph["nodes"][1]["data"] == {"text": "Hi {{ input }}"}
@@ -112,6 +112,22 @@ async def test_flow_is_edited_and_an_old_version_restored(empty_page: Page) -> N
 
 
 @pytest.mark.slow
+async def test_draft_of_a_flow_is_marked_and_the_live_revision_runs(empty_page: Page) -> None:
+    page = empty_page
+    plan_id = await save_flow(page, "Half changed")
+    await patch_plan(page, plan_id, {"op": "add_node", "node": {"id": "new", "type": "gone"}})
+    await page.goto(f"/flows/{plan_id}/edit")
+    await expect(page.get_by_text("Whoever calls the flow starts revision 1")).to_be_visible()
+    await page.get_by_role("link", name="Flow Half changed").click()
+    revisions = page.get_by_role("list", name="Revisions").get_by_role("button")
+    await expect(revisions.first).to_contain_text("draft")
+    await expect(revisions.last).to_contain_text("present")
+    await page.get_by_role("button", name="Run", exact=True).click()
+    await page.wait_for_url("**/runs/*")
+    await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Dear all")
+
+
+@pytest.mark.slow
 async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
     pages.errors.expect("412")
     page = await pages.open(None)
@@ -119,16 +135,46 @@ async def test_changes_of_two_people_are_both_kept(pages: Pages) -> None:
     await page.goto(f"/flows/{plan_id}/edit")
     await page.get_by_role("radio", name="Table").check()
     await page.get_by_role("button", name="Hello", exact=True).click()
-    await page.get_by_role("complementary").get_by_label("Text", exact=True).fill("Mine")
     theirs = json.loads(json.dumps(GREETING))
     theirs["nodes"][0]["data"]["initialInput"] = "theirs"
     assert (await page.request.put(f"/api/flows/{plan_id}", data={"graph": theirs})).ok
-    await page.get_by_role("button", name="Save", exact=True).click()
-    await expect(page.get_by_text("Somebody else has changed this flow").first).to_be_visible()
-    await page.get_by_role("button", name="Save", exact=True).click()
-    await expect(page.get_by_role("link", name="revision 3")).to_be_visible()
+    await page.get_by_role("complementary").get_by_label("Text", exact=True).fill("Mine")
+    revisions = page.get_by_role("list", name="Revisions").get_by_role("button")
+    await expect(revisions).to_have_count(3)
     nodes = (await flow(page, plan_id))["graph"]["nodes"]
     assert [node["data"] for node in nodes] == [{"initialInput": "theirs"}, {"text": "Mine"}]
+
+
+@pytest.mark.slow
+async def test_flow_in_use_is_renamed_or_deleted_with_what_leads_to_it(pages: Pages) -> None:
+    pages.errors.expect("409")
+    page = await pages.open(None)
+    plan_id = await save_flow(page, "In use")
+
+    async def publish() -> None:
+        answer = await page.request.put(f"/api/flows/{plan_id}/publication", data={"tool": True})
+        assert answer.ok, await answer.text()
+
+    await publish()
+    await page.goto(f"/flows/{plan_id}")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_role("menuitem", name="Name and purpose").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("Used no more")
+    await dialog.get_by_role("button", name="Save").click()
+    await expect(dialog.get_by_text("it is published as a tool")).to_be_visible()
+    assert (await flow(page, plan_id))["published"] == ["tool"]
+    await dialog.get_by_role("button", name="Rename it, and remove these").click()
+    await expect(page.get_by_role("heading", name="Used no more", level=1)).to_be_visible()
+    assert (await flow(page, plan_id))["published"] == []
+    await publish()
+    await page.goto("/flows")
+    await page.get_by_role("button", name="Delete Used no more").click()
+    await dialog.get_by_role("button", name="Delete the flow").click()
+    await expect(dialog.get_by_text("it is published as a tool")).to_be_visible()
+    await dialog.get_by_role("button", name="Delete it with these").click()
+    await expect(page.get_by_role("link", name="Used no more")).to_have_count(0)
+    assert (await page.request.get(f"/api/flows/{plan_id}")).status == 404
 
 
 @pytest.mark.slow
@@ -160,7 +206,7 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
 @every_width
 async def test_flows_are_usable(empty_page: Page, width: str) -> None:
     page = empty_page
-    plan_id = await save_flow(page, "Look at it")
+    plan_id = await save_flow(page, f"Look at it, {width}")
     await page.goto("/flows")
     await expect(page.get_by_role("list", name="Flows")).to_be_visible()
     await assert_screen_is_usable(page, "flows", width)
@@ -168,5 +214,5 @@ async def test_flows_are_usable(empty_page: Page, width: str) -> None:
     await expect(page.get_by_label("Whom")).to_be_visible()
     await assert_screen_is_usable(page, "flow", width)
     await page.goto(f"/flows/{plan_id}/edit")
-    await expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
+    await expect(page.get_by_role("link", name=f"Flow Look at it, {width}")).to_be_visible()
     await assert_screen_is_usable(page, "flow-edit", width)

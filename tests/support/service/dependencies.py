@@ -14,7 +14,7 @@ from planwave.planner.progress import PlanProgress
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, FakeProviders, library_registry
 
@@ -40,6 +40,13 @@ class FixedPlanner:
             if on_progress is not None:
                 on_progress(each)
         return replace(self.plan, user_prompt=prompt)
+
+
+class LastingStore(MemoryStore):
+    """A store that outlives its service, as one on disk does."""
+
+    async def close(self) -> None:
+        return
 
 
 def dependencies(

@@ -13,7 +13,7 @@ from planwave.graph.operations import ReplaceGraph
 from planwave.service.queries.history import QueryService
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 
@@ -151,7 +151,8 @@ async def test_flow_is_found_in_its_live_revision_or_another_one() -> None:
         built = await service.create_flow("x", graph=text("0"))
         await service.update_flow(built.plan_id, graph=text("1"))
         await service.edit_plan(  # a draft
-            built.plan_id, [ReplaceGraph({**text("2"), "nodes": [{"id": "a", "type": "gone"}]})],
+            built.plan_id,
+            [ReplaceGraph({**text("2"), "nodes": [{"id": "a", "type": "gone"}]})],
             expected=None,
         )
         found = [(await find_flow(service, "x", number)).revision for number in (None, 1, 2, 3)]

@@ -29,7 +29,7 @@ from planwave.service.queries import history
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal
@@ -447,8 +447,8 @@ async def test_close_callback_runs_before_the_store_closes() -> None:
     async with Service(dependencies(store=store, close=close)):
         pass
     assert closed == [True]
-    with pytest.raises(StoreError):
-        await store.save_plan(None)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="closed"):
+        await store.claim("x1")
 
 
 PLAN = make_graph(text_node("a"))

@@ -11,11 +11,11 @@ from typing import Any
 from planwave import cron
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from planwave.triggers.host import TriggerHost
 from planwave.triggers.schedules import MISSED, SKIPPED, Schedules
 from tests.support.nodes.held_nodes import HeldNode
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import LastingStore, dependencies
 from tests.support.virtual_loop import virtual_time
 
 START = datetime(2026, 10, 24, 12, 0, 30, tzinfo=UTC)
@@ -137,11 +137,10 @@ async def test_list_compares_no_times_that_cannot_be_too_close(monkeypatch: Any)
 
 @virtual_time
 async def test_times_missed_while_down_give_one_execution() -> None:
-    clock, store = Clock(), MemoryStore()
+    clock, store = Clock(), LastingStore()
     async with scheduled(clock, store) as on:
         own = await on.add(schedule_flow())
         await asyncio.sleep(MINUTE_S)
-    store._closed = False  # what a restart does
     await asyncio.sleep(3 * 60 * MINUTE_S)
     async with scheduled(clock, store) as on:
         await asyncio.sleep(1)
@@ -154,10 +153,9 @@ async def test_times_missed_while_down_give_one_execution() -> None:
 
 @virtual_time
 async def test_time_that_is_older_than_the_window_is_missed() -> None:
-    clock, store = Clock(), MemoryStore()
+    clock, store = Clock(), LastingStore()
     async with scheduled(clock, store) as on:
         own = await on.add(schedule_flow(cron="0 * * * *"))
-    store._closed = False
     await asyncio.sleep(75 * MINUTE_S)  # it is 13:15: 13:00 is more than ten minutes ago
     async with scheduled(clock, store) as on:
         await asyncio.sleep(1)

@@ -1,1 +1,1 @@
-"""The parts of the store on SQLite, one module for each port beside that of executions."""
+"""The parts of the store, one module for each kind of record beside plans and executions."""

@@ -1,4 +1,4 @@
-"""The access tokens of the SQLite store: statements, and the ``AccessTokenStore``."""
+"""The access tokens of the store, and their statements."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from planwave.storage.sqlite.schema import access_tokens
 
 
 class SqliteAccessTokens:
-    """The ``AccessTokenStore`` port over the table ``access_tokens``.
+    """Access tokens, in the table of this name.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Approved tools of MCP servers in the SQLite store: statements, and the ``ApprovedToolStore``."""
+"""The approved tools of MCP servers in the store, and their statements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from planwave.storage.sqlite.schema import approved_tools
 
 
 class SqliteApprovedTools:
-    """The ``ApprovedToolStore`` port over the table ``approved_tools``.
+    """How the tools of MCP servers were described when a person last approved a call of each.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The chats of the SQLite store: statements, and the ``ChatStore``."""
+"""The chats of the store, and their statements."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _OPEN: Final = chat_messages.c.status.in_(("starting", "executing", "paused"))
 
 
 class SqliteChats:
-    """The ``ChatStore`` port over the tables ``chats``, ``chat_messages`` and ``chat_turns``.
+    """Chats, their messages and remembered turns, in ``chats``, ``chat_messages`` and ``chat_turns``.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

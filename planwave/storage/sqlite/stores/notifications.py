@@ -1,4 +1,4 @@
-"""The notifications of the SQLite store: statements, and the ``NotificationStore``."""
+"""The notifications of the store, and their statements."""
 
 from __future__ import annotations
 
@@ -49,12 +49,15 @@ NOTIFICATIONS: Final = ListQuery(
 
 
 class SqliteNotifications:
-    """The ``NotificationStore`` port over ``notification_targets`` and ``notifications``.
+    """Targets and what they are to be notified of, in ``notification_targets`` and ``notifications``.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
         outbox: That of the writer; None where nothing is written.
+
+    Attributes:
+        on_new: Called on the event loop after notifications were stored.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class SqliteRevisions:
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The triggers of the SQLite store: statements, and the ``TriggerStore``."""
+"""The triggers of the store, and their statements."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _RANK: Final = func.row_number().over(
 
 
 class SqliteTriggers:
-    """The ``TriggerStore`` port over the tables ``triggers`` and ``deliveries``.
+    """Triggers and their deliveries, in the tables ``triggers`` and ``deliveries``.
 
     Args:
         read: Runs a query beside the writer.
-        write: Runs a change in the writer's thread; it is durable on return.
+        write: Commits a change, which is durable on return where there is a disk.
         holder: The opening of the store, which claims deliveries.
     """
 
@@ -216,7 +216,7 @@ def _delete(connection: Connection, trigger_id: str) -> bool:
 def _claim(
     connection: Connection, trigger_id: str, key: str, at: str, expired: str, holder: str
 ) -> DeliveryRecord:
-    """Claim a delivery or return its record; see ``TriggerStore.claim``."""
+    """Claim a delivery or return its record; see ``SqliteTriggers.claim``."""
     known = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
     if connection.execute(known).first() is None:
         raise not_found("trigger", trigger_id)

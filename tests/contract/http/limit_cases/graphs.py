@@ -10,7 +10,7 @@ from typing import Any
 
 import planwave
 from planwave.errors import InputError
-from planwave.graph.operations import Operation, SetTitle
+from planwave.graph.operations import Operation, SetTitle, UpdateNode
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
@@ -148,11 +148,13 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     return await _run(limits, "while", {"initial": value, "condition": "value.goes", "body": body})
 
 
-async def _edited(limits: Limits, changes: Sequence[Sequence[Operation]]) -> None:
+async def _edited(limits: Limits, changes: Sequence[Sequence[Operation]]) -> list[int]:
+    """Edit a plan; return the numbers of the revisions that it has then."""
     service = Service(dependencies(limits=limits))
     plan = await service.create_plan("goal")
     for operations in changes:
         await service.edit_plan(plan.plan_id, operations, expected=None)
+    return [each.revision for each in await service.plan_revisions(plan.plan_id)]
 
 
 @case("plan_operations", 3)
@@ -161,10 +163,12 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     return None
 
 
-@case("plan_revisions", 3)
+@case("plan_revisions", 3, code="gone", mentions=["[4, 3, 1]"])
 async def _(limits: Limits, amount: int) -> Refusal | None:
-    await _edited(limits, [[SetTitle(f"T{n}")] for n in range(amount - 1)])
-    return None
+    """No change is refused: the oldest goes that nothing refers to, but for the first."""
+    changes = [[UpdateNode("a", {"data": {"text": f"{n}"}})] for n in range(amount - 1)]
+    kept = await _edited(limits, changes)
+    return None if len(kept) == amount else Refusal("gone", str(kept))
 
 
 def _planner(limits: Limits, *script: str) -> Planner:

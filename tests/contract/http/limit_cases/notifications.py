@@ -61,7 +61,8 @@ async def _(limits: Limits, amount: float) -> Refusal | None:
         await asyncio.sleep(1)
         store = on.service._store.notifications  # pyright: ignore[reportPrivateUsage]
         (record,) = await on.outbox()
-        store._records[record.notification_id] = replace(record, status=DEAD)  # pyright: ignore
+        await store.resend(record.notification_id, record.since)
+        await store.update(replace(record, status=DEAD))
         clock.ahead = timedelta(days=amount)
         await on.service.prune("2000-01-01")
         return None if await on.outbox() else Refusal("deleted", "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import planwave
 from planwave.events import fold
@@ -184,6 +186,32 @@ def test_data_that_are_no_graph_show_nothing(value: Any) -> None:
     graph = document("i z:end", "i>z")
     graph["nodes"][0]["data"] = {"graph": value}
     assert not Visibility(graph).is_visible("i[graph]/b")
+
+
+SCALARS = st.sampled_from(["b", "end", "flow", "", None, 1, [], {}, ["b"]])
+NODES = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("id", "type", "name", "data", "policy"), SCALARS)
+)
+EDGES = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("source", "target", "sourceHandle"), SCALARS),
+        "data": SCALARS | st.fixed_dictionaries({}, optional={"channel": SCALARS}),
+    },
+)
+GRAPHS = st.fixed_dictionaries(
+    {"nodes": st.lists(NODES | SCALARS, max_size=3), "edges": st.lists(EDGES | SCALARS, max_size=3)}
+)
+
+
+@given(GRAPHS)
+def test_data_may_be_anything(value: Any) -> None:
+    graph = document("i z:end", "i>z")
+    graph["nodes"][0]["data"] = {"graph": value}
+    showing = Visibility(graph)
+    assert "i" in showing.speakers_behind("z")
+    assert isinstance(showing.is_visible("i[graph]/b"), bool)
+    assert showing.visible_values("i[graph]/b", out(output="o")) in (["o"], [])
 
 
 @pytest.mark.parametrize("node_type", HOLDS_GRAPHS)

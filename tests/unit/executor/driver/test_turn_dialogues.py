@@ -39,7 +39,6 @@ from planwave.executor.messages import (
     KeepOnceValue,
     Message,
     NestedRunAbandoned,
-    NestedRunRequested,
     NodeActivityChanged,
     NodeEmitted,
     OnceValueMade,
@@ -58,6 +57,7 @@ from planwave.executor.messages import (
     outline,
 )
 from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
 from planwave.executor.state import ReplyTo
 from planwave.graph.model import DataValue, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
@@ -128,6 +128,17 @@ def test_an_execution_that_needs_an_approval_asks_and_starts_nothing() -> None:
         << Reply(R1)
         << StartAttempt(ANY)
     )  # fmt: skip
+
+
+def test_an_execution_that_was_cut_off_runs_again_what_had_no_result() -> None:
+    events, _ = played(new_run(TWO), StartExecution())
+    assert (
+        play(new_run(TWO, history=History(events)))
+        >> StartExecution(is_recovery=True)
+        << emitted("execution.resumed", reason="recovery", epoch=1)
+        << emitted("node.started", "a", 1, wave=1, reentry=1)
+        << StartAttempt(ANY)
+    )
 
 
 def test_after_an_interruption_nothing_starts() -> None:
@@ -568,14 +579,52 @@ def test_each_message_has_one_function_that_takes_it() -> None:
 
 def test_each_message_and_each_effect_has_a_dialogue() -> None:
     tree = ast.parse(Path(__file__).read_text("utf-8"))
+    named = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     said: dict[type[ast.operator], set[str]] = {ast.RShift: set(), ast.LShift: set()}
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and type(node.op) in said:
-            call = node.right.func if isinstance(node.right, ast.Call) else None
-            said[type(node.op)].add(call.id if isinstance(call, ast.Name) else "")
-    messages = {each.__name__ for each in _flat(Message)} - {NestedRunRequested.__name__}
-    assert messages - said[ast.RShift] == set()  # a NestedRunRequested is what ``nested_run`` makes
+            right = node.right
+            if isinstance(right, ast.Name):
+                right = named.get(right.id)
+            if isinstance(right, ast.Call):
+                said[type(node.op)].add(getattr(right.func, "id", ""))
+    said[ast.RShift] |= {"NestedRunRequested"} if "nested_run" in said[ast.RShift] else set()
+    assert {each.__name__ for each in _flat(Message)} - said[ast.RShift] == set()
     assert {each.__name__ for each in _flat(Effect)} - said[ast.LShift] == set()
+
+
+@pytest.mark.parametrize(
+    ("expected", "shown"),
+    [
+        (emitted("node.event", "a", 1, event_type="spark", data={"n": 2}), "data: {n: 2}"),
+        (emitted("node.event", "a", 2, event_type="spark", data={"n": 1}), "node.event a#2"),
+        (Reply(R2), "- Reply(2, None)"),
+        (CancelReply(R1), "- CancelReply(1)"),
+    ],
+)
+def test_a_dialogue_that_differs_shows_what_was_expected_and_what_came(
+    expected: Any, shown: str
+) -> None:
+    run = started(ONE)
+    said = NodeEmitted(attempt_at(run, "a"), NodeEvent("a", "step", "spark", "x1", {"n": 1}), R1)
+    with pytest.raises(AssertionError) as difference:
+        bool(play(run) >> said << expected)
+    assert shown in str(difference.value)
+    assert "+ Reply(1, None)" in str(difference.value)
+    assert "{event_type: 'spark', data: {n: 1}}" in str(difference.value)
+
+
+def test_a_placeholder_is_what_it_met_first() -> None:
+    first, run = Placeholder(), started(parse_graph("a b"))
+    assert first == attempt_at(run, "a")
+    assert first == attempt_at(run, "a")
+    assert first != attempt_at(run, "b")
 
 
 # -- the log of turns

@@ -17,7 +17,7 @@ from planwave.nodes.library.fetch import Fetch
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
 from planwave.settings import Limits
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_edge
 from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import (

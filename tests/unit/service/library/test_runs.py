@@ -17,7 +17,7 @@ from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.scripted_models import FunctionModels

@@ -14,10 +14,9 @@ from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from planwave.storage.notifications import DEAD, DELIVERED, PENDING, NotificationRecord
-from planwave.storage.store import MemoryStore
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.outbound.fake_network import PUBLIC, redirect, response
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import LastingStore, dependencies
 from tests.support.service.notified import ACCEPTED, FAILING, Clock, hosted, notified
 from tests.support.triggers.hook_sender import OTHER_SECRET, SECRET, text
 from tests.support.virtual_loop import virtual_time
@@ -282,10 +281,3 @@ async def test_jump_of_the_clock_is_noticed_within_half_a_minute() -> None:
         clock.ahead = timedelta(hours=1)
         await asyncio.sleep(31)
         assert len(on.received) == before + 1
-
-
-class LastingStore(MemoryStore):
-    """A store that outlives its service, as one on disk does."""
-
-    async def close(self) -> None:
-        return

@@ -7,7 +7,7 @@ from planwave.errors import NotFound
 from planwave.events import Event
 from planwave.service.queries.history import QueryService, status_of_plan
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 PLAN = "01900000-0000-7000-8000-0000000000aa"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planwave.storage.sqlite.stores.flows import FLOWS, VERSIONS
 from sqlalchemy import Connection
 
 from planwave.storage.records import ExecutionRecord, PageCursor
 from planwave.storage.sqlite.lists import EXECUTIONS, ListQuery
 from planwave.storage.sqlite.queries import select_newest_statuses
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.sqlite.stores.flows import FLOWS, VERSIONS
 
 CHOICES = {
     "status": "completed",

@@ -1,4 +1,4 @@
-"""The store: plans, executions, events, recorded calls and idempotency keys, over SQL."""
+"""The store over SQL: what the one in a directory and the one in memory share, and the latter."""
 
 from __future__ import annotations
 
@@ -471,10 +471,9 @@ class Store:
         """
 
     async def close(self) -> None:
-        """Refuse reads and writes from now on."""
+        """Refuse writes from now on."""
         if self._writer is not None:
             self._writer.stop_accepting()
-        self._is_closed = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -530,12 +529,12 @@ class MemoryStore(Store):
     """A store in memory, for tests and for runs that need no durability.
 
     All is stored as on disk, so reads return copies, and values that are not JSON are rejected. Only
-    :meth:`project_each` suspends. No file is written.
+    :meth:`project_each` suspends. No file is written. After :meth:`close` it can still be read.
     """
 
     def __init__(self) -> None:
-        connection = InlineConnection()
-        super().__init__(connection, connection)
+        self._inline = InlineConnection()
+        super().__init__(self._inline, self._inline)
 
     async def project_each(
         self, execution_ids: Sequence[str], project: Projection[Projected]
@@ -548,6 +547,8 @@ class MemoryStore(Store):
                 for of in executions_behind(connection, execution_ids)
             ]
 
+        if self._inline.is_closed:
+            raise store_closed()
         behind = await self._read(read)
 
         def project_all() -> dict[str, Projected]:

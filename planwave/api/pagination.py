@@ -35,9 +35,9 @@ _MOST_SEQ: Final = 2**63
 """No store counts further."""
 _UUID: Final = f"^{UUID_PATTERN.pattern}$"
 _CURSOR: Final = re.compile(
-    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}}|[1-9][0-9]{{0,9}})", re.ASCII
+    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[1-9][0-9]{{0,9}})", re.ASCII
 )
-"""A time, and an id, a version or the number of a revision."""
+"""A time, and an id or the number of a revision."""
 
 PlanId = Annotated[str, Path(description="A plan's id.", pattern=_UUID, examples=[PLAN_ID])]
 ExecutionId = Annotated[

@@ -118,7 +118,9 @@ def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
                 execution_count, plan_count, flow_count = connection.execute(
                     select(
                         select(func.count()).select_from(executions).scalar_subquery(),
-                        select(func.count()).select_from(plans).scalar_subquery(),
+                        select(func.count() - func.count(plans.c.name))
+                        .select_from(plans)
+                        .scalar_subquery(),
                         select(func.count(plans.c.name)).scalar_subquery(),
                     )
                 ).one()

@@ -72,7 +72,8 @@ class RevisionQueries:
         current = current_revision(plan)
         if revision == current.revision:
             return current
-        found = await self._store.revisions.get(plan.plan_id, revision)
+        is_earlier = revision < current.revision  # one that was made up may not fit the database
+        found = await self._store.revisions.get(plan.plan_id, revision) if is_earlier else None
         if found is None:
             raise NotFound(
                 f"plan {plan.plan_id} has no revision {revision}",

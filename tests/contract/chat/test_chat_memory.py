@@ -45,7 +45,7 @@ def asked(bench: ChatBench) -> list[str]:
 
 
 async def saved(bench: ChatBench, **memory: Any) -> str:
-    return (await bench.service.create_flow("M", graph=remembering(**memory))).plan_id
+    return (await bench.service.create_flow(f"M {new_id()}", graph=remembering(**memory))).plan_id
 
 
 async def test_turns_come_back_in_later_executions_of_the_same_key() -> None:

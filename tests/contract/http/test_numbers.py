@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,30 @@ async def assert_shown(client: InProcessClient, execution_id: str, written: str)
         text = (await client.get(f"/api/executions/{execution_id}/{path}")).text
         compact = text.replace(" ", "").replace("\\n", "").replace('\\"', '"')
         assert written in compact, (path, text)
+
+
+@pytest.mark.parametrize("number", [2, 2**31, 2**63, 10**30])
+async def test_a_number_that_no_revision_has_is_not_found_however_large_it_is(number: int) -> None:
+    async with in_process_client(dependencies()) as client:
+        graph = make_graph(text_node("a")).to_document()
+        flow = await client.post_json("/api/flows", {"name": "f", "graph": graph}, 201)
+        plan_id = flow["plan_id"]
+        for path, body in (
+            ("/api/execute", {"flow": "f", "revision": number}),
+            ("/api/execute", {"plan_id": plan_id, "revision": number}),
+            ("/api/triggers", {"plan_id": plan_id, "revision": number}),
+            ("/api/chats", {"plan_id": plan_id, "plan_revision": number}),
+        ):
+            await client.expect_problem("POST", path, 404, body)
+        inner = Node("n", "inner", "N", data={"flow": {"name": "f", "revision": number}})
+        body = {"graph": make_graph(inner).to_document()}
+        (found,) = (await client.post_json("/api/check", body))["diagnostics"]
+        assert (found["code"], found["pointer"]) == ("unknown-flow", "/nodes/0/data/flow")
+        forged = b64encode(b"2026-01-01T00:00:00 " + b"9" * 64).decode()
+        path = f"/api/plans/{plan_id}/revisions"
+        assert (await client.expect_problem("GET", path, 422, cursor=forged))["code"] == (
+            "invalid-cursor"
+        )
 
 
 @pytest.mark.parametrize(("number", "shape"), CASES)

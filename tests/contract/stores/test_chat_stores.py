@@ -53,7 +53,7 @@ async def with_turn(store: Store) -> None:
 
 async def test_chat_round_trips(store: Store) -> None:
     kept = chat(
-        title="Grüße \U0001f30a", plan_id="f", version="v", node_id="n", config={"model": "m"},
+        title="Grüße \U0001f30a", plan_id="f", plan_revision=1, node_id="n", config={"model": "m"},
         created_by=Principal("session", "s"),
     )  # fmt: skip
     assert await store.chats.create(kept)

@@ -307,7 +307,7 @@ async def test_invalid_unicode_in_names_is_replaced(store: Store) -> None:
 
 async def test_closed_store_rejects_flows(store: Store) -> None:
     await store.close()
-    for refusing in (store.save_plan(flow()), store.flow_named("Flow f1")):
+    for refusing in (store.save_plan(flow()), store.delete_plan("f1")):
         with pytest.raises(StoreError) as refused:
             await refusing
         assert refused.value.code == "store-closed"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planwave.errors import NotFound
 from planwave.principals import Principal
-from planwave.storage.records import FlowRecord, PageCursor
+from planwave.storage.records import PageCursor, PlanRecord
 from planwave.storage.sqlite.sql_store import Store
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import DELIVERIES_SHOWN, TriggerRecord
@@ -29,8 +30,8 @@ def trigger(trigger_id: str = "t1", second: int = 0, **changes: object) -> Trigg
 
 
 async def save_flow(store: Store, plan_id: str = "f1") -> None:
-    record = FlowRecord(plan_id, "F", "", "v1", 1, at(0), at(0), 0)
-    assert await store.flows.save(record, {"nodes": [], "edges": []})
+    document: dict[str, Any] = {"nodes": [], "edges": []}
+    await store.save_plan(PlanRecord(plan_id, at(0), "", "F", "h1", document, name=f"F {plan_id}"))
 
 
 async def save(store: Store, *triggers: TriggerRecord) -> None:
@@ -41,7 +42,7 @@ async def save(store: Store, *triggers: TriggerRecord) -> None:
 
 async def test_trigger_round_trips(store: Store) -> None:
     by = Principal("token", "t1", "crm")
-    kept = trigger(version="v1", position="2026", enabled=False, created_by=by)
+    kept = trigger(revision=1, position="2026", enabled=False, created_by=by)
     await save(store, kept)
     assert await store.triggers.get("t1") == kept
     assert await store.triggers.get("other") is None
@@ -89,7 +90,7 @@ async def test_triggers_are_deleted_with_their_flow(store: Store) -> None:
     await save_flow(store, "f2")
     await save(store, trigger(), trigger("t2", plan_id="f2"))
     await store.triggers.claim("t1", "k", at(1), expired=LONG_AGO)
-    await store.flows.delete("f1")
+    await store.delete_plan("f1", force=True)
     assert [each.trigger_id for each in await store.triggers.page()] == ["t2"]
     assert await store.triggers.deliveries(["t1"]) == {}
 

@@ -81,6 +81,28 @@ def test_trigger_is_added_listed_switched_and_removed(flow: str) -> None:
     assert own not in [each["trigger_id"] for each in said("triggers")["triggers"]]
 
 
+@pytest.mark.parametrize("bound", [None, 1])
+def test_trigger_starts_the_live_revision_or_the_one_it_is_bound_to(
+    flow: str, bound: int | None
+) -> None:
+    chosen = () if bound is None else ("--revision", str(bound))
+    own = said("triggers", "add", flow, *chosen)["trigger_id"]
+    hook, echo = FLOW["nodes"]
+    nodes = [hook, {**echo, "data": {"text": "now {{ input.body }}"}}]
+    said("flow", "save", flow, "-", stdin={**FLOW, "nodes": nodes})
+    trigger = listed(own)
+    assert (trigger["revision"], trigger["live_revision"]) == (bound, bound or 2)
+    run = said("triggers", "fire", own)["execution_id"]
+    assert planwave("watch", run).exit_code == 0
+    document = said("show", run)
+    assert (document["revision"], document["flow"]) == (bound or 2, flow)
+
+
+def test_trigger_is_bound_to_a_revision_that_there_is(flow: str) -> None:
+    done = planwave("triggers", "add", flow, "--revision", "2")
+    assert (done.exit_code, "has no revision 2" in done.output) == (2, True)
+
+
 def test_test_delivery_starts_an_execution(flow: str) -> None:
     own = said("triggers", "add", flow, "--node", "hook")["trigger_id"]
     executions = [

@@ -75,7 +75,7 @@ async def test_triggers_are_usable(pages: Pages, width: str) -> None:
     await posted(page, f"/api/triggers/{made['trigger_id']}/fire", {})
     target = {"plan_id": plan_id, "url": REFUSED, "secrets": ["web"]}
     await posted(page, "/api/notification-targets", target)
-    await posted(page, "/api/execute", {"plan_id": plan_id, "start": True})
+    await posted(page, "/api/execute", {"flow": name, "start": True})
     await page.reload()
     dead = page.get_by_role("list", name="Messages that nobody accepted")
     letter = dead.get_by_role("listitem").filter(has_text=REFUSED).first

@@ -19,7 +19,7 @@ from planwave.ids import new_id
 from planwave.storage import backup
 from planwave.storage.backup import back_up
 from planwave.storage.documents import build_document
-from planwave.storage.records import ExecutionRecord, FlowRecord, PlanRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.storage.documents import write_document
 
@@ -64,8 +64,8 @@ async def test_backup_during_writes_restores_a_consistent_state(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await store.save_plan(PlanRecord("p", AT, "g", "t", "h", {"nodes": []}))
-    flow = FlowRecord("f", "n", "", "v", 1, AT, AT, 0)
-    await store.flows.save(flow, {"nodes": [], "edges": []})
+    flow = PlanRecord("f", AT, "", "t", "h", {"nodes": []}, name="n")
+    await store.save_plan(flow)
     done = await store_execution(store)
     created = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
     later = await store_execution(store)
@@ -77,7 +77,7 @@ async def test_backup_during_writes_restores_a_consistent_state(
     again = SqliteStore.open(directory)
     assert await again.executions() == [await store.execution(done)]
     assert await again.events(done) == await store.events(done)
-    assert await again.flows.page() == [flow]
+    assert await again.plans(named=True) == [flow]
     assert await again.plan("p") == await store.plan("p")
     assert await again.execution(later) is None
     assert await again.lagging_documents() == []

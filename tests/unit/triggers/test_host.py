@@ -112,7 +112,7 @@ async def test_listener_follows_the_changes_of_its_flow() -> None:
         bells.pushes.put_nowait(("k", "ding"))
         await settled()
         assert await service.executions() == []
-        await service.delete_flow(flow.plan_id)
+        await service.delete_flow(flow.plan_id, force=True)
         await settled()
         assert await host.page() == []
 

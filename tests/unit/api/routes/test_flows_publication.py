@@ -12,6 +12,7 @@ from tests.support.graph.builders import make_graph, text_node
 from tests.support.server.in_process_client import InProcessClient
 from tests.support.triggers.hook_sender import hook_flow, hook_service, send
 
+OTHER = make_graph(Node("s", "start", "Start")).to_document()
 PLAIN = make_graph(Node("s", "start", "Start"), text_node("a"), edges=[("s", "a")]).to_document()
 
 
@@ -44,9 +45,10 @@ async def test_publishing_changes_only_what_is_given_and_no_revision() -> None:
         assert (both["model"], both["tool"]) == (True, True)
         flow = await calls.get_json(f"/api/flows/{plan_id}")
         assert (flow["published"], flow["revision"]) == (["model", "tool"], 1)
-        await calls.put(f"/api/flows/{plan_id}", json={"name": "Other"})
+        await calls.put(f"/api/flows/{plan_id}", json={"description": "Other", "graph": OTHER})
         (listed,) = (await calls.get_json("/api/flows", FlowsResponse))["flows"]
-        assert (listed["name"], listed["published"]) == ("Other", ["model", "tool"])
+        assert (listed["description"], listed["revision"]) == ("Other", 2)
+        assert listed["published"] == ["model", "tool"]
         left = await publish(calls, plan_id, model=False)
         assert (left["model"], left["tool"]) == (False, True)
 
@@ -93,6 +95,8 @@ async def test_deleted_flow_is_published_no_more() -> None:
     async with hook_service() as calls:
         plan_id = await saved(calls, hook_flow())
         (hook,) = (await publish(calls, plan_id, tool=True, hook=True))["hooks"]
-        await calls.delete(f"/api/flows/{plan_id}")
+        in_use = await calls.expect_problem("DELETE", f"/api/flows/{plan_id}", 409)
+        assert "webhook node" in in_use["detail"]
+        assert (await calls.delete(f"/api/flows/{plan_id}?force=true")).status_code == 204
         await calls.expect_problem("GET", f"/api/flows/{plan_id}/publication", 404)
         assert (await send(calls, hook["trigger_id"], 1)).status_code == 404

@@ -103,7 +103,7 @@ async def test_a_change_of_the_tools_is_announced_and_an_end_of_the_service_noti
                 graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
                 flow = await service.create_flow("F", graph=graph)
                 await service.publish_flow(flow.plan_id, {"tool": True})
-                await service.delete_flow(flow.plan_id)
+                await service.delete_flow(flow.plan_id, force=True)
 
             announced = asyncio.get_running_loop().create_task(changes.announced.wait())
             while not announced.done():  # the bridge may not listen yet

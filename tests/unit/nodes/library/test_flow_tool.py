@@ -146,18 +146,18 @@ async def test_a_failing_flow_is_an_error_that_names_its_node() -> None:
 
 
 @virtual_time
-async def test_an_agent_stays_with_the_version_of_its_first_call() -> None:
+async def test_an_agent_stays_with_the_revision_of_its_first_call() -> None:
     flows = FakeFlowStore(work=[shouting(template="one"), shouting(template="two")])
     assert (await outcome(flows, {"input": ""}, {"input": ""}))["results"] == ["two", "two"]
     assert len(flows.requests) == 2  # its schema, and the first call
-    found = await outcome(flows, {"input": ""}, flow={"id": "work", "version": "0"})
+    found = await outcome(flows, {"input": ""}, flow={"id": "work", "revision": 1})
     assert found["results"] == ["one"]
 
 
 @virtual_time
 async def test_a_flow_may_be_named_by_its_name() -> None:
     flows = FakeFlowStore(work=[shouting(template="one"), shouting(template="two")])
-    for flow, expected in (({"name": "Work"}, "two"), ({"name": "Work", "version": "0"}, "one")):
+    for flow, expected in (({"name": "Work"}, "two"), ({"name": "Work", "revision": 1}, "one")):
         found = await outcome(flows, {"input": ""}, {"input": ""}, flow=flow)
         assert found["results"] == [expected, expected]
 

@@ -14,7 +14,6 @@ import pytest
 
 from planwave.errors import Conflict, NodeError
 from planwave.graph.model import DataValue, Graph, Node
-from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import ExecutionResult, NodeEvent
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.services import NodeServices
@@ -385,10 +384,10 @@ async def test_changed_nested_graph_reruns_only_affected_nodes(
         assert work.paid() == {f"loop[{number}]/b" for number in range(5)}
 
 
-@pytest.mark.parametrize("names_version", [False, True])
+@pytest.mark.parametrize("names_revision", [False, True])
 @pytest.mark.parametrize("is_in_graph", [False, True])
 async def test_changed_nested_flow_runs_again(
-    tmp_path: Path, is_in_graph: bool, names_version: bool
+    tmp_path: Path, is_in_graph: bool, names_revision: bool
 ) -> None:
     def flow_of(say: str) -> dict[str, Any]:
         return body(step("n", say=say), step("m"), edges=[("n", "m")])
@@ -399,15 +398,13 @@ async def test_changed_nested_flow_runs_again(
         )
 
     outer = body(step("i", "inner", flow={"id": "f"}))
-    flow = (
-        {"id": "g", "version": graph_hash(read_graph(outer)[0])} if names_version else {"id": "g"}
-    )
+    flow = {"id": "g", "revision": 1} if names_revision else {"id": "g"}
     data = {"graph": body(step("i", "inner", flow=flow))} if is_in_graph else {"flow": flow}
     services, _ = services_with(lambda _: [])
     work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
     async with opened(tmp_path, graph, work, node_services=node_services) as service:
-        await service.create_flow("F", graph=flow_of("old"), plan_id="f")
-        await service.create_flow("G", graph=outer, plan_id="g")
+        await service.create_flow("F", graph=flow_of("old"), preassigned_id="f")
+        await service.create_flow("G", graph=outer, preassigned_id="g")
         first = await executed(service)
         assert await came_to(service, first) == "old+m"
         assert work.paid()

@@ -18,7 +18,10 @@ from planwave.storage.sqlite.store import SqliteStore
 def open_database(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
     path = directory / DATABASE_NAME
     raw, connection = open_for_writing(path)
-    raw.execute("INSERT INTO plans VALUES ('p', '', '', '', '', '', '{}', 0, NULL, '', NULL, NULL)")
+    raw.execute(
+        "INSERT INTO plans (plan_id, created_at, title, user_prompt, hash, search, document) "
+        "VALUES ('p', '', '', '', '', '', '{}')"
+    )
     return path, raw, connection
 
 

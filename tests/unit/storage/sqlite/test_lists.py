@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planwave.storage.sqlite.stores.flows import FLOWS, VERSIONS
 from sqlalchemy import Connection
 
 from planwave.storage.records import ExecutionRecord, PageCursor
-from planwave.storage.sqlite.lists import EXECUTIONS, ListQuery
+from planwave.storage.sqlite.lists import EXECUTIONS, PLANS, ListQuery
 from planwave.storage.sqlite.queries import select_newest_statuses
 from planwave.storage.sqlite.store import SqliteStore
 
@@ -19,7 +18,7 @@ CHOICES = {
     "text": "report",
     "since": "2026-01-01T00:02",
     "plan_id": "p1",
-    "plan_id": "f1",
+    "as_flow": True,
 }
 
 
@@ -34,7 +33,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
             "goal",
             "completed" if n % 4 else "failed",
             f"2026-01-01T00:{n // 4:02}",
-            plan_id=f"f{n % 5 % 2}" if n % 5 else None,
+            flow="F" if n % 5 else None,
         )
         await created.create_execution(record, [])
     yield created
@@ -50,7 +49,7 @@ async def test_combined_filters_match_all(store: SqliteStore, names: tuple[str, 
         "text": lambda x: "report" in x.title,
         "since": lambda x: x.created_at >= "2026-01-01T00:02",
         "plan_id": lambda x: x.plan_id == "p1",
-        "plan_id": lambda x: x.plan_id == "f1",
+        "as_flow": lambda x: x.flow is not None,
     }
     every = await store.executions(limit=100)
     expected = [x for x in every if all(tests[name](x) for name in names)]
@@ -83,7 +82,7 @@ async def test_invalid_unicode_matches_nothing(store: SqliteStore) -> None:
         ({"status": "failed"}, "executions_by_status"),
         ({"status": "failed", "since": "2026"}, "executions_by_status"),
         ({"plan_id": "p1"}, "executions_by_plan"),
-        ({"plan_id": "f1"}, "executions_by_flow"),
+        ({"plan_id": "p1", "as_flow": "flow"}, "executions_by_plan"),
         ({"text": "report"}, "executions_by_age"),
     ],
 )
@@ -95,9 +94,9 @@ async def test_execution_pages_use_an_index(
 
 
 @pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
-async def test_flow_pages_use_an_index(store: SqliteStore, before: PageCursor | None) -> None:
-    await is_read_off(store, FLOWS, {}, "flows_by_age", before)
-    await is_read_off(store, VERSIONS, {"plan_id": "f"}, "flow_versions_by_age", before)
+async def test_plan_pages_use_an_index(store: SqliteStore, before: PageCursor | None) -> None:
+    await is_read_off(store, PLANS, {"named": "named"}, "flows_by_age", before)
+    await is_read_off(store, PLANS, {}, "plans_by_age", before)
 
 
 async def is_read_off(

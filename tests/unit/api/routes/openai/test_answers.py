@@ -434,10 +434,10 @@ async def test_errors_have_the_form_and_status_of_openai(models: Opens) -> None:
 async def test_models_are_the_published_flows_that_a_token_has(models: Opens) -> None:
     async with models() as made:
         ours = await made.publish(ECHO, "ours")
-        theirs = [await made.publish(ECHO, "theirs") for _ in range(2)]
+        theirs = [await made.publish(ECHO, name) for name in ("theirs", "planwave/planner")]
         await made.send("POST", "/api/flows", {"name": "private", "graph": ECHO})
         listed = [model.id async for model in await made.client().models.list()]
-        assert listed == ["planwave/planner", *sorted([*theirs, "ours"])]
+        assert listed == ["planwave/planner", *sorted([theirs[1], "ours", "theirs"])]
         assert (await made.client().models.retrieve("planwave/planner")).owned_by == "planwave"
         client = made.client(await made.token(ours, "chat"))
         assert [model.id async for model in await client.models.list()] == ["ours"]

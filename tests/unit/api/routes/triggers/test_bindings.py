@@ -40,7 +40,8 @@ async def test_created_trigger_is_found_at_its_location() -> None:
             plan_id, "hook", "webhook",
         )  # fmt: skip
         assert created["enabled"]
-        assert (created["version"], created["problem"], created["deliveries"]) == (None, None, [])
+        assert (created["revision"], created["problem"], created["deliveries"]) == (None, None, [])
+        assert (created["flow"], created["live_revision"]) == ("Flow", 1)
         assert created["details"] == {"path": f"/hooks/{created['trigger_id']}"}
         assert await calls.get_json(answer.headers["location"], TriggerResponse) == created
         listed = await calls.get_json("/api/triggers", TriggersResponse)
@@ -87,13 +88,13 @@ async def test_node_that_cannot_be_listened_for_is_rejected() -> None:
             body = {"plan_id": plan_id, "node_id": node_id}
             problem = await calls.expect_problem("POST", "/api/triggers", 422, body)
             assert problem["hint"] == "name one of 'hook'"
-        plain = await saved(calls, {"nodes": [text("a", "x")], "edges": []})
+        plain = await saved(calls, {"nodes": [text("a", "x")], "edges": []}, "Plain")
         problem = await calls.expect_problem("POST", "/api/triggers", 422, {"plan_id": plain})
         assert "no node that can be listened for" in problem["detail"]
         for unknown in (new_id(), "nobody"):
             await calls.expect_problem("POST", "/api/triggers", 404, {"plan_id": unknown})
-        version = {"plan_id": plan_id, "version": "0" * 64}
-        await calls.expect_problem("POST", "/api/triggers", 404, version)
+        unknown = {"plan_id": plan_id, "revision": 2}
+        await calls.expect_problem("POST", "/api/triggers", 404, unknown)
 
 
 async def test_list_has_the_last_deliveries_with_their_executions() -> None:
@@ -117,7 +118,7 @@ async def test_triggers_are_listed_in_pages_and_by_flow() -> None:
             await calls.post_json("/api/triggers", {"plan_id": plan_id}, 201)
         first = await calls.get_json("/api/triggers", limit=2)
         rest = await calls.get_json("/api/triggers", cursor=first["next_cursor"], limit=2)
-        names = [each["flow_name"] for page in (first, rest) for each in page["triggers"]]
+        names = [each["flow"] for page in (first, rest) for each in page["triggers"]]
         assert names == ["F2", "F1", "F0"]
         (own,) = (await calls.get_json("/api/triggers", plan_id=flows[1]))["triggers"]
         assert own["plan_id"] == flows[1]
@@ -164,6 +165,6 @@ async def test_trigger_is_deleted_alone_and_with_its_flow() -> None:
         assert (await calls.delete(f"/api/triggers/{hook}")).status_code == 204
         await calls.expect_problem("GET", f"/api/triggers/{hook}", 404)
         again = (await calls.post_json("/api/triggers", {"plan_id": plan_id}, 201))["trigger_id"]
-        await calls.delete(f"/api/flows/{plan_id}")
+        assert (await calls.delete(f"/api/flows/{plan_id}?force=true")).status_code == 204
         await calls.expect_problem("GET", f"/api/triggers/{again}", 404)
         assert (await calls.get_json("/api/triggers"))["triggers"] == []

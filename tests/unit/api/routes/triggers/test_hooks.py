@@ -112,7 +112,7 @@ async def test_payload_is_never_rendered_as_a_template() -> None:
         assert answer.json()["outputs"] == {"echo": "{{7*7}} {% raw %}"}
 
 
-async def test_newest_version_runs_unless_one_is_named() -> None:
+async def test_live_revision_runs_unless_one_is_named() -> None:
     async with hook_service() as calls:
         graph = hook_flow(text("echo", "one"))
         flow = await calls.post_json("/api/flows", {"name": "F", "graph": graph}, 201)
@@ -122,7 +122,7 @@ async def test_newest_version_runs_unless_one_is_named() -> None:
         await calls.put(path, json={"graph": hook_flow(text("echo", "two"))})
         assert (await send(calls, hook, 1, "?wait=30")).json()["outputs"] == {"echo": "two"}
         await calls.delete(f"/api/triggers/{hook}")
-        bound["version"] = flow["version"]
+        bound["revision"] = 1
         hook = (await calls.post_json("/api/triggers", bound, 201))["trigger_id"]
         assert (await send(calls, hook, 1, "?wait=30")).json()["outputs"] == {"echo": "one"}
 

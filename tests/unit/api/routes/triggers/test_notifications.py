@@ -61,7 +61,7 @@ async def test_targets_are_created_listed_and_deleted() -> None:
             "/api/notification-targets", target(plan_id, events=["failed", "failed"]), 201
         )
         TargetResponse.model_validate(made, extra="forbid")
-        assert (made["flow_name"], made["events"], made["problem"]) == ("Flow", ["failed"], None)
+        assert (made["flow"], made["events"], made["problem"]) == ("Flow", ["failed"], None)
         listed = await calls.get_json("/api/notification-targets", TargetsResponse)
         operator, own = listed["targets"]
         assert own == made
@@ -98,7 +98,7 @@ async def test_message_that_nobody_accepted_is_listed_and_sent_again() -> None:
     async with service(GONE, ACCEPTED) as calls:
         plan_id = await saved(calls)
         await calls.post_json("/api/notification-targets", target(plan_id), 201)
-        await calls.post_json("/api/execute", {"plan_id": plan_id, "start": True}, 202)
+        await calls.post_json("/api/execute", {"flow": plan_id, "start": True}, 202)
         (dead,) = await settled(calls, "dead")
         page = await calls.get_json("/api/notifications", NotificationsResponse, status="dead")
         assert page == {"notifications": [dead], "next_cursor": None}

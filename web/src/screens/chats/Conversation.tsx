@@ -10,7 +10,7 @@ import { Dialog } from "@/ui/Dialog";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
 import { showToast } from "@/ui/Toast";
-import { useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { AboutChat } from "./AboutChat";
 import { Composer, type Said } from "./Composer";
 import styles from "./Conversation.module.css";
@@ -18,13 +18,11 @@ import { chatTitle } from "./chatWords";
 import { Reply } from "./Reply";
 import { UserMessage } from "./UserMessage";
 
-const NARROW = "(max-width: 1100px)";
-
 /** One chat: the branch that is shown, the field for the next message, and what answers. */
 export function Conversation({ chat }: { chat: ChatResponse }) {
   const branch = branchTo(chat.messages, chat.head);
   const last = branch.at(-1);
-  const isNarrow = useMediaQuery(NARROW);
+  const isNarrow = useBreakpoint("narrow");
   const [isAboutOpen, setAboutOpen] = useState(false);
   const update = useUpdateChat(chat.chat_id);
   const show = (messageId: string) =>

@@ -15,7 +15,7 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { Segmented } from "@/ui/Segmented";
 import { Skeleton } from "@/ui/Skeleton";
 import { showToast } from "@/ui/Toast";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { EditorBody } from "./EditorBody";
 import { EDITOR_VIEWS, type EditorView } from "./EditorHeader";
 import headerStyles from "./EditorHeader.module.css";
@@ -48,7 +48,7 @@ function savedFlow({ name, graph, version, revision }: FlowResponse): SavedPlan 
 function FlowEditor({ flow }: { flow: FlowResponse }) {
   const [store] = useState(() => createEditorStore(savedFlow(flow)));
   const { content, saved } = useStore(store);
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const [view, setView] = useState<EditorView>(isPhone ? "table" : "canvas");
   const [base] = useState(flow.graph);
   const { save, isSaving, error, rename } = useSave(flow.flow_id, store);

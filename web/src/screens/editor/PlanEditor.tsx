@@ -10,8 +10,8 @@ import { formatAmount } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
 import { showToast } from "@/ui/Toast";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { useDebounced } from "@/ui/useDebounced";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
 import { EditorBody } from "./EditorBody";
 import { EditorHeader, type EditorView } from "./EditorHeader";
 import styles from "./EditorScreen.module.css";
@@ -33,7 +33,7 @@ const CHECK_DELAY_MS = 250;
 export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const [store] = useState(() => createEditorStore(savedPlan(plan)));
   const { content, saved, lost } = useStore(store);
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const [view, setView] = useState<EditorView>(isPhone ? "table" : "canvas");
   const [isSavingFlow, setSavingFlow] = useState(false);
   const autosave = useAutosave(plan, store);

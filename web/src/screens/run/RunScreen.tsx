@@ -23,7 +23,7 @@ import { Skeleton } from "@/ui/Skeleton";
 import { Splitter } from "@/ui/Splitter";
 import { useShortcuts } from "@/ui/shortcuts";
 import { showToast } from "@/ui/Toast";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { useNow } from "@/ui/useNow";
 import { useStoredState } from "@/ui/useStoredState";
 import { announcementOf } from "./announcements";
@@ -142,7 +142,7 @@ type PanelsProps = {
 
 /** Canvas, timeline and inspector, with lines between them that can be dragged. */
 function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const [isFollowing, setFollowing] = useState(run.endedAt === null);
   const [width, setWidth] = useStoredState<number>("run.inspector", 408);
   const [height, setHeight] = useStoredState<number>("run.timeline", 224);

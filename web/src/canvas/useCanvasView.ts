@@ -1,7 +1,8 @@
 import { type FitViewOptions, useReactFlow, useStore } from "@xyflow/react";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { useShortcuts } from "@/ui/shortcuts";
-import { CARD_HEIGHT, type Layout, type LayoutSizes, type Point, viewWith } from "./layout";
+import { CARD_HEIGHT, type Layout, type LayoutSizes, type Point } from "./layout";
+import { viewWith } from "./viewport";
 
 /** Graphs with more steps open at zoom 1 on the wave at work instead of whole. */
 export const MOST_STEPS_WHOLE = 300;

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import { useCancelMessage, useSendMessage, useUpdateChat } from "@/api/chatMutations";
-import { errorText } from "@/api/errorText";
+import { showError } from "@/api/showError";
 import type { ChatResponse, MessageResponse } from "@/api/types";
 import { hasEnded } from "@/stream/chat/replyReducer";
 import { branchTo, newestBelow } from "@/stream/chat/tree";
@@ -9,7 +9,6 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
-import { showToast } from "@/ui/Toast";
 import { useBreakpoint } from "@/ui/useBreakpoint";
 import { AboutChat } from "./AboutChat";
 import { Composer, type Said } from "./Composer";
@@ -100,8 +99,4 @@ function NextMessage({ chat, last }: { chat: ChatResponse; last: MessageResponse
 
 function lastReply(branch: readonly MessageResponse[]): MessageResponse | undefined {
   return branch.findLast(({ role }) => role === "assistant");
-}
-
-function showError(error: Error): void {
-  showToast({ kind: "error", text: errorText(error) });
 }

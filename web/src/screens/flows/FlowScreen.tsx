@@ -1,8 +1,8 @@
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { errorText } from "@/api/errorText";
 import { useUpdateFlow } from "@/api/mutations";
 import { useFlow } from "@/api/queries";
+import { showError } from "@/api/showError";
 import type { FlowResponse } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
 import { ErrorNote } from "@/screens/ErrorNote";
@@ -136,7 +136,7 @@ function OldVersion({ flow, old, onPresent }: OldVersionProps) {
           showToast({ text: `Restored as revision ${restored.revision}` });
           onPresent();
         },
-        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+        onError: showError,
       },
     );
   return (

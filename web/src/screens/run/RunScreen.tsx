@@ -10,6 +10,7 @@ import {
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
+import { showError } from "@/api/showError";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
@@ -22,7 +23,6 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
 import { Splitter } from "@/ui/Splitter";
 import { useShortcuts } from "@/ui/shortcuts";
-import { showToast } from "@/ui/Toast";
 import { useBreakpoint } from "@/ui/useBreakpoint";
 import { useNow } from "@/ui/useNow";
 import { useStoredState } from "@/ui/useStoredState";
@@ -244,7 +244,7 @@ function SelectedStep(props: SelectedStepProps) {
       { rerun: [node.id], start: true },
       {
         onSuccess: (made) => navigate(`/runs/${made.execution_id}`),
-        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+        onError: showError,
       },
     );
   return (

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { withWidths } from "./src/ui/breakpoints.ts";
 
 /** A running `planwave serve`; it takes no requests from pages of other origins. */
 const ADDRESS = "http://127.0.0.1:8000";
@@ -11,6 +12,21 @@ export default defineConfig({
   base: "./",
   plugins: [react()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  // Style sheets name the widths of `breakpoints.ts`, as a `@custom-media` rule of CSS would.
+  css: {
+    postcss: {
+      plugins: [
+        {
+          postcssPlugin: "breakpoints",
+          AtRule: {
+            media: (rule) => {
+              rule.params = withWidths(rule.params);
+            },
+          },
+        },
+      ],
+    },
+  },
   build: { outDir: "../planwave/api/web", emptyOutDir: true, assetsInlineLimit: 0 },
   server: {
     proxy: { "/api": { ...SERVICE }, "/readyz": { ...SERVICE }, "/ws": { ...SERVICE, ws: true } },

@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, WebSocket, expect
+from playwright.async_api import Locator, Page, WebSocket, expect
 
 from tests.support.browser.accessibility import (
     assert_accessible,
@@ -324,3 +324,67 @@ async def test_an_edit_of_one_field_changes_no_number_wherever_it_is_approved(
         answer = await page.request.get(f"/api/executions/{execution_id}/nodes/end")
         sent = (await answer.text()).replace(" ", "")
         assert f'"order":{ORDER},"price":1.0,"__typename":"2**10","note":"after"' in sent
+
+
+# -- many rows --------------------------------------------------------------------------------------
+
+ROUNDS = 200
+LOOP: dict[str, Any] = {
+    "nodes": [
+        {"id": "items", "type": "start", "data": {"initialInput": list(range(ROUNDS))}},
+        {
+            "id": "each",
+            "type": "loop",
+            "name": "Each",
+            "data": {
+                "body": {
+                    "nodes": [
+                        {"id": step, "type": "text", "name": step.title(), "data": {"text": "x"}}
+                        for step in ("one", "two", "three")
+                    ],
+                    "edges": [],
+                },
+                "maxItems": ROUNDS,
+            },
+        },
+    ],
+    "edges": [{"source": "items", "target": "each", "data": {"channel": "flow"}}],
+}
+
+
+async def test_thousands_of_rows_are_drawn_where_they_are_seen(pages: Pages) -> None:
+    page = await pages.open(None)
+    await stored_events(page, await execute_graph(page, LOOP))
+    await page.reload()
+    count = 3 * ROUNDS + 2
+    panel = page.get_by_role("region", name="What ran when")
+    await page.get_by_role("radio", name="Timeline").check()
+    steps = panel.get_by_role("listitem")
+    await expect(steps.first).to_have_attribute("aria-setsize", str(count))
+    await expect_windowed_rows(page, steps, "aria-posinset", count)
+    await page.get_by_role("radio", name="Table").check()
+    table = panel.get_by_role("table", name="Steps")
+    await expect(table).to_have_attribute("aria-rowcount", str(count + 1))
+    await expect_windowed_rows(page, table.locator("tbody [data-row]"), "aria-rowindex", count + 1)
+    await assert_accessible(page)
+
+
+async def expect_windowed_rows(page: Page, rows: Locator, position: str, last: int) -> None:
+    """Go down a long list by wheel and by key, and expect few rows, each with its place among all."""
+    first = rows.first
+    await expect(first).to_be_visible()
+    assert await rows.count() < 150
+    name = await first.get_by_role("button").last.text_content()
+    await first.get_by_role("button").last.focus()
+    await first.hover()
+    await page.mouse.wheel(0, 100_000)
+    await expect(rows.last).to_have_attribute(position, str(last))
+    await expect(rows.last).to_be_in_viewport()
+    assert await rows.count() < 150
+    assert await page.evaluate("document.activeElement.textContent") == name, "the focus is lost"
+    await rows.last.get_by_role("button").last.focus()
+    for _ in range(3):
+        await page.keyboard.press("Shift+Tab")
+    focused = page.locator(f"[{position}]:has(:focus)")
+    await expect(focused).to_have_attribute(position, str(last - 3))
+    await expect(focused).to_be_in_viewport(ratio=1)

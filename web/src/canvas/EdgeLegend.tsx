@@ -13,13 +13,19 @@ export const RUN_LINES: readonly LegendLine[] = [
 ];
 
 /** The line of what a step uses, such as the tools of an agent. */
-export const LINK_LINE: LegendLine = ["link", "link"];
+const LINK_LINE: LegendLine = ["link", "link"];
 
-/** What the lines between the cards mean. */
-export function EdgeLegend({ lines }: { lines: readonly LegendLine[] }) {
+type EdgeLegendProps = {
+  lines: readonly LegendLine[];
+  edges: readonly { isLink: boolean }[];
+};
+
+/** What the lines between the cards mean: those given, and links where there are any. */
+export function EdgeLegend({ lines, edges }: EdgeLegendProps) {
+  const all = edges.some(({ isLink }) => isLink) ? [...lines, LINK_LINE] : lines;
   return (
     <Panel position="bottom-left" className={styles.legend}>
-      {lines.map(([status, words]) => (
+      {all.map(([status, words]) => (
         <span key={status}>
           <svg viewBox="0 0 22 8" aria-hidden="true">
             <path className={styles[status]} d="M1 4h20" />

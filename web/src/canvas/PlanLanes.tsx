@@ -1,7 +1,7 @@
 import { type CSSProperties, useMemo } from "react";
 import type { GraphDocument } from "@/api/types";
 import { classes } from "@/ui/classes";
-import { edgePath, type Layout, linkPath, type Point } from "./layout";
+import { CARD_HEIGHT, edgePath, type Layout, linkPath, type Point } from "./layout";
 import styles from "./PlanLanes.module.css";
 import { layoutPlan } from "./planLayout";
 import { TypeIcon } from "./TypeIcon";
@@ -19,7 +19,6 @@ type PlanLanesProps = {
 };
 
 const SIZES = { laneWidth: 364, cardWidth: 308, gap: 12 };
-const CARD_HEIGHT = 82;
 const HEADER = 40;
 
 /** A plan as lanes of cards, to be read; it has no zoom and grows while a model writes it. */

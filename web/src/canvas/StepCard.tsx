@@ -34,15 +34,9 @@ export type StepCardProps = {
 
 /** A step in three fixed lines: name, status, words. It keeps its size until it is unfolded. */
 export const StepCard = memo(function StepCard(props: StepCardProps) {
-  const { id, type, status, isSelected = false, isBox = false } = props;
+  const { type, status, isSelected = false, isBox = false } = props;
   return (
-    <div
-      className={styles.card}
-      data-status={status}
-      data-selected={isSelected}
-      data-box={isBox}
-      data-step={id}
-    >
+    <div className={styles.card} data-status={status} data-selected={isSelected} data-box={isBox}>
       {isBox ? (
         <Name {...props} />
       ) : (
@@ -79,6 +73,7 @@ function Name(props: StepCardProps) {
       tabIndex={isTabStop ? 0 : -1}
       aria-pressed={props.isSelected ?? false}
       aria-label={spokenLabel(props)}
+      data-step={id}
       onClick={() => onSelect?.(id)}
     >
       {!isBox && name}

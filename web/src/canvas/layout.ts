@@ -1,6 +1,12 @@
 import { groupBy } from "./grouping";
 
-export type LayoutNode = { id: string; wave: number | null; height: number };
+export type LayoutNode = {
+  id: string;
+  wave: number | null;
+  height: number;
+  /** Where a person has put it; it keeps its lane. */
+  place?: Point | undefined;
+};
 export type LayoutEdge = { source: string; target: string };
 export type Point = { x: number; y: number };
 export type Lane = { wave: number; x: number; ids: string[] };
@@ -12,10 +18,13 @@ export type Layout = {
 };
 export type LayoutSizes = { laneWidth: number; cardWidth: number; gap: number };
 
+/** The height of a card with its three lines, in px. */
+export const CARD_HEIGHT = 82;
+
 /** Lays nodes out in lanes: one column per wave, rows ordered by the mean row of their parents.
  *
  * Each column is centred on the tallest one. A node without a wave (a linked one) stands below the
- * column of its first consumer. O((V + E) log V). */
+ * column of its first consumer. One that has a place of its own stands there. O((V + E) log V). */
 export function layoutLanes(
   nodes: readonly LayoutNode[],
   edges: readonly LayoutEdge[],
@@ -43,6 +52,7 @@ export function layoutLanes(
     }
     return { wave, x, ids };
   });
+  for (const { id, place } of nodes) if (place) positions.set(id, place);
   return { positions, lanes, width: lanes.length * laneWidth, height };
 }
 
@@ -104,35 +114,16 @@ export function linkPath(from: Point, to: Point): string {
   return `M${from.x} ${from.y}C${from.x} ${from.y - reach} ${to.x} ${to.y + reach} ${to.x} ${to.y}`;
 }
 
-/** Returns the SVG path of a link between two cards of a column, around what stands between them: from
- * the left side of one to that of the other. */
-export function sideLinkPath(from: Point, to: Point): string {
-  const reach = 30;
-  return `M${from.x} ${from.y}C${from.x - reach} ${from.y} ${to.x - reach} ${to.y} ${to.x} ${to.y}`;
-}
-
 /** Returns the SVG path of a link up to the bottom of another card of its column, around the cards
- * between them: along `left`. */
-export function aroundPath(from: Point, to: Point, left: number): string {
-  const [low, high] = [from.y - BEND, to.y + BEND];
-  const inward = left + BEND;
+ * between them: along `left`. It turns in the gaps between cards, at half of their height. */
+export function aroundPath(from: Point, to: Point, left: number, gap: number): string {
+  const bend = Math.min(12, gap / 2);
+  const [low, high] = [from.y - bend, to.y + bend];
+  const inward = left + bend;
   return [
-    `M${from.x} ${from.y}Q${from.x} ${low} ${from.x - BEND} ${low}`,
-    `H${inward}Q${left} ${low} ${left} ${low - BEND}`,
-    `V${high + BEND}Q${left} ${high} ${inward} ${high}`,
-    `H${to.x - BEND}Q${to.x} ${high} ${to.x} ${to.y}`,
+    `M${from.x} ${from.y}Q${from.x} ${low} ${from.x - bend} ${low}`,
+    `H${inward}Q${left} ${low} ${left} ${low - bend}`,
+    `V${high + bend}Q${left} ${high} ${inward} ${high}`,
+    `H${to.x - bend}Q${to.x} ${high} ${to.x} ${to.y}`,
   ].join("");
-}
-
-const BEND = 12;
-
-type Box = Point & { width: number; height: number };
-/** What is seen of a canvas, in px; `top` is covered by headers. */
-type Frame = { top: number; width: number; height: number };
-
-/** Returns whether all of a box is seen, so that the view need not move to it. */
-export function isInView(box: Box, view: Point & { zoom: number }, frame: Frame): boolean {
-  const [left, top] = [box.x * view.zoom + view.x, box.y * view.zoom + view.y];
-  const isWide = left >= 0 && left + box.width * view.zoom <= frame.width;
-  return isWide && top >= frame.top && top + box.height * view.zoom <= frame.height;
 }

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from "react";
-import { errorText, problemText } from "@/api/errorText";
+import { problemText } from "@/api/errorText";
 import { useDocument, useResult } from "@/api/queries";
+import { showError } from "@/api/showError";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
@@ -12,7 +13,6 @@ import { Note } from "@/ui/Note";
 import { principalWords } from "@/ui/principalWords";
 import { saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
-import { showToast } from "@/ui/Toast";
 import { useNow } from "@/ui/useNow";
 import { BudgetMeters } from "./BudgetMeters";
 import { Loaded } from "./Loaded";
@@ -281,7 +281,7 @@ function DocumentButtons({ executionId }: { executionId: string }) {
   const withText = async (use: (text: string) => unknown) => {
     const { data, error } = await document.refetch();
     if (data) await use(writeJson(data, 2));
-    else showToast({ kind: "error", text: errorText(error) });
+    else showError(error);
   };
   return (
     <>

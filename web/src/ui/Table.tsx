@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import type { ReactNode, Ref } from "react";
 import { classes } from "@/ui/classes";
 import styles from "@/ui/Table.module.css";
 
@@ -12,17 +12,31 @@ interface Column {
   hiddenLabel?: boolean;
 }
 
+interface TableProps {
+  label: string;
+  columns: readonly Column[];
+  /** Where not all rows are drawn, how many there are; each says its index then. */
+  rowCount?: number;
+  bodyRef?: Ref<HTMLTableSectionElement>;
+  children: ReactNode;
+}
+
 /** A table with rows of one height; its children are `Row`s. */
-export function Table(props: { label: string; columns: readonly Column[]; children: ReactNode }) {
+export function Table({ rowCount, bodyRef, ...props }: TableProps) {
+  const isPart = rowCount !== undefined;
   return (
-    <table className={styles.table} aria-label={props.label}>
+    <table
+      className={styles.table}
+      aria-label={props.label}
+      aria-rowcount={isPart ? rowCount + 1 : undefined}
+    >
       <colgroup>
         {props.columns.map(({ label, width }) => (
           <col key={label} style={width ? { width } : undefined} />
         ))}
       </colgroup>
       <thead>
-        <tr>
+        <tr aria-rowindex={isPart ? 1 : undefined}>
           {props.columns.map(({ label, numeric, hiddenLabel }) => (
             <th key={label} scope="col" className={classes(numeric && styles.numeric)}>
               <span className={hiddenLabel ? "visually-hidden" : undefined}>{label}</span>
@@ -30,14 +44,35 @@ export function Table(props: { label: string; columns: readonly Column[]; childr
           ))}
         </tr>
       </thead>
-      <tbody>{props.children}</tbody>
+      <tbody ref={bodyRef}>{props.children}</tbody>
     </table>
   );
 }
 
+interface RowProps {
+  chosen?: boolean;
+  /** From 0, in a table of which not all rows are drawn. */
+  index?: number;
+  children: ReactNode;
+}
+
 /** A row of a table; its children are `td` elements, `numericCell` aligns numbers. */
-export function Row({ chosen = false, children }: { chosen?: boolean; children: ReactNode }) {
-  return <tr className={classes(styles.row, chosen && styles.chosen)}>{children}</tr>;
+export function Row({ chosen = false, index, children }: RowProps) {
+  return (
+    <tr
+      className={classes(styles.row, chosen && styles.chosen)}
+      aria-rowindex={index === undefined ? undefined : index + 2}
+      data-row={index}
+    >
+      {children}
+    </tr>
+  );
+}
+
+/** The place of rows that are not drawn. */
+export function RowGap({ height }: { height: number }) {
+  // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row takes no focus
+  return height > 0 && <tr aria-hidden="true" style={{ height }} />;
 }
 
 export const numericCell = styles.numeric;

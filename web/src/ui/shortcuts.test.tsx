@@ -104,4 +104,5 @@ test("keys are printed as they are on the keyboard", () => {
   expect(printedKeys("mod+enter")).toEqual([["Ctrl", "↵"]]);
   expect(printedKeys("g r")).toEqual([["G"], ["R"]]);
   expect(printedKeys("shift+f")).toEqual([["Shift", "F"]]);
+  expect(printedKeys("+")).toEqual([["+"]]);
 });

@@ -137,5 +137,5 @@ const SHOWN: Record<string, string> = {
 export function printedKeys(keys: string): string[][] {
   return keys
     .split(" ")
-    .map((chord) => chord.split("+").map((key) => SHOWN[key] ?? key.toUpperCase()));
+    .map((chord) => chord.split(/(?<=.)\+/).map((key) => SHOWN[key] ?? key.toUpperCase()));
 }

@@ -6,7 +6,7 @@ import { Button } from "@/ui/Button";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
 import { Skeleton } from "@/ui/Skeleton";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { AnsweredDetail } from "./AnsweredDetail";
 import styles from "./ApprovalsScreen.module.css";
 import { InboxHeader } from "./InboxHeader";
@@ -25,7 +25,7 @@ export function AnsweredInbox() {
   const digests = useDigests();
   const row = useRef<HTMLAnchorElement>(null);
   const place = useRef<HTMLElement>(null);
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const all = query.data?.pages.flatMap((page) => page.requests) ?? [];
   const list = all.filter((request) => fits(request, filter));
   const inAddress = parameters.get("request");

@@ -8,7 +8,7 @@ import { Icon } from "@/ui/icons";
 import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { AnsweredInbox } from "./AnsweredInbox";
 import styles from "./ApprovalsScreen.module.css";
 import { InboxHeader } from "./InboxHeader";
@@ -31,7 +31,7 @@ function WaitingInbox() {
   const row = useRef<HTMLAnchorElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const place = useRef<HTMLElement>(null);
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const { list, key, request, choose } = inbox;
   const move = useMove(inbox, row);
   const onAnswered = (answered: string) => {

@@ -1,8 +1,7 @@
 import { useNavigate } from "react-router";
-import { errorText } from "@/api/errorText";
 import { useAnswer } from "@/api/mutations";
+import { showError } from "@/api/showError";
 import type { PendingRequest } from "@/api/types";
-import { showToast } from "@/ui/Toast";
 
 /** Has a run that waits for the approval of its plan take the plan as it is now: a new run, which
  * asks again, takes its place and is opened. */
@@ -20,9 +19,6 @@ export function useTakeRevision({
         requestId: request_id,
         answer: { decision: "edit", note: "", value: { plan_hash: planHash } },
       })
-      .then(
-        (made) => navigate(`/runs/${made.execution_id}`),
-        (error) => showToast({ kind: "error", text: errorText(error) }),
-      );
+      .then((made) => navigate(`/runs/${made.execution_id}`), showError);
   return { take, isTaking: answer.isPending };
 }

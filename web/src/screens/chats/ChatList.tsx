@@ -3,6 +3,7 @@ import { Link, useNavigate } from "react-router";
 import { useDeleteChat, useUpdateChat } from "@/api/chatMutations";
 import { useChats } from "@/api/chatQueries";
 import { errorText } from "@/api/errorText";
+import { showError } from "@/api/showError";
 import type { ChatSummary } from "@/api/types";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button, ButtonLink } from "@/ui/Button";
@@ -63,7 +64,7 @@ function ChatRow({ chat, isChosen, onRename }: ChatRowProps) {
         showToast({ text: `“${title}” was deleted. Its runs are kept.` });
         if (isChosen) navigate("/chat");
       },
-      onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+      onError: showError,
     });
   return (
     <li className={styles.row} data-chosen={isChosen}>

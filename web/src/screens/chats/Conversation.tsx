@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import { useCancelMessage, useSendMessage, useUpdateChat } from "@/api/chatMutations";
-import { errorText } from "@/api/errorText";
+import { showError } from "@/api/showError";
 import type { ChatResponse, MessageResponse } from "@/api/types";
 import { hasEnded } from "@/stream/chat/replyReducer";
 import { branchTo, newestBelow } from "@/stream/chat/tree";
@@ -9,8 +9,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
-import { showToast } from "@/ui/Toast";
-import { useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { AboutChat } from "./AboutChat";
 import { Composer, type Said } from "./Composer";
 import styles from "./Conversation.module.css";
@@ -18,13 +17,11 @@ import { chatTitle } from "./chatWords";
 import { Reply } from "./Reply";
 import { UserMessage } from "./UserMessage";
 
-const NARROW = "(max-width: 1100px)";
-
 /** One chat: the branch that is shown, the field for the next message, and what answers. */
 export function Conversation({ chat }: { chat: ChatResponse }) {
   const branch = branchTo(chat.messages, chat.head);
   const last = branch.at(-1);
-  const isNarrow = useMediaQuery(NARROW);
+  const isNarrow = useBreakpoint("narrow");
   const [isAboutOpen, setAboutOpen] = useState(false);
   const update = useUpdateChat(chat.chat_id);
   const show = (messageId: string) =>
@@ -102,8 +99,4 @@ function NextMessage({ chat, last }: { chat: ChatResponse; last: MessageResponse
 
 function lastReply(branch: readonly MessageResponse[]): MessageResponse | undefined {
   return branch.findLast(({ role }) => role === "assistant");
-}
-
-function showError(error: Error): void {
-  showToast({ kind: "error", text: errorText(error) });
 }

@@ -1,14 +1,13 @@
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useCreateChat, useSendMessage } from "@/api/chatMutations";
-import { errorText } from "@/api/errorText";
 import { useProviders } from "@/api/queries";
+import { showError } from "@/api/showError";
 import { ModelPicker } from "@/screens/goal/ModelPicker";
 import type { ModelChoice } from "@/screens/goal/providerChoice";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
 import { usePageTitle } from "@/ui/pageTitle";
-import { showToast } from "@/ui/Toast";
 import { ChatOptions, type ChosenOptions, NO_OPTIONS } from "./ChatOptions";
 import { Composer, type Said } from "./Composer";
 import { FlowPicker } from "./FlowPicker";
@@ -68,7 +67,7 @@ function useBegin() {
       await send.mutateAsync({ chatId, body: message });
       return true;
     } catch (error) {
-      showToast({ kind: "error", text: errorText(error as Error) });
+      showError(error);
       return false;
     }
   };

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 import { useBranchOff } from "@/api/chatMutations";
-import { errorText } from "@/api/errorText";
+import { showError } from "@/api/showError";
 import type { MessageResponse } from "@/api/types";
 import { replyText } from "@/stream/chat/blocks";
 import { hasEnded, type ReplyStatus } from "@/stream/chat/replyReducer";
@@ -9,7 +9,6 @@ import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
-import { showToast } from "@/ui/Toast";
 import { useStickToEnd } from "@/ui/useStickToEnd";
 import { BranchSwitch } from "./BranchSwitch";
 import { usageWords } from "./chatWords";
@@ -63,9 +62,9 @@ type FootProps = ReplyProps & { reply: FollowedReply };
 function Foot({ message, reply, onShow }: FootProps) {
   const branch = useBranchOff(message.chat_id);
   const text = replyText(reply.blocks);
-  const onError = (error: Error) => showToast({ kind: "error", text: errorText(error) });
   const again = (how: "retry" | "continue") => {
-    if (!branch.isPending) branch.mutate({ messageId: message.message_id, how }, { onError });
+    if (!branch.isPending)
+      branch.mutate({ messageId: message.message_id, how }, { onError: showError });
   };
   return (
     <footer className={styles.foot}>

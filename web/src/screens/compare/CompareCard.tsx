@@ -22,12 +22,7 @@ export const CompareCard = memo(function CompareCard(props: CompareCardProps) {
   const { step, isSelected, isTabStop, onSelect } = props;
   const type = step.nodes[1]?.type ?? step.nodes[0]?.type ?? "";
   return (
-    <div
-      className={styles.card}
-      data-change={step.change}
-      data-selected={isSelected}
-      data-step={step.path}
-    >
+    <div className={styles.card} data-change={step.change} data-selected={isSelected}>
       <div className={styles.top}>
         <TypeIcon type={type} />
         <button
@@ -37,6 +32,7 @@ export const CompareCard = memo(function CompareCard(props: CompareCardProps) {
           tabIndex={isTabStop ? 0 : -1}
           aria-pressed={isSelected}
           aria-label={spokenLabel(step)}
+          data-step={step.path}
           onClick={() => onSelect(step.path)}
         >
           {step.name}

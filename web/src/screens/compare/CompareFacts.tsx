@@ -21,7 +21,7 @@ export function CompareFacts(props: { runs: Pair<DocumentResponse>; steps: reado
   const now = useNow(runs.some((run) => run.completed_at === null));
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboards must be able to scroll it
-    <section className={styles.scroller} aria-label="Facts" tabIndex={0}>
+    <section aria-label="Facts" tabIndex={0}>
       <table className={styles.facts}>
         <thead className="visually-hidden">
           <tr>

@@ -1,14 +1,14 @@
 import { useCallback, useMemo } from "react";
 import type { DocumentResponse } from "@/api/types";
-import type { LegendLine } from "@/canvas/EdgeLegend";
+import { EdgeLegend, type LegendLine } from "@/canvas/EdgeLegend";
 import { LANE_SIZES, LaneCanvas } from "@/canvas/LaneCanvas";
 import { LaneList, type ListedLane } from "@/canvas/LaneList";
-import { layoutLanes } from "@/canvas/layout";
+import { CARD_HEIGHT, layoutLanes } from "@/canvas/layout";
 import { CompareCard } from "@/screens/compare/CompareCard";
 import styles from "@/screens/compare/CompareGraph.module.css";
 import { changedWords, type Pair, type StepPair } from "@/screens/compare/comparison";
 import { unionOf } from "@/screens/compare/graphUnion";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 
 interface CompareGraphProps {
   runs: Pair<DocumentResponse>;
@@ -17,7 +17,6 @@ interface CompareGraphProps {
   onChoose: (path: string) => void;
 }
 
-const CARD_HEIGHT = 82;
 const LEGEND: readonly LegendLine[] = [
   ["plan", "in both"],
   ["removed", "only in A"],
@@ -26,7 +25,7 @@ const LEGEND: readonly LegendLine[] = [
 
 /** The graphs of two runs laid over each other, by waves; on a phone as a list. */
 export function CompareGraph({ runs, nodes, chosen, onChoose }: CompareGraphProps) {
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const union = useMemo(() => unionOf(runs, nodes, CARD_HEIGHT), [runs, nodes]);
   const byPath = useMemo(() => new Map(nodes.map((step) => [step.path, step])), [nodes]);
   const tabStop = chosen ?? nodes[0]?.path;
@@ -71,10 +70,11 @@ export function CompareGraph({ runs, nodes, chosen, onChoose }: CompareGraphProp
           renderStep={renderStep}
           useEdgeStatus={useEdgeStatus}
           laneHeader={header}
-          legend={LEGEND}
-          selectedId={chosen}
-          onSelect={(path) => path !== null && onChoose(path)}
-        />
+          selection={new Set(chosen === null ? [] : [chosen])}
+          onSelect={([path]) => path !== undefined && onChoose(path)}
+        >
+          <EdgeLegend lines={LEGEND} edges={union.edges} />
+        </LaneCanvas>
       )}
     </section>
   );

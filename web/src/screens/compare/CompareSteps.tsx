@@ -20,7 +20,7 @@ interface CompareStepsProps {
 export function CompareSteps({ steps, chosen, onChoose }: CompareStepsProps) {
   const longest = Math.max(0.001, ...steps.flatMap((step) => secondsOfStep(step).map(Number)));
   return (
-    <div>
+    <div className={styles.place}>
       <table className={styles.steps} aria-label="Steps">
         <thead>
           <tr>

@@ -1,16 +1,19 @@
-import { useRef, useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { errorText } from "@/api/errorText";
 import { CompareFacts } from "@/screens/compare/CompareFacts";
 import { CompareGraph } from "@/screens/compare/CompareGraph";
 import { CompareSteps } from "@/screens/compare/CompareSteps";
 import styles from "@/screens/compare/Comparison.module.css";
 import { firstChosen } from "@/screens/compare/comparison";
-import { OutputDiff } from "@/screens/compare/OutputDiff";
 import { useComparison } from "@/screens/compare/useComparison";
 import { classes } from "@/ui/classes";
 import { Note } from "@/ui/Note";
 import { Skeleton } from "@/ui/Skeleton";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
+
+const OutputDiff = lazy(() =>
+  import("@/screens/compare/OutputDiff").then((module) => ({ default: module.OutputDiff })),
+);
 
 interface ComparisonProps {
   a: string;
@@ -24,7 +27,7 @@ export function Comparison({ a, b, withGraph = false }: ComparisonProps) {
   const { comparison, error } = useComparison(a, b);
   const [path, setPath] = useState<string | null>(null);
   const output = useRef<HTMLElement>(null);
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const choose = (next: string) => {
     setPath(next);
     // On a phone it is far below.
@@ -53,7 +56,11 @@ export function Comparison({ a, b, withGraph = false }: ComparisonProps) {
       )}
       <CompareFacts runs={runs} steps={steps} />
       <CompareSteps steps={steps} chosen={chosen?.path ?? null} onChoose={choose} />
-      {chosen && <OutputDiff step={chosen} ref={output} />}
+      {chosen && (
+        <Suspense fallback={<Skeleton label="Loading the words" lines={3} />}>
+          <OutputDiff step={chosen} ref={output} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -51,14 +51,29 @@ test("no longer common sequence exists than the one that is found", () => {
   ]);
 });
 
-test("long texts are compared line by line, in time", () => {
-  const lines = Array.from({ length: 1500 }, (_, n) => `line ${n} of a long text that goes on`);
-  const changed = lines.with(700, "another line");
-  const parts = diffWords(["x", ...lines].join("\n"), [...changed, "y"].join("\n"));
-  expect(parts.filter(({ kind }) => kind === "added").map(({ text }) => text)).toEqual([
-    "another line\n",
-    "y",
+const LINES = Array.from({ length: 1500 }, (_, n) => `line ${n} of a long text that goes on`);
+
+test("long texts are compared word by word, in time", () => {
+  const changed = LINES.with(700, "line 700 of another text that goes on");
+  const parts = diffWords(["x", ...LINES].join("\n"), [...changed, "y"].join("\n"));
+  expect(parts.filter(({ kind }) => kind !== "same")).toEqual([
+    { kind: "removed", text: "x\n" },
+    { kind: "removed", text: "a long " },
+    { kind: "added", text: "another " },
+    { kind: "added", text: "y" },
   ]);
+});
+
+test("texts that differ in very many words are compared line by line, else as a whole", () => {
+  const some = LINES.slice(0, 900);
+  const rest = some.map((_, n) => `all the ${n} others say nothing about it at all`);
+  const parts = diffWords([...some, "the end"].join("\n"), [...rest, "the end"].join("\n"));
+  expect(parts.map(({ kind }) => kind)).toEqual(["removed", "added", "same"]);
+  expect(parts.at(-1)?.text).toBe("the end");
+  const [many, others] = ["a", "b"].map((letter) =>
+    Array.from({ length: 3000 }, (_, n) => `${letter}${n}`).join("\n"),
+  );
+  expect(diffWords(many ?? "", others ?? "").map(({ kind }) => kind)).toEqual(["removed", "added"]);
 });
 
 test("the shared part is that of the letters of both texts", () => {

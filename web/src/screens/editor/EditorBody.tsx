@@ -7,7 +7,6 @@ import { linkColours, socketColours } from "@/canvas/socketColours";
 import { writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { EditorCanvas, type NodeMarks } from "./EditorCanvas";
-import type { EditorView } from "./EditorHeader";
 import styles from "./EditorScreen.module.css";
 import { EditorTools } from "./EditorTools";
 import type { EditorStore } from "./editorStore";
@@ -20,7 +19,9 @@ import { TableView } from "./TableView";
 import type { Comparison } from "./useComparison";
 import { type EnterCommand, useEditorCommands } from "./useEditorCommands";
 
-type EditorBodyProps = {
+export type EditorView = "canvas" | "table" | "json";
+
+export type EditorBodyProps = {
   store: EditorStore;
   view: EditorView;
   onEnter: EnterCommand;

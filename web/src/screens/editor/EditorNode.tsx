@@ -18,6 +18,8 @@ export type EditorNodeProps = {
   change: "added" | "changed" | null;
   /** The worst of what the check found. */
   problem: "error" | "warning" | null;
+  /** Drawn as a box without ports, for a view from far away. */
+  isBox: boolean;
   isSelected: boolean;
   isTabStop: boolean;
   onSelect: (id: string) => void;
@@ -27,8 +29,7 @@ export type EditorNodeProps = {
 
 /** A step in the editor, with its ports: inputs left, outputs right, linked things below. */
 export const EditorNode = memo(function EditorNode(props: EditorNodeProps) {
-  const { node, ports, isSelected, isTabStop, onSelect, onOpen } = props;
-  const name = node.name || node.id;
+  const { ports, isBox, isSelected } = props;
   const isLinked = ports.tops.length > 0 && ports.outputs.length === 0;
   return (
     <div
@@ -36,23 +37,23 @@ export const EditorNode = memo(function EditorNode(props: EditorNodeProps) {
       data-selected={isSelected}
       data-problem={props.problem ?? undefined}
       data-linked={isLinked}
+      data-box={isBox}
     >
+      {isBox ? <Name {...props} /> : <Content {...props} />}
+    </div>
+  );
+});
+
+function Content(props: EditorNodeProps) {
+  const { node, ports } = props;
+  return (
+    <>
       {ports.tops.map((port) => (
         <Socket key={handleId(port)} port={port} type="source" position={Position.Top} {...props} />
       ))}
       <div className={styles.top}>
         <TypeIcon type={node.type} />
-        <button
-          type="button"
-          className={styles.name}
-          title={name}
-          tabIndex={isTabStop ? 0 : -1}
-          aria-pressed={isSelected}
-          data-step={node.id}
-          onClick={({ detail }) => (detail === 0 ? onOpen : onSelect)(node.id)}
-        >
-          {name}
-        </button>
+        <Name {...props} />
         {props.problem && (
           <span
             className={styles.problem}
@@ -83,9 +84,27 @@ export const EditorNode = memo(function EditorNode(props: EditorNodeProps) {
           ))}
         </div>
       )}
-    </div>
+    </>
   );
-});
+}
+
+function Name({ node, isBox, isSelected, isTabStop, onSelect, onOpen }: EditorNodeProps) {
+  const name = node.name || node.id;
+  return (
+    <button
+      type="button"
+      className={styles.name}
+      title={name}
+      tabIndex={isTabStop ? 0 : -1}
+      aria-pressed={isSelected}
+      aria-label={isBox ? name : undefined}
+      data-step={node.id}
+      onClick={({ detail }) => (detail === 0 ? onOpen : onSelect)(node.id)}
+    >
+      {!isBox && name}
+    </button>
+  );
+}
 
 function Ports(props: EditorNodeProps) {
   const { inputs, outputs } = props.ports;

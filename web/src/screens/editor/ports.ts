@@ -1,3 +1,4 @@
+import { type NodeHandle, Position } from "@xyflow/react";
 import type {
   CheckResponse,
   EdgeDocument,
@@ -124,13 +125,54 @@ function hasFlowTwin(port: PortResponse, ports: readonly PortResponse[]): boolea
   );
 }
 
-const HEAD = 59;
+// The sizes of a node in px; the CSS of `EditorNode` has the same.
+export const NODE_WIDTH = 208;
+const BORDER = 1;
+const HEAD = 57;
 const ROW = 20;
 const ROWS_PADDING = 9;
 const SIDES = 30;
+/** At the left and right of the ports below. */
+const SIDES_PADDING = 8;
+const SOCKET = 11;
+/** From the lower edge to the middle of a socket there. */
+const SOCKET_BELOW = 5;
 
-/** Returns the height of a node in px; the CSS of `EditorNode` has the same sizes. */
-export function nodeHeight({ inputs, outputs, sides }: DrawnPorts): number {
+/** Returns the height of a node. */
+export function nodeHeight(ports: DrawnPorts): number {
+  const below = ports.sides.length > 0 ? SIDES : 0;
+  return BORDER + HEAD + rowsHeight(ports) + below + BORDER;
+}
+
+function rowsHeight({ inputs, outputs }: DrawnPorts): number {
   const rows = Math.max(inputs.length, outputs.length);
-  return HEAD + (rows > 0 ? rows * ROW + ROWS_PADDING : 0) + (sides.length > 0 ? SIDES : 0);
+  return rows > 0 ? rows * ROW + ROWS_PADDING : 0;
+}
+
+/** Returns where the sockets of a node are, so that edges lead to nodes that are not drawn as well. */
+export function nodeHandles(ports: DrawnPorts): NodeHandle[] {
+  const { inputs, outputs, tops, sides } = ports;
+  const rowY = (row: number) => BORDER + HEAD + Math.ceil(ROWS_PADDING / 2) + ROW * (row + 0.5);
+  const room = NODE_WIDTH - 2 * (BORDER + SIDES_PADDING);
+  const sideX = (index: number) =>
+    BORDER + SIDES_PADDING + (room * (index + 0.5)) / Math.max(1, sides.length);
+  const below = nodeHeight(ports) + SOCKET_BELOW;
+  const [left, right] = [BORDER, NODE_WIDTH - BORDER];
+  return [
+    ...inputs.map((port, row) => socket(port, "target", Position.Left, left, rowY(row))),
+    ...outputs.map((port, row) => socket(port, "source", Position.Right, right, rowY(row))),
+    ...tops.map((port) => socket(port, "source", Position.Top, NODE_WIDTH / 2, 0)),
+    ...sides.map((port, index) => socket(port, "target", Position.Bottom, sideX(index), below)),
+  ];
+}
+
+function socket(
+  port: PortResponse,
+  type: NodeHandle["type"],
+  position: Position,
+  x: number,
+  y: number,
+): NodeHandle {
+  const place = { x: x - SOCKET / 2, y: y - SOCKET / 2, width: SOCKET, height: SOCKET };
+  return { id: handleId(port), type, position, ...place };
 }

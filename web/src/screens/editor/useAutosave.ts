@@ -4,6 +4,7 @@ import { useEditPlan } from "@/api/mutations";
 import type { PlanResponse } from "@/api/types";
 import type { EditorStore, SavedPlan } from "./editorStore";
 import { operationsBetween, type PlanContent } from "./operations";
+import { guardUnsaved, isConflict } from "./saving";
 
 /** How long after the last change a plan is saved, in ms. */
 const DELAY_MS = 700;
@@ -77,7 +78,7 @@ export function useAutosave(plan: PlanResponse, store: EditorStore): Autosave {
       if (plan.revision > store.getState().saved.revision) store.rebase(savedPlan(plan));
     });
   }, [plan, store, enqueue]);
-  useEffect(() => saveBeforeLeaving(store, flush), [store, flush]);
+  useEffect(() => guardUnsaved(store, () => void flush()), [store, flush]);
   return { state, flush, changeBy };
 }
 
@@ -116,26 +117,6 @@ function useSaveOnce(planId: string, store: EditorStore) {
   }, [planId, mutateAsync, store]);
 }
 
-function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 412;
-}
-
 function asError(fault: unknown): Error {
   return fault instanceof Error ? fault : new Error(String(fault));
-}
-
-/** Saves when the page is closed or hidden; the browser asks first, as saving may fail. */
-function saveBeforeLeaving(store: EditorStore, flush: () => Promise<boolean>): () => void {
-  const save = (event: Event) => {
-    if (store.unsaved().length === 0) return;
-    void flush();
-    if (event.type === "beforeunload") event.preventDefault();
-  };
-  const hide = (event: Event) => document.hidden && save(event);
-  window.addEventListener("beforeunload", save);
-  document.addEventListener("visibilitychange", hide);
-  return () => {
-    window.removeEventListener("beforeunload", save);
-    document.removeEventListener("visibilitychange", hide);
-  };
 }

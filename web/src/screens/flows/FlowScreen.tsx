@@ -1,8 +1,8 @@
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { errorText } from "@/api/errorText";
 import { useRestoreRevision } from "@/api/mutations";
 import { useFlow, usePlan } from "@/api/queries";
+import { showError } from "@/api/showError";
 import type { FlowResponse } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
 import { ErrorNote } from "@/screens/ErrorNote";
@@ -17,8 +17,8 @@ import { Skeleton } from "@/ui/Skeleton";
 import { saveJsonFile } from "@/ui/saveFile";
 import { showToast } from "@/ui/Toast";
 import { DeleteFlow } from "./DeleteFlow";
-import styles from "./FlowScreen.module.css";
 import { FlowRevisions } from "./FlowRevisions";
+import styles from "./FlowScreen.module.css";
 import { flowFile } from "./flowInputs";
 import { RenameFlow } from "./RenameFlow";
 import { RunFlow } from "./RunFlow";
@@ -133,7 +133,7 @@ function OtherRevision({ flow, other, onPresent }: OtherRevisionProps) {
           showToast({ text: `Restored as revision ${restored.revision}` });
           onPresent();
         },
-        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+        onError: showError,
       },
     );
   return (

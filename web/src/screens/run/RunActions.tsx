@@ -1,13 +1,12 @@
 import { useNavigate } from "react-router";
-import { errorText } from "@/api/errorText";
 import { retryLabel } from "@/api/executionSummary";
 import { useCancel, useFork, usePause, useResume, useRetry } from "@/api/mutations";
+import { showError } from "@/api/showError";
 import type { RunState } from "@/stream/runState";
 import { Button, ButtonLink } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, type MenuItem } from "@/ui/Menu";
-import { showToast } from "@/ui/Toast";
 
 type RunActionsProps = {
   run: RunState;
@@ -119,8 +118,4 @@ function moreItems(run: RunState, onJson: () => void): MenuItem[] {
       onSelect: () => void copyText(run.executionId, "the id"),
     },
   ];
-}
-
-function showError(error: unknown) {
-  showToast({ kind: "error", text: errorText(error) });
 }

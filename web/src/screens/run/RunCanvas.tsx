@@ -1,7 +1,9 @@
 import { memo, useCallback, useMemo } from "react";
 import { useNodeTypes } from "@/api/queries";
 import type { GraphDocument, NodeTypesResponse } from "@/api/types";
+import { EdgeLegend, RUN_LINES } from "@/canvas/EdgeLegend";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
+import { CARD_HEIGHT } from "@/canvas/layout";
 import { linkColours } from "@/canvas/socketColours";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
 import { readJson, writeJson } from "@/json";
@@ -21,7 +23,6 @@ type RunCanvasProps = Folding & {
   onFollow: ((isFollowing: boolean) => void) | undefined;
 };
 
-const CARD_HEIGHT = 82;
 /** Around what is inside a card. */
 const FRAME_HEIGHT = 11;
 
@@ -56,10 +57,12 @@ export const RunCanvas = memo(function RunCanvas(props: RunCanvasProps) {
       useEdgeStatus={useEdgeStatus}
       laneHeader={(lane) => <LaneWords wave={lane.wave} />}
       activeWave={activeWave}
-      selectedId={selectedCard}
-      onSelect={onSelect}
+      selection={new Set(selectedCard === null ? [] : [selectedCard])}
+      onSelect={([path = null]) => onSelect(path)}
       {...following}
-    />
+    >
+      <EdgeLegend lines={RUN_LINES} edges={edges} />
+    </LaneCanvas>
   );
 });
 

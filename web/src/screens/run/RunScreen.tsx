@@ -10,6 +10,7 @@ import {
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
+import { showError } from "@/api/showError";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
@@ -22,8 +23,7 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
 import { Splitter } from "@/ui/Splitter";
 import { useShortcuts } from "@/ui/shortcuts";
-import { showToast } from "@/ui/Toast";
-import { PHONE, useMediaQuery } from "@/ui/useMediaQuery";
+import { useBreakpoint } from "@/ui/useBreakpoint";
 import { useNow } from "@/ui/useNow";
 import { useStoredState } from "@/ui/useStoredState";
 import { announcementOf } from "./announcements";
@@ -142,7 +142,7 @@ type PanelsProps = {
 
 /** Canvas, timeline and inspector, with lines between them that can be dragged. */
 function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
-  const isPhone = useMediaQuery(PHONE);
+  const isPhone = useBreakpoint("phone");
   const [isFollowing, setFollowing] = useState(run.endedAt === null);
   const [width, setWidth] = useStoredState<number>("run.inspector", 408);
   const [height, setHeight] = useStoredState<number>("run.timeline", 224);
@@ -244,7 +244,7 @@ function SelectedStep(props: SelectedStepProps) {
       { rerun: [node.id], start: true },
       {
         onSuccess: (made) => navigate(`/runs/${made.execution_id}`),
-        onError: (error) => showToast({ kind: "error", text: errorText(error) }),
+        onError: showError,
       },
     );
   return (

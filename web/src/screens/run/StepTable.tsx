@@ -1,8 +1,10 @@
+import { Fragment } from "react";
 import { callerInside, isQuestion } from "@/stream/calls";
 import type { NodeState, RunState } from "@/stream/runState";
 import { formatCount, formatUsdShort } from "@/ui/format";
 import { Status } from "@/ui/Status";
-import { numericCell, Row, Table } from "@/ui/Table";
+import { numericCell, Row, RowGap, Table } from "@/ui/Table";
+import { useVirtualRows } from "@/ui/useVirtualRows";
 import styles from "./StepTable.module.css";
 import { durationOf } from "./stepSummary";
 
@@ -24,23 +26,30 @@ const COLUMNS = [
   { label: "Time", width: "84px", numeric: true },
 ] as const;
 
+/** Of a row, in px: `--row-h`. */
+const ROW_HEIGHT = 44;
+
 /** Every step as a row: the canvas for people who read tables. */
 export function StepTable({ run, now, selectedPath, onSelect }: StepTableProps) {
+  const steps = [...run.nodes.values()].filter((node) => isStep(run, node));
+  const { list, rows, rest } = useVirtualRows<HTMLTableSectionElement>(steps.length, ROW_HEIGHT);
   return (
     <div className={styles.table}>
-      <Table label="Steps" columns={COLUMNS}>
-        {[...run.nodes.values()]
-          .filter((node) => isStep(run, node))
-          .map((node) => (
-            <Row key={node.path} chosen={node.path === selectedPath}>
-              <Cells
-                node={node}
-                now={now}
-                isSelected={node.path === selectedPath}
-                onSelect={onSelect}
-              />
-            </Row>
-          ))}
+      <Table label="Steps" columns={COLUMNS} rowCount={steps.length} bodyRef={list}>
+        {rows.map(({ index, gap }) => {
+          const node = steps[index];
+          if (!node) return null;
+          const isSelected = node.path === selectedPath;
+          return (
+            <Fragment key={node.path}>
+              <RowGap height={gap} />
+              <Row chosen={isSelected} index={index}>
+                <Cells {...{ node, now, isSelected, onSelect }} />
+              </Row>
+            </Fragment>
+          );
+        })}
+        <RowGap height={rest} />
       </Table>
     </div>
   );

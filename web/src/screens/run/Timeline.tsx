@@ -2,6 +2,7 @@ import { type CSSProperties, useMemo } from "react";
 import { classes } from "@/ui/classes";
 import { formatDuration } from "@/ui/format";
 import { StatusIcon, type StatusName } from "@/ui/Status";
+import { useVirtualRows } from "@/ui/useVirtualRows";
 import styles from "./Timeline.module.css";
 import { createTimeScale, type Span, type TimeScale } from "./timeScale";
 
@@ -30,6 +31,9 @@ export type TimelineRow = {
   isCritical: boolean;
 };
 
+/** Of a row, in px; the style sheet has the same. */
+const ROW_HEIGHT = 24;
+
 type TimelineProps = {
   rows: readonly TimelineRow[];
   /** Seconds since the start while it runs, null when it has ended. */
@@ -48,15 +52,38 @@ export function Timeline({ rows, now, squeeze, ...choice }: TimelineProps) {
     const busy = bars.filter(({ kind }) => kind === "work" || kind === "forecast");
     return createTimeScale([...bars, ...ahead], squeeze, [...busy, ...ahead]);
   }, [rows, now, squeeze]);
+  const drawn = useVirtualRows<HTMLOListElement>(rows.length, ROW_HEIGHT);
   return (
     <div className={styles.timeline} style={{ "--longest": longestName(rows) } as CSSProperties}>
       <Axis scale={scale} />
       <div className={styles.body}>
         <Overlay scale={scale} now={now} />
-        <ol className={styles.rows} aria-label="Steps by time">
-          {rows.map((row) => (
-            <Row key={row.path} row={row} scale={scale} {...choice} />
-          ))}
+        <ol
+          ref={drawn.list}
+          className={styles.rows}
+          aria-label="Steps by time"
+          style={{ paddingBottom: drawn.rest }}
+        >
+          {drawn.rows.map(({ index, gap }) => {
+            const row = rows[index];
+            return (
+              row && (
+                <li
+                  key={row.path}
+                  aria-setsize={rows.length}
+                  aria-posinset={index + 1}
+                  data-row={index}
+                  className={classes(
+                    styles.row,
+                    row.path === choice.selectedPath && styles.selected,
+                  )}
+                  style={{ marginTop: gap }}
+                >
+                  <Row row={row} scale={scale} {...choice} />
+                </li>
+              )
+            );
+          })}
         </ol>
       </div>
     </div>
@@ -118,7 +145,7 @@ type RowProps = Pick<TimelineProps, "selectedPath" | "onSelect" | "onFold"> & {
 function Row({ row, scale, selectedPath, onSelect, onFold }: RowProps) {
   const last = Math.max(0, ...row.bars.map((bar) => bar.to));
   return (
-    <li className={classes(styles.row, row.path === selectedPath && styles.selected)}>
+    <>
       <span className={styles.name} style={{ paddingLeft: row.depth * 14 }}>
         {row.isFolded !== undefined && (
           <button
@@ -156,7 +183,7 @@ function Row({ row, scale, selectedPath, onSelect, onFold }: RowProps) {
           {row.label}
         </span>
       </span>
-    </li>
+    </>
   );
 }
 

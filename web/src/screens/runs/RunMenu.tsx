@@ -1,14 +1,13 @@
 import { useNavigate } from "react-router";
-import { errorText } from "@/api/errorText";
 import { isEnded, retryLabel, titleOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import { useRetry } from "@/api/mutations";
+import { showError } from "@/api/showError";
 import type { ExecutionSummary } from "@/api/types";
 import { writeJson } from "@/json";
 import { IconButton } from "@/ui/IconButton";
 import { Menu } from "@/ui/Menu";
 import { saveJsonFile } from "@/ui/saveFile";
-import { showToast } from "@/ui/Toast";
 
 /** What can be done with a run of the list. */
 export function RunMenu({ run, onDelete }: { run: ExecutionSummary; onDelete: () => void }) {
@@ -62,8 +61,4 @@ function retryObstacle(run: ExecutionSummary): string | undefined {
 async function saveDocument(executionId: string): Promise<void> {
   const document = await call("getDocument", { path: { execution_id: executionId } });
   saveJsonFile(writeJson(document, 2), executionId);
-}
-
-function showError(error: unknown): void {
-  showToast({ kind: "error", text: errorText(error) });
 }

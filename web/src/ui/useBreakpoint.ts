@@ -1,10 +1,9 @@
 import { useCallback, useSyncExternalStore } from "react";
+import { BREAKPOINTS, type Breakpoint } from "./breakpoints";
 
-/** Screens up to this width are phones, as in the style sheets. */
-export const PHONE = "(max-width: 720px)";
-
-/** Whether a media query holds, now and from then on. */
-export function useMediaQuery(query: string): boolean {
+/** Whether the screen is as narrow as a breakpoint says, now and from then on. */
+export function useBreakpoint(name: Breakpoint): boolean {
+  const query = BREAKPOINTS[name];
   const subscribe = useCallback(
     (listener: () => void) => {
       const list = window.matchMedia(query);

@@ -1,0 +1,7 @@
+import { showToast } from "@/ui/Toast";
+import { errorText } from "./errorText";
+
+/** Tells the reader of a request that has failed. */
+export function showError(error: unknown): void {
+  showToast({ kind: "error", text: errorText(error) });
+}

@@ -197,7 +197,14 @@ def test_plan_gets_a_name_by_plan_or_execution_id(name: str) -> None:
         flow = invoke_ok("flow", "save", f"{name} {output}", "--plan", run[output])
         assert (flow["plan_id"], flow["hash"]) == (plan["plan_id"], plan["hash"])
         assert flow["graph"]["nodes"] == STARTS["nodes"]
-        assert invoke_ok("show", run["plan_id"])["name"] == f"{name} {output}"
+        invoke_ok("flow", "publish", flow["plan_id"], "--tool")
+        shown = invoke_ok("show", run["plan_id"])
+        assert (shown["name"], shown["published"]) == (f"{name} {output}", ["tool"])
+        assert (shown["description"], shown["live_revision"]) == (flow["description"], 1)
+        facts = planwave("show", run["plan_id"]).stdout.splitlines()
+        assert f"Flow  {name} {output}" in [
+            " ".join(f.split()).replace(" ", "  ", 1) for f in facts
+        ]
     started = invoke_ok("flow", "run", f"{name} plan_id", "--input", "x")
     assert (started["flow"], run["flow"]) == (f"{name} plan_id", None)
 

@@ -1,7 +1,8 @@
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
+import { call } from "@/api/http";
 import { useRestoreRevision } from "@/api/mutations";
-import { useFlow, usePlan } from "@/api/queries";
+import { useFlow } from "@/api/queries";
 import { showError } from "@/api/showError";
 import type { FlowResponse } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
@@ -122,10 +123,9 @@ type OtherRevisionProps = { flow: FlowResponse; other: FlowResponse; onPresent: 
 
 /** Says that another revision is shown, and offers to bring it back. */
 function OtherRevision({ flow, other, onPresent }: OtherRevisionProps) {
-  const plan = usePlan(flow.plan_id).data;
   const restoring = useRestoreRevision(flow.plan_id);
-  const restore = () =>
-    plan &&
+  const restore = async () => {
+    const plan = await call("getPlan", { path: { plan_id: flow.plan_id } });
     restoring.mutate(
       { hash: plan.hash, revision: other.revision },
       {
@@ -136,10 +136,11 @@ function OtherRevision({ flow, other, onPresent }: OtherRevisionProps) {
         onError: showError,
       },
     );
+  };
   return (
     <Note>
       This is revision {other.revision}, not the present one.{" "}
-      <Button small onClick={restore}>
+      <Button small onClick={() => void restore().catch(showError)}>
         Restore it
       </Button>{" "}
       <Button small kind="quiet" onClick={onPresent}>

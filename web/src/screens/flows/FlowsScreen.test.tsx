@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { FIRST_CHAT, FIRST_GRAPH } from "@/screens/editor/graphEdits";
-import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { FlowScreen } from "./FlowScreen";
 import { FlowsScreen } from "./FlowsScreen";
 
@@ -92,16 +92,12 @@ test("a flow is deleted after a question", async () => {
 });
 
 test("what leads to a flow is listed before it goes with it", async () => {
-  const problem = { code: "flow-in-use", title: "Conflict", status: 409, detail: "a trigger" };
-  api.routes["DELETE /api/flows/f1"] = (response) =>
-    response
-      .writeHead(409, { "content-type": "application/problem+json" })
-      .end(JSON.stringify(problem));
+  api.routes["DELETE /api/flows/f1"] = problem(409, "flow-in-use", "the trigger of a node");
   show("/flows");
   fireEvent.click(await screen.findByRole("button", { name: "Delete Note" }));
   fireEvent.click(screen.getByRole("button", { name: "Delete the flow" }));
-  await screen.findByText(/a trigger/);
-  api.routes["DELETE /api/flows/f1?force=true"] = (response) => response.writeHead(204).end();
+  await screen.findByText(/The trigger of a node/);
+  api.routes["DELETE /api/flows/f1"] = (response) => response.writeHead(204).end();
   fireEvent.click(await screen.findByRole("button", { name: "Delete it with these" }));
   await waitFor(() =>
     expect(api.requests.some(({ url }) => url === "/api/flows/f1?force=true")).toBe(true),
@@ -126,12 +122,15 @@ test("a flow is run with its input", async () => {
 });
 
 test("an old revision is looked at and restored as a new one", async () => {
+  api.routes["GET /api/flows/f1"] = (response, body) => {
+    const revision = response.req.url?.endsWith("?revision=1") ? 1 : 2;
+    json(200, { ...FLOW, revision })(response, body);
+  };
   show("/flows/f1");
   fireEvent.click(await screen.findByRole("button", { name: /Revision 1/ }));
   await waitFor(() =>
     expect(api.requests.some(({ url }) => url === "/api/flows/f1?revision=1")).toBe(true),
   );
-  api.routes["GET /api/flows/f1"] = { ...FLOW, revision: 3 };
   fireEvent.click(await screen.findByRole("button", { name: "Restore it" }));
   await waitFor(() => expect(sent("POST /api/plans/f1/revisions/1/restore")).toHaveLength(1));
 });

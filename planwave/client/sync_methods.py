@@ -52,7 +52,7 @@ class FlowMethods(ABC):
             name: The name of the flow, unique without regard to case.
             graph: ``{"nodes", "edges"}``.
             plan_id: A stored plan whose graph is saved, instead of ``graph``.
-            description: The purpose of the flow; by default the goal of the plan.
+            description: The purpose of the flow; by default the title of a plan made for a goal.
             idempotency_key: Repeating the call with the same key and arguments creates one flow.
 
         Raises:

@@ -77,7 +77,7 @@ async def edit_plan(
     `If-Match` is required (`428` without it). If the plan has another hash, the answer is `412`; it
     names the present hash in `current`. A graph with errors is stored as a draft with its
     `diagnostics`, and cannot be executed; callers of a flow go on starting `live_revision`. A change of
-    nothing but `ui` makes no revision and leaves the hash as it is.
+    nothing but `ui` and the title makes no revision and leaves the hash as it is.
     """
     plan = await service.edit_plan(
         plan_id,

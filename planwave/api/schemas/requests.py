@@ -216,7 +216,8 @@ class FlowCreateRequest(RequestModel):
         description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
     )
     description: str | None = Field(
-        None, description="What it is for, by default the goal of its plan; see `goal_chars`."
+        None,
+        description="What it is for, which callers read; by default the title of a plan made for a goal.",
     )
     graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."

@@ -15,6 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from planwave.cli.backends.notifications import RemoteNotifications
+from planwave.cli.backends.records import (
+    execution_from_json,
+    flow_from_json,
+    flow_record_from_json,
+    plan_from_json,
+    principal_of,
+)
 from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
@@ -31,7 +38,6 @@ from planwave.events import OpenRequest
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.operations import operation_json
 from planwave.graph.reading.documents import parse_strict_json, read_graph
-from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow, plan_of_flow
 from planwave.service.plans.documents import (
     CheckReport,
@@ -143,7 +149,7 @@ class RemoteBackend:
 
     async def execution(self, execution_id: str) -> ExecutionRecord:
         """See :meth:`Queries.execution`."""
-        return _execution_record(await self._client.execution(execution_id))
+        return execution_from_json(await self._client.execution(execution_id))
 
     async def executions(
         self, *, status: str | None = None, before: str | None = None, limit: int = 50
@@ -154,7 +160,7 @@ class RemoteBackend:
             return await self._client.executions(status=status, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "executions", "execution_id", before, limit)
-        return [_execution_record(each) for each in items]
+        return [execution_from_json(each) for each in items]
 
     async def document(self, execution_id: str) -> dict[str, Any]:
         """See :meth:`Queries.document`; read from its file where the command that wrote it has ended."""
@@ -186,7 +192,7 @@ class RemoteBackend:
 
     async def plan(self, plan_id: str) -> PlanRecord:
         """See :meth:`Queries.plan`."""
-        return _plan_record(await self._client.plan(plan_id))
+        return plan_from_json(await self._client.plan(plan_id))
 
     async def plan_status(self, plan_id: str) -> str:
         """See :meth:`Queries.plan_status`."""
@@ -199,11 +205,11 @@ class RemoteBackend:
             return await self._client.plans(cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "plans", "plan_id", before, limit)
-        return [_plan_record({**each, "nodes": [{}] * each["node_count"]}) for each in items]
+        return [plan_from_json({**each, "nodes": [{}] * each["node_count"]}) for each in items]
 
     async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
         """See :meth:`Queries.flow`."""
-        return _flow(await self._client.flow(plan_id, revision))
+        return flow_from_json(await self._client.flow(plan_id, revision))
 
     async def flow_named(self, name: str) -> PlanRecord | None:
         """See :meth:`Queries.flow_named`."""
@@ -225,7 +231,7 @@ class RemoteBackend:
             return await self._client.flows(q=text, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "flows", "plan_id", before, limit)
-        return [_flow_record(each) for each in items]
+        return [flow_record_from_json(each) for each in items]
 
     async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
         """See :meth:`Queries.plan_revisions`."""
@@ -234,7 +240,9 @@ class RemoteBackend:
             return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "revisions", "revision", None, limit)
-        revised: list[dict[str, Any]] = [{**each, "created_by": _by(each)} for each in items]
+        revised: list[dict[str, Any]] = [
+            {**each, "created_by": principal_of(each)} for each in items
+        ]
         return [PlanRevision(**each) for each in revised]
 
     async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
@@ -299,7 +307,7 @@ class RemoteBackend:
         plan = await self._client.create_plan(
             goal, self._provider, self._model, on_progress=on_progress
         )
-        return plan_of(_plan_record(plan))
+        return plan_of(plan_from_json(plan))
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_source`.
@@ -450,7 +458,7 @@ class RemoteBackend:
             author=author,
             note=note,
         )
-        return _plan_record(plan)
+        return plan_from_json(plan)
 
     async def restore_revision(
         self,
@@ -465,7 +473,7 @@ class RemoteBackend:
         plan = await self._client.restore_revision(
             plan_id, revision, if_match=_tags(expected), author=author, note=note
         )
-        return _plan_record(plan)
+        return plan_from_json(plan)
 
     async def create_flow(
         self,
@@ -477,7 +485,7 @@ class RemoteBackend:
     ) -> Flow:
         """See :meth:`Backend.create_flow`."""
         document = None if graph is None else _parse_document(graph)
-        return _flow(
+        return flow_from_json(
             await self._client.create_flow(name, document, plan_id=plan_id, description=description)
         )
 
@@ -493,7 +501,7 @@ class RemoteBackend:
     ) -> Flow:
         """See :meth:`Backend.update_flow`."""
         document = None if graph is None else _parse_document(graph)
-        return _flow(
+        return flow_from_json(
             await self._client.update_flow(
                 plan_id,
                 name=name,
@@ -558,59 +566,6 @@ def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:
 def _tags(hashes: Collection[str]) -> str:
     """Return hashes for ``If-Match``; the client adds the outer quotes."""
     return '", "'.join(sorted(hashes))
-
-
-def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
-    """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
-    return PlanRecord(
-        plan["plan_id"],
-        plan["created_at"],
-        plan["user_prompt"],
-        plan["title"],
-        plan["hash"],
-        {**plan},
-        name=plan["name"],
-        description=plan.get("description", ""),
-        published=tuple(plan.get("published", ())),
-        live_revision=plan.get("live_revision"),
-    )
-
-
-_EXECUTION_FIELDS: Final = frozenset(ExecutionRecord.__slots__) - {"created_by"}
-
-
-def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
-    fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
-    return ExecutionRecord(**fields, created_by=_by(execution))
-
-
-def _by(item: Mapping[str, Any]) -> Principal | None:
-    return Principal.from_json(item["created_by"])
-
-
-def _flow_record(flow: Mapping[str, Any]) -> PlanRecord:
-    """Return the record of a flow of a list; of the nodes, only their number is known."""
-    document = {"revision": flow["newest_revision"], "nodes": [{}] * flow["node_count"]}
-    return PlanRecord(
-        flow["plan_id"],
-        flow["created_at"],
-        "",
-        flow["title"],
-        "",
-        document,
-        updated_at=flow["updated_at"],
-        edited_by=Principal.from_json(flow["updated_by"]),
-        name=flow["name"],
-        description=flow["description"],
-        published=tuple(flow["published"]),
-        live_revision=flow["revision"],
-    )
-
-
-def _flow(flow: Mapping[str, Any]) -> Flow:
-    fields = {name: flow[name] for name in Flow.__slots__}
-    fields["published"] = tuple(flow["published"])
-    return Flow(**fields)
 
 
 def _parse_document(source: bytes) -> dict[str, Any]:

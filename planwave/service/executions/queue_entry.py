@@ -1,12 +1,16 @@
-"""What an execution needs to run, from when it is queued until it has come to rest."""
+"""What an execution needs to run, from when it is made until it has come to rest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from planwave.events import Event
 from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan
+from planwave.principals import current_principal
+from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
     from planwave.events.types import SupersededDocument
@@ -82,3 +86,77 @@ class ReplacedExecution(NamedTuple):
     spec: RunSpec
     plan_id: str | None
     request: SupersededDocument
+
+
+def new_execution(
+    plan: Plan,
+    spec: RunSpec,
+    waves: int,
+    execution_id: str,
+    at: str,
+    *,
+    queued: bool = False,
+    flow: str | None = None,
+) -> tuple[ExecutionRecord, Event]:
+    """Return the record and the first event of a new execution of a plan or a flow.
+
+    Args:
+        plan: The plan.
+        spec: With what it is to be run.
+        waves: How many waves it will have.
+        execution_id: Its id.
+        at: When it is made, UTC, ISO 8601.
+        queued: Its start is accepted with it.
+        flow: The name of the flow, where it is started as one.
+    """
+    facts = _created_data(plan, spec, waves)
+    if flow is not None:
+        facts["flow"] = flow
+    by = current_principal()
+    facts["created_by"] = by.as_json()
+    record = ExecutionRecord(
+        execution_id,
+        plan.plan_id or None,
+        plan.title,
+        plan.user_prompt,
+        "starting",
+        at,
+        last_seq=1,
+        queued=queued,
+        revision=facts["revision"],
+        flow=flow,
+        created_by=by,
+        parent_id=None if spec.parent is None else spec.parent["execution_id"],
+    )
+    return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
+
+
+def _created_data(plan: Plan, spec: RunSpec, waves: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "goal": plan.user_prompt,
+        "title": plan.title,
+        "plan_id": plan.plan_id or None,
+        "revision": (plan.revision or None) if plan.plan_id else None,
+        "plan_hash": plan.hash,
+        "graph": plan.graph.document,
+        "options": spec.options.as_json(),
+        "waves": waves,
+    }
+    if spec.inputs:
+        facts["inputs"] = spec.inputs
+    if spec.trigger is not None:
+        facts["trigger"] = spec.trigger
+    if spec.parent is not None:
+        facts["parent"] = spec.parent
+    for name, value in (("approval", spec.approval), ("supersedes", spec.supersedes)):
+        if value is not None:
+            facts[name] = value
+    if spec.policies:
+        facts["policies"] = spec.policies
+    if spec.written_by is not None:
+        facts["written_by"] = spec.written_by
+    if spec.flows is not None:
+        facts["flows"] = list(spec.flows)
+    if spec.trace_context:
+        facts["trace_context"] = spec.trace_context
+    return facts

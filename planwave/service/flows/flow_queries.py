@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from planwave.errors import NotFound
+from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph
@@ -98,6 +98,24 @@ class FlowQueries:
             NotFound: There is none of that id, or it has no such revision.
         """
         return await self.flow_of(await self.flow_record(plan_id), revision)
+
+    async def flow_to_pin(self, plan_id: str, revision: int | None) -> Flow:
+        """Return a flow in the revision that something is to start from now on.
+
+        Raises:
+            NotFound: There is none of that id, or it has no such revision.
+            InputError: ``draft-revision``: the revision has errors, so it is never started.
+        """
+        record = await self.flow_record(plan_id)
+        if revision is not None:
+            found = await self._revisions.revision_of(record, revision)
+            if found.error_count and revision != record.live_revision:
+                raise InputError(
+                    f"revision {revision} of flow {record.name!r} is a draft with errors",
+                    code="draft-revision",
+                    hint="choose a revision without errors, or none for the live one",
+                )
+        return await self.flow_of(record, revision)
 
     async def flow_of(self, record: PlanRecord, revision: int | None = None) -> Flow:
         """Return a stored flow in its live revision, or in another one.

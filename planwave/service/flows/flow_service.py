@@ -90,7 +90,8 @@ class FlowService:
             name: What people call it, unique without regard to case.
             graph: A graph or a plan document: JSON text, or read strictly.
             plan_id: A stored plan, in place of a graph.
-            description: The purpose of the flow; by default the goal of the plan.
+            description: The purpose of the flow, which callers read; by default the title of a plan
+                that was made for a goal. The goal itself stays with the operator.
             preassigned_id: The id of a new plan, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
 
@@ -114,7 +115,7 @@ class FlowService:
             if plan.name is None:
                 return await self._name_plan(plan, name, description)
             record = self._copy(own_id, await self._queries.flow_of(plan))
-        said = record.user_prompt if description is None else description
+        said = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(said))
         await self._store.save_plan(record)
         return await self._queries.flow(own_id)
@@ -271,7 +272,7 @@ class FlowService:
 
     async def _name_plan(self, plan: PlanRecord, name: str, description: str | None) -> Flow:
         raise_for_graph(self._plans.check_graph(self._plans.readable_plan(plan).graph))
-        said = plan.user_prompt if description is None else description
+        said = _default_description(plan) if description is None else description
         change = PlanChange(name=name, description=self._validate_description(said))
         await self._editor.change_plan(plan.plan_id, change)
         return await self._queries.flow(plan.plan_id)
@@ -359,6 +360,10 @@ class FlowResolver:
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         return graph
+
+
+def _default_description(plan: PlanRecord) -> str:
+    return plan.title if plan.user_prompt else ""
 
 
 def _validate_name(name: str) -> str:

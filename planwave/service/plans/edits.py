@@ -9,7 +9,7 @@ flow go on starting its live revision, the newest one without errors. A graph
 that cannot be read is stored as it was given. Its hash is of another kind than that of a graph
 (:func:`planwave.graph.plan.unreadable_hash`), so the two are never equal.
 
-The hash leaves ``ui`` out. A change of nothing but ``ui`` makes no revision and leaves the hash as it
+The hash leaves ``ui`` and the title out. A change of these makes no revision and leaves the hash as it
 is. So several editors that move nodes do not refuse each other's changes, and each changes only
 the fields of ``ui`` that it names.
 """
@@ -71,7 +71,7 @@ class EditedPlan(NamedTuple):
 
 
 class _Saved(NamedTuple):
-    """A changed plan, and the revision that it replaces; None if its content is the same but for ``ui``."""
+    """A changed plan, and the revision that it replaces; None if its graph is the same but for ``ui``."""
 
     plan: PlanRecord
     superseded: PlanRevision | None
@@ -108,7 +108,7 @@ class PlanEditor:
             note: The author's note on it.
 
         Returns:
-            The plan: with a new revision, or without one if nothing but ``ui`` has changed.
+            The plan: with a new revision, or without one if nothing but ``ui`` and the title changed.
 
         Raises:
             NotFound: No plan has this id.
@@ -246,12 +246,15 @@ class PlanEditor:
         graph = report.graph_document() or dict(content.graph)
         digest = unreadable_hash(graph) if report.graph is None else graph_hash(report.graph)
         report = replace(report, diagnostics=(*report.diagnostics, *content.findings))
-        if (digest, content.title) == (plan.hash, plan.title):
-            if canonical_json(graph) == canonical_json(present):
+        if digest == plan.hash:
+            is_same = canonical_json(graph) == canonical_json(present)
+            if is_same and content.title == plan.title:
                 return _Saved(plan, None, report.diagnostics)
-            document = {**plan.document, **graph}
-            moved = replace(plan, document=document, edits=plan.edits + 1)
-            return _Saved(moved, None, report.diagnostics)
+            document = {**plan.document, **graph, "title": content.title}
+            changed = replace(
+                plan, title=content.title, document=document, edits=plan.edits + 1, plain=False
+            )
+            return _Saved(changed, None, report.diagnostics)
         made = self._next_revision(plan, content.title, graph, digest, report, author, note)
         return _Saved(made, current_revision(plan), report.diagnostics)
 

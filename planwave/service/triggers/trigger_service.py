@@ -93,13 +93,13 @@ class TriggerService:
 
         Raises:
             NotFound: No such flow or revision.
-            InputError: ``invalid-trigger``: there is no such node, or several.
+            InputError: ``invalid-trigger``: there is no such node, or several; ``draft-revision``.
             Conflict: ``trigger-exists``: the node has a trigger.
             LimitExceeded: ``triggers``.
         """
         if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
             return await self.trigger(trigger_id)
-        flow = await self._flows.flow(plan_id, revision)
+        flow = await self._flows.flow_to_pin(plan_id, revision)
         node = _entry_node(flow, kinds, node_id)
         most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
         if present >= most:

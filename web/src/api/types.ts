@@ -2310,7 +2310,7 @@ export type ForkExecutionRequest = {
 export type FlowCreateRequest = {
   /** What it is called; one line. */
   name: string;
-  /** What it is for, by default the goal of its plan; see `goal_chars`. */
+  /** What it is for, which callers read; by default the title of a plan made for a goal. */
   description?: string | null;
   /** A graph, or a plan as `POST /api/plan` gave it. */
   graph?: {

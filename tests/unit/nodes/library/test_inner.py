@@ -145,16 +145,16 @@ async def test_ids_with_dots_are_distinguished_from_handles() -> None:
 
 
 @virtual_time
-async def test_a_stored_flow_runs_in_the_named_or_the_newest_version() -> None:
-    versions = [graph_document(node_document("t", "text", text=f"version {n}")) for n in range(2)]
-    flows = FakeFlowStore(greet=versions)
+async def test_a_stored_flow_runs_in_the_named_or_the_live_revision() -> None:
+    revisions = [graph_document(node_document("t", "text", text=f"text {n}")) for n in (1, 2)]
+    flows = FakeFlowStore(greet=revisions)
     services, _ = services_with(lambda _: [], flows=flows)
     newest = graph_document(node_document("n", "inner", flow={"id": "greet"}))
-    assert await values_of(newest, services=services) == {"output": "version 1"}
-    first = graph_document(node_document("n", "inner", flow={"id": "greet", "version": "0"}))
-    assert await values_of(first, services=services) == {"output": "version 0"}
+    assert await values_of(newest, services=services) == {"output": "text 2"}
+    first = graph_document(node_document("n", "inner", flow={"id": "greet", "revision": 1}))
+    assert await values_of(first, services=services) == {"output": "text 1"}
     # Twice each: the result depends on the flow that there is when the node begins.
-    assert flows.requests == [("greet", None)] * 2 + [("greet", "0")] * 2
+    assert flows.requests == [("greet", None)] * 2 + [("greet", 1)] * 2
 
 
 @virtual_time

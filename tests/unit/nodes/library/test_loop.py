@@ -251,7 +251,7 @@ async def test_more_items_than_allowed_fail_the_loop_before_any_item_runs() -> N
         ({"body": body()}, ("missing-required-input", "/nodes/0/data/items")),
         ({"body": body(), "items": [], "parallel": 101}, ("invalid-data", "/nodes/0/data/parallel")),
         ({"body": [], "items": []}, ("invalid-data", "/nodes/0/data/body")),
-        ({"flow": {"version": "1"}, "items": []}, ("invalid-data", "/nodes/0/data/flow")),
+        ({"flow": {"revision": 1}, "items": []}, ("invalid-data", "/nodes/0/data/flow")),
         ({"body": graph_document(), "items": []}, ("empty-graph", "/nodes/0/data/body/nodes")),
         ({"body": {}, "items": []}, ("missing-field", "/nodes/0/data/body/nodes")),
     ],

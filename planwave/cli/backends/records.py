@@ -1,0 +1,66 @@
+"""The records of the service, read from the JSON that a running one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from planwave.principals import Principal
+from planwave.service.flows.flow_queries import Flow
+from planwave.storage.records import ExecutionRecord, PlanRecord
+
+
+def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
+    """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
+    return PlanRecord(
+        plan["plan_id"],
+        plan["created_at"],
+        plan["user_prompt"],
+        plan["title"],
+        plan["hash"],
+        {**plan},
+        name=plan["name"],
+        description=plan.get("description", ""),
+        published=tuple(plan.get("published", ())),
+        live_revision=plan.get("live_revision"),
+    )
+
+
+_EXECUTION_FIELDS: Final = frozenset(ExecutionRecord.__slots__) - {"created_by"}
+
+
+def execution_from_json(execution: Mapping[str, Any]) -> ExecutionRecord:
+    """Return the record of an execution."""
+    fields = {name: value for name, value in execution.items() if name in _EXECUTION_FIELDS}
+    return ExecutionRecord(**fields, created_by=principal_of(execution))
+
+
+def principal_of(item: Mapping[str, Any]) -> Principal | None:
+    """Return who created an item; None where that is not known."""
+    return Principal.from_json(item["created_by"])
+
+
+def flow_record_from_json(flow: Mapping[str, Any]) -> PlanRecord:
+    """Return the record of a flow of a list; of the nodes, only their number is known."""
+    document = {"revision": flow["newest_revision"], "nodes": [{}] * flow["node_count"]}
+    return PlanRecord(
+        flow["plan_id"],
+        flow["created_at"],
+        "",
+        flow["title"],
+        "",
+        document,
+        updated_at=flow["updated_at"],
+        edited_by=Principal.from_json(flow["updated_by"]),
+        name=flow["name"],
+        description=flow["description"],
+        published=tuple(flow["published"]),
+        live_revision=flow["revision"],
+    )
+
+
+def flow_from_json(flow: Mapping[str, Any]) -> Flow:
+    """Return a flow in one of its revisions."""
+    fields = {name: flow[name] for name in Flow.__slots__}
+    fields["published"] = tuple(flow["published"])
+    return Flow(**fields)

@@ -55,6 +55,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrin
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/check_size_limits.py
 	@$(BIN)/python tools/check_docstrings.py
+	@$(BIN)/python tools/count_modules.py
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested

@@ -58,7 +58,7 @@ export function SaveAsFlow({ planId, title, flush, onClose }: SaveAsFlowProps) {
         <TextField label="Name" value={name} onChange={(event) => setName(event.target.value)} />
         <TextArea
           label="What it is for"
-          hint="Without it, the goal of the plan."
+          hint="Callers read it. Without it, the title of the plan."
           value={description}
           onChange={(event) => setDescription(event.target.value)}
         />

@@ -66,7 +66,7 @@ export function NewFlow({ onClose }: { onClose: () => void }) {
         <TextField label="Name" value={name} onChange={(event) => setName(event.target.value)} />
         <TextArea
           label="What it is for"
-          hint={planId ? "Without it, the goal of the plan." : undefined}
+          hint={planId ? "Callers read it. Without it, the title of the plan." : undefined}
           value={description}
           onChange={(event) => setDescription(event.target.value)}
         />

@@ -82,7 +82,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "storage": "access_tokens call_documents chats errors notifications records triggers",
     "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
     "storage/sqlite/stores": (
-        "access_tokens approved_tools chats flows notifications revisions triggers"
+        "access_tokens approved_tools chats notifications revisions triggers"
     ),
     "triggers": "adapter running webhook_answers webhooks",
 }

@@ -106,11 +106,15 @@ _PLAN_FIELDS: Final[_Json] = {
     "revision": 1,
     "hash": HASH,
     "created_at": TIME,
+    "name": None,
     "provider": "openai",
     "model": "gpt-4o-mini",
 }
 PLAN: Final[_Json] = {
     **_PLAN_FIELDS,
+    "description": "",
+    "published": [],
+    "live_revision": 1,
     **GRAPH,
     "diagnostics": [],
     "fixes": [],
@@ -130,6 +134,7 @@ EDITED_PLAN: Final[_Json] = {
     **PLAN,
     "nodes": [GRAPH["nodes"][0], _EDITED_NODE],
     "revision": 2,
+    "live_revision": 2,
     "hash": EDITED_HASH,
 }
 _REVISION_FIELDS: Final[_Json] = {
@@ -546,7 +551,7 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "plan_id": FLOW_ID,
     "name": "Note",
     "title": "A note about water",
-    "description": "Write a note about water",
+    "description": "A note about water",
     "revision": 1,
     "created_at": TIME,
     "updated_at": TIME,

@@ -54,7 +54,7 @@ async def test_the_same_on_an_event_loop(server: RunningServer) -> None:
         again = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
         assert again == made
         assert (made["plan_id"], made["hash"]) == (plan["plan_id"], plan["hash"])
-        assert (made["description"], made["revision"]) == ("texts", 1)
+        assert (made["description"], made["revision"]) == (plan["title"], 1)
         page = await client.plan_revisions(made["plan_id"], limit=1)
         assert (len(page["revisions"]), page["next_cursor"]) == (1, None)
         renamed = await client.update_flow(made["plan_id"], name="New", description="")

@@ -168,6 +168,7 @@ async def test_spans_follow_the_conventions_and_hold_no_text() -> None:
         "planwave.execution.status": "failed",
         "planwave.plan.id": record.plan_id,
         "planwave.plan.hash": make_plan(graph).hash,
+        "planwave.plan.revision": 1,
         "error.type": "made-up",
     }
     assert (execution.status.status_code, call.status.status_code) == (

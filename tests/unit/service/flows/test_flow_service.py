@@ -89,12 +89,12 @@ async def test_plan_gets_a_name_and_is_the_flow() -> None:
         plan = await service.create_plan("do it")
         created = await service.create_flow("Do", plan_id=plan.plan_id)
         assert (created.plan_id, created.name, created.title) == (plan.plan_id, "Do", plan.title)
-        assert (created.description, created.hash) == ("do it", plan.hash)
+        assert (created.description, created.hash) == (plan.title, plan.hash), "not the goal"
         assert created.graph == CHAIN.to_document()
         assert (await service.plan(plan.plan_id)).name == "Do"
         assert len(await service.plans()) == 1
         of_document = await service.create_flow("Of a document", graph=plan.as_json())
-        assert (of_document.description, of_document.hash) == ("do it", plan.hash)
+        assert (of_document.description, of_document.hash) == (plan.title, plan.hash)
         assert of_document.plan_id != plan.plan_id
 
 

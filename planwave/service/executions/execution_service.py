@@ -347,7 +347,8 @@ class ExecutionService:
             new_id,
             wave_count(program, plan_inputs(program, inputs, chosen)),
             queued=queued,
-            flow=state.flow,
+            # A changed graph is not the flow, so that access tokens do not see it.
+            flow=state.flow if is_same else None,
         )
 
     async def _create(

@@ -115,7 +115,8 @@ class PlanEdits:
     ) -> CheckedPlan | PlanRecord:
         """Return the edited plan: a revision of a stored one, or one to store.
 
-        A graph becomes a revision of the plan to approve, unless that was changed meanwhile. Nothing
+        A graph becomes a revision of the plan to approve, unless that was changed meanwhile or is a flow,
+        which others call: then it becomes a plan of its own. Nothing
         is stored if it cannot run with the inputs and policies of the execution that asked.
         """
         asked_hash = (state.approval or {}).get("plan_hash")
@@ -138,7 +139,8 @@ class PlanEdits:
         if graph is not checked.plan.graph:
             raise_for_run(self._plans.check_graph(graph))
         validate_inputs(Program(checked.plan.graph, self._dependencies.catalogue), before.inputs)
-        if state.plan_id is not None and state.plan_hash is not None:
+        # An edit of one execution of a flow is not for all who call the flow.
+        if state.flow is None and state.plan_id is not None and state.plan_hash is not None:
             change = ReplaceGraph(checked.plan.graph.document)
             with suppress(PreconditionFailed, NotFound):
                 return await self._editor.edit_plan(
@@ -151,7 +153,7 @@ class PlanEdits:
         """Return the plan, if its current revision has this hash."""
         if new_hash in (state.plan_hash, (state.approval or {}).get(_HASH)):
             raise _invalid(*_UNCHANGED)
-        plan_id = state.plan_id
+        plan_id = state.plan_id if state.flow is None else None
         record = None if plan_id is None else await self._dependencies.store.plan(plan_id)
         if record is None or record.hash != new_hash:
             hint = "name the hash of the plan's current revision, or give the graph"

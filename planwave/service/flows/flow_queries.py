@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal, principal_json
+from planwave.service.plans.documents import is_graph_error
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
@@ -109,7 +110,8 @@ class FlowQueries:
         record = await self.flow_record(plan_id)
         if revision is not None:
             found = await self._revisions.revision_of(record, revision)
-            if found.error_count and revision != record.live_revision:
+            findings: Sequence[Mapping[str, Any]] = (found.document or {}).get("diagnostics") or ()
+            if any(map(is_graph_error, findings)):
                 raise InputError(
                     f"revision {revision} of flow {record.name!r} is a draft with errors",
                     code="draft-revision",

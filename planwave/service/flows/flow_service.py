@@ -35,6 +35,7 @@ from planwave.service.plans.edits import ContentChange, PlanChange, PlanEditor
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import Editor
 from planwave.storage.records import PlanRecord
+from planwave.storage.sqlite.flow_names import name_key
 
 if TYPE_CHECKING:
     from planwave.graph.diagnostics import Diagnostic
@@ -84,7 +85,7 @@ class FlowService:
     ) -> Flow:
         """Make a flow of a graph, or give a stored plan a name; durable when this returns.
 
-        A plan that has a name already is copied in its live revision.
+        A plan that has another name already is copied in its live revision.
 
         Args:
             name: What people call it, unique without regard to case.
@@ -113,7 +114,9 @@ class FlowService:
         else:
             plan = await load_plan(self._store, str(plan_id))
             if plan.name is None:
-                return await self._name_plan(plan, name, description)
+                plan = await self._name_plan(plan, name, description)
+            if plan.name is not None and name_key(plan.name) == name_key(name):
+                return await self._queries.flow_of(plan)
             record = self._copy(own_id, await self._queries.flow_of(plan))
         said = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(said))
@@ -164,6 +167,7 @@ class FlowService:
             name=None if name is None else _validate_name(name),
             description=description,
             takes_drafts=False,
+            of_flow=True,
             force=force,
         )
         await self._editor.change_plan(plan_id, change, expected=expected, author=author, note=note)
@@ -193,7 +197,9 @@ class FlowService:
             GraphInvalid: The changed graph can run nowhere.
         """
         await self._queries.flow_record(plan_id)
-        change = PlanChange(await self._editor.operations_change(operations), takes_drafts=False)
+        change = PlanChange(
+            await self._editor.operations_change(operations), takes_drafts=False, of_flow=True
+        )
         edited = await self._editor.change_plan(
             plan_id, change, expected=expected, author=author, note=note
         )
@@ -232,7 +238,7 @@ class FlowService:
             Conflict: ``flow-in-use``: something leads to its name, and ``force`` is not set.
         """
         await self._queries.flow_record(plan_id)
-        change = PlanChange(takes_name=True, description="", force=force)
+        change = PlanChange(takes_name=True, description="", of_flow=True, force=force)
         await self._editor.change_plan(plan_id, change)
 
     async def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
@@ -270,12 +276,12 @@ class FlowService:
         titled = plan if report.envelope.get("title") else replace(plan, title=name)
         return replace(record_of(titled), author="api")
 
-    async def _name_plan(self, plan: PlanRecord, name: str, description: str | None) -> Flow:
+    async def _name_plan(self, plan: PlanRecord, name: str, description: str | None) -> PlanRecord:
+        """Return a plan with a name: this one, or the one that it got meanwhile."""
         raise_for_graph(self._plans.check_graph(self._plans.readable_plan(plan).graph))
         said = _default_description(plan) if description is None else description
-        change = PlanChange(name=name, description=self._validate_description(said))
-        await self._editor.change_plan(plan.plan_id, change)
-        return await self._queries.flow(plan.plan_id)
+        change = PlanChange(name=name, description=self._validate_description(said), of_flow=False)
+        return (await self._editor.change_plan(plan.plan_id, change)).plan
 
     def _copy(self, plan_id: str, flow: Flow) -> PlanRecord:
         """Return a new plan with the graph of a flow, which it names as its origin."""

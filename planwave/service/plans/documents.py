@@ -162,6 +162,11 @@ def is_provider_error(found: Diagnostic) -> bool:
     return found.code in _PROVIDER_ERRORS
 
 
+def is_graph_error(found: Mapping[str, Any]) -> bool:
+    """Return whether a stored diagnostic is an error of the graph, not of this machine's providers."""
+    return found.get("severity") == "error" and found.get("code") not in _PROVIDER_ERRORS
+
+
 def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
     """Refuse a graph that can run nowhere.
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from planwave.errors import LimitExceeded, PreconditionFailed
+from planwave.errors import LimitExceeded, NotFound, PreconditionFailed
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.editor import PlanContent, apply_operations, keep_ui
 from planwave.graph.editing.forms import check_operations
@@ -51,6 +51,7 @@ class PlanChange(NamedTuple):
         name: The new name; None leaves it.
         description: The new description; None leaves it.
         takes_name: Whether to take the name away, so that the plan is no flow any more.
+        of_flow: True refuses a plan without a name; False leaves a plan that has one as it is.
         takes_drafts: Whether a graph with errors is stored, as a draft; otherwise it is refused.
         force: Whether to remove what leads to a name that is taken away.
     """
@@ -59,6 +60,7 @@ class PlanChange(NamedTuple):
     name: str | None = None
     description: str | None = None
     takes_name: bool = False
+    of_flow: bool | None = None
     takes_drafts: bool = True
     force: bool = False
 
@@ -201,6 +203,12 @@ class PlanEditor:
         """
         while True:
             plan = await load_plan(self._store, plan_id)
+            if change.of_flow and plan.name is None:
+                raise NotFound(
+                    f"plan {plan_id} has no name, so it is no flow", hint="list the flows"
+                )
+            if change.of_flow is False and plan.name is not None:
+                return EditedPlan(plan)
             if expected is not None and plan.hash not in expected:
                 raise _changed_error(plan)
             made = await asyncio.to_thread(self._changed, plan, change, author, note)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, union_all, update
 
 from planwave.storage.errors import flow_in_use, name_taken
 from planwave.storage.event_codec import storable_text
@@ -17,6 +17,7 @@ from planwave.storage.sqlite.schema import (
     notification_targets,
     notifications,
     plans,
+    revisions,
     triggers,
 )
 
@@ -28,7 +29,8 @@ _NAMES_FLOW: Final = '"flow":{'
 
 def name_key(name: str) -> str:
     """Return the form of the name of a flow that is the same for names that differ in case only."""
-    return storable_text(unicodedata.normalize("NFC", name).casefold())
+    decomposed = unicodedata.normalize("NFD", name)
+    return storable_text(unicodedata.normalize("NFC", decomposed.casefold()))
 
 
 def require_free_name(connection: Connection, plan_id: str, name: str | None) -> None:
@@ -111,12 +113,21 @@ def graphs_that_name(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the title of each other stored graph that names a flow, and the ``data.flow`` that does.
 
-    All documents are searched as text first; those that name any flow are parsed.
+    The newest revisions count, and the live ones that lie under a draft. All documents are searched as
+    text first; those that name any flow are parsed.
     """
-    names_one = func.instr(plans.c.document, _NAMES_FLOW) > 0
-    statement = select(plans.c.title, plans.c.document).where(names_one, plans.c.plan_id != plan_id)
+    other = plans.c.plan_id != plan_id
+    newest = select(plans.c.title, plans.c.document).where(
+        func.instr(plans.c.document, _NAMES_FLOW) > 0, other
+    )
+    live = select(plans.c.title, revisions.c.document).where(
+        revisions.c.plan_id == plans.c.plan_id,
+        revisions.c.revision == plans.c.live_revision,
+        func.instr(revisions.c.document, _NAMES_FLOW) > 0,
+        other,
+    )
     key = None if name is None else name_key(name)
-    for title, document in connection.execute(statement):
+    for title, document in connection.execute(union_all(newest, live)):
         for flow in _flows_in(json.loads(document).get("nodes")):
             named = flow.get("name")
             is_named = isinstance(named, str) and name_key(named) == key

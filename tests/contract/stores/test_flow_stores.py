@@ -201,6 +201,40 @@ async def test_a_graph_that_names_another_flow_is_no_use(store: Store) -> None:
         await store.delete_plan("f2")
 
 
+async def test_a_use_in_the_live_revision_counts_under_a_draft(store: Store) -> None:
+    names = {"nodes": [{"id": "n", "data": {"flow": {"id": "f1", "revision": 2}}}]}
+    outer = plan("p9", title="Outer", document={**names, "revision": 1})
+    await save(store, flow(), outer)
+    before = PlanRevision("p9", 1, "h1", "Outer", "api", "", at(1), 1, 0, names)
+    draft = replace(outer, edits=1, hash="h2", document={"nodes": [], "revision": 2})
+    assert await store.revisions.save(draft, before, after=0)
+    with pytest.raises(Conflict, match="'Outer'"):
+        await store.delete_plan("f1")
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, "2", True, None, 1.5])
+async def test_an_odd_revision_in_another_graph_keeps_nothing_from_being_stored(
+    store: Store, odd: Any
+) -> None:
+    names = {"nodes": [{"id": "n", "data": {"flow": {"id": "f1", "revision": odd}}}]}
+    await save(store, flow(), plan("p9", document=names))
+    newer = replace(flow(), edits=1, document={**flow().document, "revision": 2})
+    assert await store.revisions.save(newer, revision(1), after=0, most=1)
+
+
+async def test_other_letters_of_the_same_name_take_nothing_away(store: Store) -> None:
+    await save(store, flow())
+    await use(store, "token")
+    await use(store, "published")
+    found = await store.plan("f1")
+    assert found is not None
+    assert await change(store, found, name="FLOW F1", force=True)
+    renamed = await store.plan("f1")
+    assert renamed is not None
+    assert (renamed.name, renamed.published) == ("FLOW F1", ("tool",))
+    assert len(await store.access_tokens.all()) == 2
+
+
 async def run_of(
     store: Store,
     name: str,

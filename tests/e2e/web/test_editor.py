@@ -355,9 +355,8 @@ async def test_earlier_revision_is_restored_and_that_is_undone(pages: Pages) -> 
 async def test_every_revision_can_be_chosen(pages: Pages) -> None:
     editor = await PlanEditor.open(pages)
     for number in range(6):
-        await patch_plan(
-            editor.page, editor.plan_id, {"op": "set_title", "title": f"Title {number}"}
-        )
+        change = {"op": "update_node", "id": "facts", "set": {"name": f"Facts {number}"}}
+        await patch_plan(editor.page, editor.plan_id, change)
     await editor.visit()
     await editor.page.get_by_role("button", name="Earlier revisions").click()
     await editor.page.get_by_role("menuitem", name="Revision 2, by a program").click()

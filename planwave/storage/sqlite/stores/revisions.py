@@ -139,10 +139,10 @@ def _row(revision: PlanRevision) -> dict[str, Any]:
 def _save(connection: Connection, values: Mapping[str, Any], after: int, *, force: bool) -> bool:
     plan_id = values["plan_id"]
     own = plans.c.plan_id == plan_id
-    before = connection.execute(select(plans.c.name, plans.c.edits).where(own)).first()
+    before = connection.execute(select(plans.c.name_key, plans.c.edits).where(own)).first()
     if before is None or before.edits != after:
         return False
-    if before.name != values["name"]:
+    if before.name_key != values["name_key"]:
         release_name(connection, plan_id, force=force)
         require_free_name(connection, plan_id, values["name"])
         if force:
@@ -168,7 +168,7 @@ def _prune(connection: Connection, plan: PlanRecord, most: int) -> None:
             connection.execute(select(column).distinct().where(of_plan == plan.plan_id)).scalars()
         )
     named = graphs_that_name(connection, plan.plan_id, plan.name)
-    pinned |= {flow.get("revision") for _, flow in named}
+    pinned |= {number for _, flow in named if type(number := flow.get("revision")) is int}
     numbers = connection.execute(select(revisions.c.revision).where(own)).scalars()
     oldest = sorted(set(numbers) - pinned)[:excess]
     connection.execute(delete(revisions).where(own, revisions.c.revision.in_(oldest)))

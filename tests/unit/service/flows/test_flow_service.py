@@ -153,6 +153,21 @@ async def test_a_draft_is_stored_and_callers_go_on_with_the_live_revision() -> N
         ]
 
 
+async def test_plans_that_are_named_at_once_are_named_and_copied() -> None:
+    async with Service(dependencies(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        async with asyncio.TaskGroup() as group:
+            made = [
+                group.create_task(service.create_flow(name, plan_id=plan.plan_id))
+                for name in ("A", "B", "C", "a")
+            ]
+        flows = [each.result() for each in made]
+        assert {each.name.upper() for each in flows} == {"A", "B", "C"}
+        assert len({each.plan_id for each in flows}) == 3
+        again = await service.create_flow(flows[0].name, plan_id=flows[0].plan_id)
+        assert again == await service.flow(flows[0].plan_id)
+
+
 async def test_a_flow_without_its_name_is_a_plan() -> None:
     async with Service(dependencies()) as service:
         flow = await saved(service)
@@ -369,6 +384,22 @@ async def test_execution_of_flow_has_its_revision_in_its_state() -> None:
         )
 
 
+async def test_an_edit_at_the_approval_of_one_execution_is_not_for_all_callers() -> None:
+    async with Service(dependencies(CHAIN)) as service:
+        plan = await service.create_plan("a secret goal")
+        flow = await service.create_flow("F", plan_id=plan.plan_id)
+        record = await service.execute(FlowRef(flow.plan_id), require_approval=True)
+        await service.wait(record.execution_id)
+        (request,) = await service.requests(record.execution_id)
+        answer = {"decision": "edit", "value": OTHER.to_document(), "note": "for once"}
+        after = await service.answer(record.execution_id, request.request_id, answer)
+        await service.wait(after.execution_id)
+        assert await service.flow(flow.plan_id) == flow
+        assert len(await service.plan_revisions(flow.plan_id)) == 1
+        assert after.plan_id != flow.plan_id
+        assert (after.flow, after.user_prompt) == (None, flow.description)
+
+
 async def test_fork_keeps_the_revision_only_with_the_same_graph() -> None:
     async with Service(dependencies()) as service:
         created = await saved(service)
@@ -379,7 +410,7 @@ async def test_fork_keeps_the_revision_only_with_the_same_graph() -> None:
             record.execution_id, changes={"b": {"data": {"text": "now {{ input }}"}}}
         )
         assert (same.plan_id, same.revision, same.flow) == (created.plan_id, 1, "Flow")
-        assert (changed.plan_id, changed.revision, changed.flow) == (created.plan_id, None, "Flow")
+        assert (changed.plan_id, changed.revision, changed.flow) == (created.plan_id, None, None)
         for each in (same, changed):
             await service.wait(each.execution_id)
 

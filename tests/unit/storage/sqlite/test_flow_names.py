@@ -20,6 +20,7 @@ AT = "2026-01-01T00:00:00.000000Z"
         ("Triage", "TRIAGE", True),
         ("Straße", "STRASSE", True),
         ("\u00e9", "e\u0301", True),
+        ("\u0390", "\u03aa\u0301", True),
         ("İ", "i", False),
         ("a b", "a  b", False),
         ("o", "0", False),

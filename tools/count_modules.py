@@ -52,7 +52,8 @@ LIMITS = {
     "an agent's turn to its approval": 198,
     "run": 245,
 }
-"""What is reached, and one or two for what only a slow machine enters, such as the warning of a slow loop."""
+"""What is reached on a quiet machine, and what a slow one enters besides: the warning of a slow loop, and
+in ``run`` the server, which a command starts after its first second (223 modules without it)."""
 APPROVED: dict[str, Any] = {
     "nodes": [
         {

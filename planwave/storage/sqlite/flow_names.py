@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from sqlalchemy import Connection, delete, func, select, union_all, update
 
-from planwave.storage.errors import flow_in_use, name_taken
+from planwave.storage.errors import flow_in_use, name_taken, not_found
 from planwave.storage.event_codec import storable_text
 from planwave.storage.sqlite.schema import (
     access_tokens,
@@ -21,8 +21,6 @@ from planwave.storage.sqlite.schema import (
     triggers,
 )
 
-_SHOWN: Final = 5
-"""Uses of one kind that an error lists."""
 _NAMES_FLOW: Final = '"flow":{'
 """In the JSON of stored documents, which has no spaces."""
 
@@ -48,6 +46,18 @@ def require_free_name(connection: Connection, plan_id: str, name: str | None) ->
     ).scalar()
     if other is not None:
         raise name_taken(name, other)
+
+
+def require_flows(connection: Connection, plan_ids: Iterable[str]) -> None:
+    """Raise if one of these plans is not stored, or has no name.
+
+    Raises:
+        NotFound: It is no flow.
+    """
+    for plan_id in plan_ids:
+        own = select(plans.c.name).where(plans.c.plan_id == storable_text(plan_id))
+        if connection.execute(own).scalar() is None:
+            raise not_found("flow", plan_id)
 
 
 def release_name(connection: Connection, plan_id: str, *, force: bool) -> None:
@@ -90,21 +100,15 @@ def release_name(connection: Connection, plan_id: str, *, force: bool) -> None:
 def _uses(connection: Connection, plan_id: str, name: str) -> Iterator[str]:
     """Yield what leads to a flow besides its publication, as a sentence each."""
     own = triggers.c.plan_id == plan_id
-    for node_id, kind in connection.execute(
-        select(triggers.c.node_id, triggers.c.kind).where(own).limit(_SHOWN)
-    ):
+    for node_id, kind in connection.execute(select(triggers.c.node_id, triggers.c.kind).where(own)):
         yield f"the trigger of its {kind} node {node_id!r}"
-    for (token_name,) in connection.execute(
-        select(access_tokens.c.name).where(_has_flow(plan_id)).limit(_SHOWN)
-    ):
+    for (token_name,) in connection.execute(select(access_tokens.c.name).where(_has_flow(plan_id))):
         yield f"the access token {token_name!r}"
     of_flow = notification_targets.c.plan_id == plan_id
-    for (url,) in connection.execute(
-        select(notification_targets.c.url).where(of_flow).limit(_SHOWN)
-    ):
+    for (url,) in connection.execute(select(notification_targets.c.url).where(of_flow)):
         yield f"notifications to {url}"
     named = [other for other, _ in graphs_that_name(connection, plan_id, name)]
-    for title in list(dict.fromkeys(named))[:_SHOWN]:
+    for title in dict.fromkeys(named):
         yield f"the graph {title!r} names it"
 
 

@@ -193,6 +193,18 @@ async def test_what_leads_to_a_name_is_listed_or_goes_with_it(
     assert kind != "graph" or await store.plan("p9") is not None
 
 
+async def test_all_that_leads_to_a_name_is_listed(store: Store) -> None:
+    await save(store, flow())
+    for number in range(12):
+        token = AccessTokenRecord(
+            f"t{number}", f"n{number}", f"d{number}", ("run",), ("f1",), at(1)
+        )
+        await store.access_tokens.create(token)
+    with pytest.raises(Conflict) as refused:
+        await store.delete_plan("f1")
+    assert all(f"'n{number}'" in refused.value.message for number in range(12))
+
+
 async def test_a_graph_that_names_another_flow_is_no_use(store: Store) -> None:
     node = {"id": "f1", "data": {"flow": {"id": "f2"}, "text": "Flow f1 and f1"}}
     await save(store, flow(), flow("f2"), plan("p9", document={"nodes": [node]}))
@@ -223,7 +235,7 @@ async def test_an_odd_revision_in_another_graph_keeps_nothing_from_being_stored(
 
 
 async def test_other_letters_of_the_same_name_take_nothing_away(store: Store) -> None:
-    await save(store, flow())
+    await save(store, flow(), flow("f2"))
     await use(store, "token")
     await use(store, "published")
     found = await store.plan("f1")

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 from planwave.principals import Principal, principal_text
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.event_codec import storable_text
+from planwave.storage.sqlite.flow_names import require_flows
 from planwave.storage.sqlite.readers import Read
 from planwave.storage.sqlite.schema import access_tokens
 
@@ -41,7 +42,12 @@ class SqliteAccessTokens:
             "flows": json.dumps(token.flows),
             "created_by": principal_text(token.created_by),
         }
-        await self._write(lambda connection: connection.execute(insert(access_tokens).values(row)))
+
+        def change(connection: Connection) -> None:
+            require_flows(connection, token.flows)
+            connection.execute(insert(access_tokens).values(row))
+
+        await self._write(change)
 
     async def all(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""

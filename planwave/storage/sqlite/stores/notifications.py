@@ -9,7 +9,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from planwave.storage.errors import not_found
 from planwave.storage.event_codec import storable_text
 from planwave.storage.notifications import (
     DEAD,
@@ -20,10 +19,11 @@ from planwave.storage.notifications import (
     NotificationTarget,
 )
 from planwave.storage.records import PageCursor
+from planwave.storage.sqlite.flow_names import require_flows
 from planwave.storage.sqlite.lists import ListQuery, query_parameter
 from planwave.storage.sqlite.outbox import SELECT_TARGETS, Outbox, target_from_row
 from planwave.storage.sqlite.readers import Read
-from planwave.storage.sqlite.schema import notification_targets, notifications, plans
+from planwave.storage.sqlite.schema import notification_targets, notifications
 
 _COLUMNS: Final = (
     notifications.c.notification_id,
@@ -203,9 +203,7 @@ def _is_pending(busy: Collection[str]) -> list[Any]:
 
 def _create_target(connection: Connection, target: NotificationTarget) -> bool:
     plan_id = storable_text(target.plan_id or "")
-    known = select(plans.c.plan_id).where(plans.c.plan_id == plan_id, plans.c.name.is_not(None))
-    if connection.execute(known).first() is None:
-        raise not_found("flow", plan_id)
+    require_flows(connection, [plan_id])
     new = upsert(notification_targets).values(
         target_id=target.target_id,
         plan_id=plan_id,

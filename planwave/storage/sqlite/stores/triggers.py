@@ -12,9 +12,10 @@ from planwave.principals import Principal, principal_text
 from planwave.storage.errors import not_found
 from planwave.storage.event_codec import storable_text
 from planwave.storage.records import PageCursor
+from planwave.storage.sqlite.flow_names import require_flows
 from planwave.storage.sqlite.lists import ListQuery, query_parameter
 from planwave.storage.sqlite.readers import Read
-from planwave.storage.sqlite.schema import deliveries, plans, triggers
+from planwave.storage.sqlite.schema import deliveries, triggers
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord, claimed
 
 TRIGGERS: Final = ListQuery(
@@ -188,11 +189,7 @@ def _is(trigger_id: str, key: str) -> tuple[Any, ...]:
 
 
 def _create(connection: Connection, trigger: TriggerRecord) -> bool:
-    flow = select(plans.c.plan_id).where(
-        plans.c.plan_id == storable_text(trigger.plan_id), plans.c.name.is_not(None)
-    )
-    if connection.execute(flow).first() is None:
-        raise not_found("flow", trigger.plan_id)
+    require_flows(connection, [trigger.plan_id])
     new = upsert(triggers).values(
         trigger_id=trigger.trigger_id,
         plan_id=trigger.plan_id,

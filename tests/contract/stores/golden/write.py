@@ -175,7 +175,9 @@ async def fill_access_tokens(store: SqliteStore) -> None:
     """Keep a token with all fields, and one with the required ones."""
     whole = AccessTokenRecord("t1", "Grüße", "d1", ("chat",), (FLOW_ID,), AT, 1, 2, LATER)
     await store.access_tokens.create(whole)
-    await store.access_tokens.create(AccessTokenRecord("t2", "n", "d2", ("run",), ("f",), LATER))
+    await store.access_tokens.create(
+        AccessTokenRecord("t2", "n", "d2", ("run",), (FLOW_ID,), LATER)
+    )
 
 
 async def fill_chats(store: SqliteStore) -> None:

@@ -1,14 +1,26 @@
-import { useParams } from "react-router";
+import { Link, useParams } from "react-router";
 import { usePlan } from "@/api/queries";
-import { Opening } from "./Opening";
+import { ErrorNote } from "@/screens/ErrorNote";
+import { Skeleton } from "@/ui/Skeleton";
+import styles from "./EditorScreen.module.css";
 import { PlanEditor } from "./PlanEditor";
 
-const BACK = { to: "/", words: "New goal" };
-
-/** The editor of a plan. It starts from the plan as it was opened. */
+/** The editor of a plan, with a name or without. It starts from the plan as it was opened. */
 export function EditorScreen() {
   const { planId = "" } = useParams();
   const plan = usePlan(planId);
   if (plan.data) return <PlanEditor key={planId} plan={plan.data} />;
-  return <Opening what="Plan" error={plan.error} back={BACK} />;
+  return (
+    <div className={styles.message}>
+      {plan.error ? (
+        <>
+          <h1>Plan</h1>
+          <ErrorNote error={plan.error} />
+          <Link to="/">New goal</Link>
+        </>
+      ) : (
+        <Skeleton label="Loading the plan" lines={6} />
+      )}
+    </div>
+  );
 }

@@ -4,7 +4,6 @@ import { useEditPlan } from "@/api/mutations";
 import type { PlanResponse } from "@/api/types";
 import type { EditorStore, SavedPlan } from "./editorStore";
 import { operationsBetween, type PlanContent } from "./operations";
-import { guardUnsaved, isConflict } from "./saving";
 
 /** How long after the last change a plan is saved, in ms. */
 const DELAY_MS = 700;
@@ -119,4 +118,28 @@ function useSaveOnce(planId: string, store: EditorStore) {
 
 function asError(fault: unknown): Error {
   return fault instanceof Error ? fault : new Error(String(fault));
+}
+
+/** Whether a change was refused because somebody else was faster. */
+function isConflict(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 412;
+}
+
+/** Lets the browser ask before it closes a page with changes that are not saved.
+ *
+ * @param save Is called then, and when the page is hidden: it may succeed in time.
+ * @returns A function that ends it. */
+function guardUnsaved(store: EditorStore, save?: () => void): () => void {
+  const leave = (event: Event) => {
+    if (store.unsaved().length === 0) return;
+    save?.();
+    if (event.type === "beforeunload") event.preventDefault();
+  };
+  const hide = (event: Event) => document.hidden && leave(event);
+  window.addEventListener("beforeunload", leave);
+  document.addEventListener("visibilitychange", hide);
+  return () => {
+    window.removeEventListener("beforeunload", leave);
+    document.removeEventListener("visibilitychange", hide);
+  };
 }

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterator
 from functools import cache, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpcore2
@@ -58,6 +59,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(directory.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         os.environ[name] = os.path.join(directory.name, name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_working_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run all tests in an empty directory.
+
+    The person who runs them may have a ``storage`` or a ``planwave.toml`` in the checkout, which commands
+    would read.
+    """
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("empty"))
+    yield
+    os.chdir(before)
+
+
+@pytest.fixture
+def in_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test in the root of the checkout, from where the lines of tests have short names."""
+    monkeypatch.chdir(Path(__file__).parent.parent)
 
 
 # A shell without job control lets what it starts in the background ignore Ctrl-C, and all that this

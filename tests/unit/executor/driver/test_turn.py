@@ -262,6 +262,7 @@ async def test_the_attempts_of_a_node_and_of_a_node_inside_it_are_distinguished(
     assert failed["error"]["message"] == f"{inside} (attempt 2 of 2 of 'a')"
 
 
+@pytest.mark.usefixtures("in_checkout")
 @virtual_time
 async def test_other_exceptions_are_named_and_planwave_errors_keep_code_and_hint() -> None:
     async def breaks(inputs: Inputs, context: Context) -> Any:

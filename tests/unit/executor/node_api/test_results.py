@@ -303,6 +303,7 @@ class Escape(BaseException):
 
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
+@pytest.mark.usefixtures("in_checkout")
 @virtual_time
 async def test_an_exception_that_is_no_exception_subclass_fails_only_its_node(
     way_out: BaseException, durable: bool

@@ -262,6 +262,7 @@ def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> Non
     assert result.outputs["s"]["output"].value == "hi"
 
 
+@pytest.mark.usefixtures("in_checkout")
 def test_a_failed_run_names_the_line_that_raised(registry: planwave.Registry) -> None:
     def reads(line: str) -> Any:
         return json.loads(line)

@@ -80,7 +80,7 @@ def open_service(settings: Settings) -> Service:
 def _service_dependencies(settings: Settings) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
-    from planwave.service.chats.memory import ChatMemory
+    from planwave.service.chats.node_memory import ChatMemory
     from planwave.service.dependencies import ServiceDependencies, timestamp
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder

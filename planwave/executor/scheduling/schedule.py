@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from planwave.errors import InvalidTransition
-from planwave.executor.scheduling.decisions import (
+from planwave.executor.scheduling.types import (
     Cause,
     Decisions,
     NodeStatus,

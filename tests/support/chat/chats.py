@@ -12,7 +12,7 @@ from planwave.bootstrap import open_models, open_providers
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.service.chats.chat_documents import Turn, UserContent
-from planwave.service.chats.memory import ChatMemory
+from planwave.service.chats.node_memory import ChatMemory
 from planwave.service.dependencies import ServiceDependencies, timestamp
 from planwave.service.service import Service
 from planwave.settings import Settings

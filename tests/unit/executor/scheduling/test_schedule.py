@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import InvalidTransition
-from planwave.executor.scheduling.decisions import Cause, Decisions, NodeStatus, SchedulingRules
+from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology

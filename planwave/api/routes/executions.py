@@ -310,7 +310,7 @@ async def explain_node(
 )
 async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Delete an execution that has ended: its events, its results and its document."""
-    await service.delete_execution(execution_id)
+    await service.maintenance.delete_execution(execution_id)
     return Response(status_code=204)
 
 

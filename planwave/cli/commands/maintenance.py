@@ -172,7 +172,7 @@ def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:
     async def in_loop() -> int:
         service = ctx.factories.service(settings)  # not entered: nothing is to run
         try:
-            return await service.prune(before.isoformat())
+            return await service.maintenance.prune(before.isoformat())
         finally:
             await service.close()
 

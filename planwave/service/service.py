@@ -168,6 +168,7 @@ class Service:
         self.plan_revision = queries.plan_revision
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
+        self.flow_of = queries.flow_of
         self.flows = queries.flows
         self.published_flows = queries.published_flows
         self.flow_named = queries.flow_named

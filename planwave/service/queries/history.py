@@ -66,6 +66,7 @@ class QueryService:
         self.answered_requests = AnsweredRequests(store).page
         flows = FlowQueries(store)
         self.flow = flows.flow
+        self.flow_of = flows.flow_of
         self.flows = flows.flows
         self.published_flows = flows.published_flows
         self.flow_named = flows.flow_named

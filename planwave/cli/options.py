@@ -7,13 +7,23 @@ import math
 import os
 import shlex
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Final,
+    Literal,
+    Protocol,
+    TypeVar,
+)
 
 import typer
 
@@ -298,12 +308,22 @@ class CommandContext:
     config: str | None = None
     untrusted: Untrusted = "ignore"
     command: str = ""
+    subcommand: str | None = None
     redactor: Redactor = field(default=NOTHING_SECRET, init=False, repr=False)
     _has_warned: bool = field(default=False, init=False, repr=False)
     _has_noted_storage: bool = field(default=False, init=False, repr=False)
     _running_services: dict[Path, LockOwner | None] = field(
         default_factory=dict[Path, "LockOwner | None"], init=False, repr=False
     )
+
+    def take(self, options: Mapping[str, Any]) -> None:
+        """Add options of every command to those that came before."""
+        self.json = self.json or options.get("json", False)
+        self.node_modules += options.get("node_modules") or []
+        for name in ("storage", "config", "provider", "model"):
+            value = options.get(name)
+            if value is not None:
+                setattr(self, name, value)
 
     def console(self) -> CommandConsole:
         """Return the console of this command."""
@@ -521,6 +541,60 @@ def _embedded_model(model: str) -> str:
     return model if is_path(model) else model_file(model).name
 
 
+_SHARED: Final = {
+    "json": (JsonFlag, False),
+    "storage": (StorageOption, None),
+    "config": (ConfigOption, None),
+    "node_modules": (ImportOption, None),
+}
+_MODEL: Final = {"provider": (ProviderOption, None), "model": (ModelOption, None)}
+
+
+def shared_options(
+    *,
+    with_model: bool = False,
+    without: Collection[str] = (),
+    untrusted: Untrusted = "ignore",
+) -> Callable[[Callable[Concatenate[CommandContext, ...], None]], Callable[..., None]]:
+    """Give a command the options of every command, and its context in their place.
+
+    The command's first parameter is its :class:`CommandContext`; the others are its own options and
+    arguments. Typer reads the signature of what is returned. Options after the command override those
+    before it, or add to a list.
+
+    Args:
+        with_model: Whether it also has ``--provider`` and ``--model``.
+        without: Names of options that it lacks, of ``json``, ``storage``, ``config`` and ``node_modules``.
+        untrusted: See :data:`Untrusted`.
+    """
+    shared = {name: option for name, option in _SHARED.items() if name not in without}
+    shared |= _MODEL if with_model else {}
+    added = [Parameter("typer_ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    added += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=option)
+        for name, (option, default) in shared.items()
+    ]
+
+    def decorate(
+        command: Callable[Concatenate[CommandContext, ...], None],
+    ) -> Callable[..., None]:
+        @wraps(command)
+        def with_context(*, typer_ctx: typer.Context, **options: Any) -> None:
+            ctx: CommandContext = typer_ctx.obj
+            ctx.take({name: options.pop(name) for name in shared})
+            ctx.untrusted = untrusted
+            ctx.command, ctx.subcommand = typer_ctx.command_path, typer_ctx.invoked_subcommand
+            command(ctx, **options)
+
+        own = list(signature(command, eval_str=True).parameters.values())[1:]
+        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
+        with_context.__annotations__ = {}  # they are in the signature, evaluated
+        with_context.__signature__ = Signature([*parameters, *added])  # pyright: ignore[reportAttributeAccessIssue]
+        return with_context
+
+    return decorate
+
+
 def command_context(
     typer_ctx: typer.Context,
     json: bool,
@@ -530,17 +604,19 @@ def command_context(
     model: str | None = None,
     *,
     config: str | None = None,
-    untrusted: Untrusted = "ignore",
 ) -> CommandContext:
     """Return the context; options after the command override those before it, or add to a list."""
     ctx: CommandContext = typer_ctx.obj
-    ctx.json = ctx.json or json
-    ctx.storage = ctx.storage if storage is None else storage
-    ctx.node_modules += node_modules or []
-    ctx.provider = provider or ctx.provider
-    ctx.model = model or ctx.model
-    ctx.config = ctx.config if config is None else config
-    ctx.untrusted = untrusted
+    ctx.take(
+        {
+            "json": json,
+            "storage": storage,
+            "node_modules": node_modules,
+            "provider": provider,
+            "model": model,
+            "config": config,
+        }
+    )
     ctx.command = typer_ctx.command_path
     return ctx
 

@@ -13,15 +13,7 @@ from rich.text import Text
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    IdArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import CommandContext, IdArgument, shared_options
 from planwave.errors import InputError, StoreError
 from planwave.principals import Principal
 from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
@@ -36,14 +28,8 @@ _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
 
 
-def delete(
-    typer_ctx: typer.Context,
-    name: IdArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def delete(ctx: CommandContext, name: IdArgument) -> None:
     """Delete an execution that has ended, with its results, or a plan.
 
     Executions of a deleted plan stay: they contain their graph.
@@ -52,7 +38,6 @@ def delete(
 
     * `planwave delete 09a2fd`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def find_and_delete() -> Match:
@@ -74,8 +59,9 @@ def delete(
         console.verbatim(f"{done} Deleted {deleted.kind} {deleted.id}")
 
 
+@shared_options()
 def backup(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     file: Annotated[
         Path,
         typer.Argument(
@@ -84,10 +70,6 @@ def backup(
             show_default=False,
         ),
     ],
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Write a backup of the storage directory into one file, also while a server runs.
 
@@ -101,7 +83,6 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     require_trusted(settings)
     made = back_up(settings.storage_dir, file)
@@ -121,8 +102,9 @@ def backup(
         raise typer.Exit(ExitCode.FAILED)
 
 
+@shared_options()
 def prune(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     older_than: Annotated[
         int | None,
         typer.Option(
@@ -135,10 +117,6 @@ def prune(
             show_default=False,
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Delete old executions: events, results, recorded calls, JSON documents.
 
@@ -149,7 +127,6 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:
@@ -212,8 +189,9 @@ audit_app = typer.Typer(
 
 
 @audit_app.callback()
+@shared_options(without={"config", "node_modules"})
 def list_audit(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     action: Annotated[
         str, typer.Option("--action", help="Only actions that begin so, such as token.")
     ] = "",
@@ -221,8 +199,6 @@ def list_audit(
         str, typer.Option("--id", help="Only lines with this id, of whatever kind.")
     ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
 ) -> None:
     """List what was done: when, by whom, and what; the oldest first.
 
@@ -230,8 +206,7 @@ def list_audit(
 
     * `planwave audit --action token.`
     """
-    ctx = command_context(typer_ctx, json, storage, None)
-    if typer_ctx.invoked_subcommand is not None:
+    if ctx.subcommand is not None:
         return
     entries = read_entries(Path(ctx.settings().storage_dir))
     found = [
@@ -247,14 +222,12 @@ def list_audit(
 
 
 @audit_app.command("verify")
-def verify_audit(
-    typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None
-) -> None:
+@shared_options(without={"config", "node_modules"})
+def verify_audit(ctx: CommandContext) -> None:
     """Check that no line of the audit log was changed, removed or inserted.
 
     A log that was cut at its very end, after the last line that the next file names, looks whole.
     """
-    ctx = command_context(typer_ctx, json, storage, None)
     directory = Path(ctx.settings().storage_dir)
     findings = verify(directory)
     console = ctx.console()

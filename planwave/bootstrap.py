@@ -22,7 +22,7 @@ from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
     from planwave.api.server import CommandServer
-    from planwave.cli.options import Factories
+    from planwave.cli.context import Factories
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.nodes.secrets import Secret
@@ -404,7 +404,7 @@ def has_web_ui() -> bool:
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from planwave.cli.options import Factories
+    from planwave.cli.context import Factories
 
     return Factories(
         read_settings,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import CommandContext, ModelOption, ProviderOption, shared_options
+from planwave.cli.options import ModelOption, ProviderOption, shared_options
 from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.views.chat import ReplyView
 from planwave.errors import Conflict, InputError, PlanwaveError
@@ -29,7 +30,7 @@ _HELP: Final = (
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 
-@shared_options(without={"json"}, untrusted="ask")
+@shared_options(has_json=False, untrusted="ask")
 def chat(
     ctx: CommandContext,
     flow: Annotated[

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
-from planwave.cli.options import CommandContext, FileArgument, shared_options
+from planwave.cli.options import FileArgument, shared_options
 from planwave.service.flows.named_flows import names_flows, unknown_flows
 from planwave.service.plans.documents import check_source, is_provider_error
 

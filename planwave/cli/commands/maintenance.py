@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
-from planwave.cli.options import CommandContext, IdArgument, shared_options
+from planwave.cli.options import IdArgument, shared_options
 from planwave.errors import InputError, StoreError
 from planwave.principals import Principal
 from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
@@ -189,7 +190,7 @@ audit_app = typer.Typer(
 
 
 @audit_app.callback()
-@shared_options(without={"config", "node_modules"})
+@shared_options()
 def list_audit(
     ctx: CommandContext,
     action: Annotated[
@@ -222,7 +223,7 @@ def list_audit(
 
 
 @audit_app.command("verify")
-@shared_options(without={"config", "node_modules"})
+@shared_options()
 def verify_audit(ctx: CommandContext) -> None:
     """Check that no line of the audit log was changed, removed or inserted.
 

@@ -11,7 +11,8 @@ import typer
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import is_planwave_service
 from planwave.cli.backends.shared_service import shared
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.cli.signals import Interrupt
 from planwave.errors import InputError
 from planwave.interop.mcp_server.endpoint import is_installed
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
 
 
-@shared_options(with_model=True, without={"json"}, untrusted="refuse")
+@shared_options(with_model=True, has_json=False, untrusted="refuse")
 def mcp(ctx: CommandContext) -> None:
     """Serve MCP on standard input and output, for a program that starts this command.
 

@@ -24,9 +24,10 @@ from rich.progress import (
 )
 
 from planwave.cli.console import CommandConsole
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode, hint_of
 from planwave.cli.formatting import counted
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
 from planwave.planner.capabilities import check_can_plan
@@ -38,8 +39,8 @@ from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
+    from planwave.cli.context import Factories
     from planwave.cli.inputs import Source
-    from planwave.cli.options import Factories
     from planwave.settings import Settings
 
 _GIB = 1024**3
@@ -60,7 +61,7 @@ def model() -> None:
 
 
 @model_app.command()
-@shared_options(without={"storage", "node_modules"})
+@shared_options()
 def pull(
     ctx: CommandContext,
     name: Annotated[

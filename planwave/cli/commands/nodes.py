@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import hint_with_command
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.cli.views.node_type import show_node_type, show_node_types
 from planwave.errors import NotFound
 from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from planwave.cli.commands.models import download_model, missing_model
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.inputs import (
@@ -24,7 +25,6 @@ from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
-    CommandContext,
     FileArgument,
     GoalArgument,
     InputOption,
@@ -46,8 +46,8 @@ from planwave.storage.ownership import require_trusted
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
+    from planwave.cli.context import CommandContext
     from planwave.cli.inputs import Source
-    from planwave.cli.options import CommandContext
     from planwave.graph.model import Graph
     from planwave.graph.plan import Plan
     from planwave.service.flows.flow_queries import Flow

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.settings import parse_root_path
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:

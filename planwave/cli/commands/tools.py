@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.cli.views.tools import show_tool, show_tools
 from planwave.errors import NotFound
 from planwave.graph.suggestions import closest_match

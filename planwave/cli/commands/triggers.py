@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.cli.views.triggers import trigger_lines
 from planwave.errors import InputError, NotFound
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted, local_time, one_line
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.cli.views.trust import setting_values, show_settings_file
 from planwave.config import trust as records
 from planwave.config.files import FILE_NAME, read_file

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import asker_of, json_object, one_line, truncate
 from planwave.cli.inputs import parse_json, read_json_file
-from planwave.cli.options import CommandContext, ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.errors import Conflict, Gone, InputError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import (
     DURATION_WIDTH,
@@ -27,7 +28,6 @@ from planwave.cli.formatting import (
 from planwave.cli.lookup import find
 from planwave.cli.options import (
     MAX_LISTED,
-    CommandContext,
     IdArgument,
     LimitOption,
     NodeOption,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import clock_time, one_line
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import CommandContext, ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
 from planwave.cli.views.result import answer_command
 from planwave.errors import Conflict

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
     clean,
     counted,
@@ -24,7 +25,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution, find_plan
-from planwave.cli.options import CommandContext, shared_options
+from planwave.cli.options import shared_options
 from planwave.cli.views.revisions import show_revision_difference
 from planwave.errors import InputError
 

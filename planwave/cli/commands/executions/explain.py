@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from planwave.cli.commands.executions.browse import find_node
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
     DID_NOT_RUN,
     ID_WIDTH,
@@ -21,7 +22,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import CommandContext, ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.views.result import nodes_of
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from planwave.cli.commands.executions.control import exit_with
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import json_object, truncate
 from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import CommandContext, ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
 from planwave.errors import Conflict, InputError
 from planwave.service.executions.fork import changes_of_fields

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from planwave.cli.backends.lock_owner import lock_owner
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import CommandContext, ExecutionArgument, shared_options
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import progress_of
 from planwave.cli.views.result import answer_command, show_next, show_result

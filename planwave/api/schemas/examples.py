@@ -546,8 +546,8 @@ def success(
 ) -> dict[int | str, _Json]:
     """Return OpenAPI ``responses`` for the successful response of a route.
 
-    The schema of the shape is made with the document (``openapi.py``): a ``response_model`` is made
-    at the start of the service, of each route anew.
+    The schema of the shape is made with the document (``openapi.py``). What FastAPI calls the response
+    model would be made at each start of the service, of each route anew.
     """
     content = {"application/json": {"schema": schema_of(shape), "example": example}}
     return {status: {"description": description, "content": content}}

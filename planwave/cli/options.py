@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -440,6 +440,13 @@ class CommandContext:
                     return await read(stored)
 
         return asyncio.run(in_loop())
+
+    def declared_inputs(self, graph: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the JSON Schema of the inputs of a graph document; None where it cannot be read."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.nodes.tools.flow_inputs import declared_inputs
+
+        return declared_inputs(graph, self.factories.catalog(self.settings()))
 
     @asynccontextmanager
     async def backend(

@@ -379,6 +379,8 @@ class PlanApprovalResponse(TypedDict):
     """Of the graph that runs."""
     approved_in: NotRequired[str]
     """The earlier execution in which this hash was approved."""
+    approved_revision: NotRequired[int]
+    """The revision of the flow that is approved for all callers."""
     answer: NotRequired[Any]
     """`{decision, note, value?}` once it was given here."""
     answered_by: NotRequired[PrincipalResponse]
@@ -705,6 +707,34 @@ class ExplainResponse(TypedDict):
     """Its open requests."""
 
 
+class ApprovalResponse(TypedDict):
+    """The approval of a revision, for all callers of a flow."""
+
+    at: str
+    by: PrincipalResponse
+
+
+class RevisionSummary(TypedDict):
+    """A revision as lists show it."""
+
+    plan_id: str
+    revision: int
+    """1 for the plan as it was made."""
+    hash: str
+    """Of the graph."""
+    title: str
+    author: Literal["person", "planner", "api"]
+    note: str
+    created_at: str
+    created_by: PrincipalResponse | None
+    """Who made it; null where an older planwave did."""
+    node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+
+
 class FlowEditResponse(TypedDict):
     """A flow after a change by operations."""
 
@@ -716,7 +746,12 @@ class FlowEditResponse(TypedDict):
     description: str
     """Its purpose; its executions have it as their goal."""
     revision: int
-    """The revision that callers start."""
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+access token."""
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
@@ -724,6 +759,8 @@ class FlowEditResponse(TypedDict):
     """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     hash: str
     """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     graph: GraphDocument
     diagnostics: list[DiagnosticResponse]
     """Warnings about its graph, and about names that the operations could not follow."""
@@ -740,7 +777,12 @@ class FlowResponse(TypedDict):
     description: str
     """Its purpose; its executions have it as their goal."""
     revision: int
-    """The revision that callers start."""
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+access token."""
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
@@ -748,6 +790,8 @@ class FlowResponse(TypedDict):
     """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     hash: str
     """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     graph: GraphDocument
 
 
@@ -762,16 +806,19 @@ class FlowSummary(TypedDict):
     description: str
     """Its purpose; its executions have it as their goal."""
     revision: int
-    """The revision that callers start."""
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+access token."""
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
     published: list[Literal["model", "tool"]]
     """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
-    newest_revision: int
-    """A higher number than `revision` while the newest revision is a draft with errors."""
     updated_by: PrincipalResponse | None
-    """Who made the newest revision; null where it is not known."""
+    """Who made the revision; null where it is not known."""
     node_count: int
 
 
@@ -897,7 +944,7 @@ class PlanOrigin(TypedDict):
 
 
 class PlanResponse(TypedDict):
-    """A plan: a titled graph made for a goal."""
+    """A plan in its newest revision: a titled graph made for a goal."""
 
     nodes: list[NodeDocument]
     edges: list[EdgeDocument]
@@ -917,7 +964,12 @@ class PlanResponse(TypedDict):
     published: list[Literal["model", "tool"]]
     """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     live_revision: int | None
-    """The revision that callers of a flow start: the newest one without errors; null without one."""
+    """The revision that callers of a flow start: the newest one without errors and, where the operator requires
+it, with an approval; null without one."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     origin: NotRequired[PlanOrigin]
     """The flow that it was copied from; left out for all others."""
     provider: str | None
@@ -942,6 +994,8 @@ class PlanSummary(TypedDict):
     """The name, for which it is a flow; null for a plan without one."""
     status: PlanStatus
     revision: int
+    live_revision: int | None
+    """The revision that callers of a flow start; a lower number than `revision`, or null, under a draft."""
     hash: str
     created_at: str
     provider: str | None
@@ -1089,26 +1143,9 @@ class RevisionResponse(TypedDict):
     node_count: int
     error_count: int
     """With any error it is a draft, which cannot be executed."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
     diagnostics: list[DiagnosticResponse]
-
-
-class RevisionSummary(TypedDict):
-    """A revision as lists show it."""
-
-    plan_id: str
-    revision: int
-    """1 for the plan as it was made."""
-    hash: str
-    """Of the graph."""
-    title: str
-    author: Literal["person", "planner", "api"]
-    note: str
-    created_at: str
-    created_by: PrincipalResponse | None
-    """Who made it; null where an older planwave did."""
-    node_count: int
-    error_count: int
-    """With any error it is a draft, which cannot be executed."""
 
 
 class RevisionsResponse(TypedDict):
@@ -1212,8 +1249,8 @@ class TriggerResponse(TypedDict):
     """The name of the flow."""
     revision: int | None
     """The revision that it is bound to; null for the live one."""
-    live_revision: int
-    """The revision that it starts now."""
+    live_revision: int | None
+    """The revision that it starts now; null where it starts none, as `problem` says."""
     node_id: str
     enabled: bool
     problem: str | None

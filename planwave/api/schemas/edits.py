@@ -7,11 +7,11 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from planwave.api.schemas.common import GraphDocument, PrincipalResponse, RequestModel
+from planwave.api.schemas.common import GraphDocument, RequestModel
 from planwave.api.schemas.common import ResponseModel as _Response
 from planwave.api.schemas.examples import EDITED_NOTE, GRAPH
 from planwave.api.schemas.operations import OperationModel, to_operation
-from planwave.api.schemas.plans import DiagnosticResponse
+from planwave.api.schemas.plans import DiagnosticResponse, RevisionSummary
 from planwave.graph import operations as edits
 
 MAX_NOTE_CHARS: Final = 1_000
@@ -52,25 +52,6 @@ class RestoreRequest(AuthoredRequest):
     """The author of a restored revision; without a body, a program."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"author": "person"}]})
-
-
-class RevisionSummary(_Response):
-    """A revision as lists show it."""
-
-    plan_id: str
-    revision: int
-    """1 for the plan as it was made."""
-    hash: str
-    """Of the graph."""
-    title: str
-    author: Literal["person", "planner", "api"]
-    note: str
-    created_at: str
-    created_by: PrincipalResponse | None
-    """Who made it; null where an older planwave did."""
-    node_count: int
-    error_count: int
-    """With any error it is a draft, which cannot be executed."""
 
 
 class RevisionsResponse(_Response):

@@ -154,6 +154,8 @@ class PlanApprovalResponse(ResponseModel):
     """Of the graph that runs."""
     approved_in: str | None = None
     """The earlier execution in which this hash was approved."""
+    approved_revision: int | None = None
+    """The revision of the flow that is approved for all callers."""
     answer: Any = None
     """`{decision, note, value?}` once it was given here."""
     answered_by: PrincipalResponse | None = None

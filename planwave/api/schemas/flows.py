@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from planwave.api.schemas.common import (
     RequestModel,
     ResponseModel,
 )
-from planwave.api.schemas.plans import DiagnosticResponse
+from planwave.api.schemas.plans import DiagnosticResponse, RevisionSummary
 
 
 class _FlowFields(ResponseModel):
@@ -24,7 +24,12 @@ class _FlowFields(ResponseModel):
     description: str
     """Its purpose; its executions have it as their goal."""
     revision: int
-    """The revision that callers start."""
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+    access token."""
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
@@ -35,10 +40,8 @@ class _FlowFields(ResponseModel):
 class FlowSummary(_FlowFields):
     """A flow as lists show it."""
 
-    newest_revision: int
-    """A higher number than `revision` while the newest revision is a draft with errors."""
     updated_by: PrincipalResponse | None
-    """Who made the newest revision; null where it is not known."""
+    """Who made the revision; null where it is not known."""
     node_count: int
 
 
@@ -55,6 +58,8 @@ class FlowResponse(_FlowFields):
 
     hash: str
     """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     graph: GraphDocument
 
 

@@ -14,6 +14,7 @@ from planwave.api.schemas.catalog import NodePortsResponse
 from planwave.api.schemas.common import (
     GraphDocument,
     PlanStatus,
+    PrincipalResponse,
     ResponseModel,
 )
 from planwave.api.schemas.operations import (
@@ -103,6 +104,34 @@ class CheckResponse(ResponseModel):
     """Its forecast; null if it has errors other than those of providers."""
 
 
+class ApprovalResponse(ResponseModel):
+    """The approval of a revision, for all callers of a flow."""
+
+    at: str
+    by: PrincipalResponse
+
+
+class RevisionSummary(ResponseModel):
+    """A revision as lists show it."""
+
+    plan_id: str
+    revision: int
+    """1 for the plan as it was made."""
+    hash: str
+    """Of the graph."""
+    title: str
+    author: Literal["person", "planner", "api"]
+    note: str
+    created_at: str
+    created_by: PrincipalResponse | None
+    """Who made it; null where an older planwave did."""
+    node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+
+
 class PlanOrigin(ResponseModel):
     """A revision of another plan."""
 
@@ -111,7 +140,7 @@ class PlanOrigin(ResponseModel):
 
 
 class PlanResponse(GraphDocument):
-    """A plan: a titled graph made for a goal."""
+    """A plan in its newest revision: a titled graph made for a goal."""
 
     plan_id: str
     user_prompt: str
@@ -129,7 +158,12 @@ class PlanResponse(GraphDocument):
     published: list[Literal["model", "tool"]]
     """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     live_revision: int | None
-    """The revision that callers of a flow start: the newest one without errors; null without one."""
+    """The revision that callers of a flow start: the newest one without errors and, where the operator requires
+    it, with an approval; null without one."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     origin: PlanOrigin | None = None
     """The flow that it was copied from; left out for all others."""
     provider: str | None
@@ -154,6 +188,8 @@ class PlanSummary(ResponseModel):
     """The name, for which it is a flow; null for a plan without one."""
     status: PlanStatus
     revision: int
+    live_revision: int | None
+    """The revision that callers of a flow start; a lower number than `revision`, or null, under a draft."""
     hash: str
     created_at: str
     provider: str | None

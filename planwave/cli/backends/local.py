@@ -50,6 +50,7 @@ class LocalBackend:
         self.remove_name = service.remove_name
         self.delete_execution = service.delete_execution
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
+        self.approve_revision = service.approve_revision
 
     def triggers(self, settings: Settings) -> LocalTriggers:
         """See :meth:`Backend.triggers`."""

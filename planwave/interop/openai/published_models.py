@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
 from planwave.service.flows.chat_entries import ChatTurn, chat_entry, chat_inputs
-from planwave.service.flows.flow_queries import Flow
+from planwave.service.flows.flow_queries import Flow, FlowRef
 from planwave.service.service import Service
 
 PLANNER: Final = "planwave/planner"
@@ -82,9 +82,10 @@ class PublishedModels:
         if model.plan_id is None:
             await self._run_goal(_goal_of(turn), execution_id)
             return False
-        flow = await self._service.flow(model.plan_id)
+        flow = await self._service.flow_to_start(model.plan_id)
         inputs = chat_inputs(flow.graph, flow.name, turn)
-        await self._service.execute(flow, inputs=inputs, execution_id=execution_id)
+        ref = FlowRef(flow.plan_id, flow.revision)
+        await self._service.execute(ref, inputs=inputs, execution_id=execution_id)
         return _cancels_on_disconnect(flow)
 
     async def _run_goal(self, goal: str, execution_id: str) -> None:

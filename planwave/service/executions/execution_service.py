@@ -27,7 +27,6 @@ from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec, new_execution
 from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import (
-    Flow,
     FlowQueries,
     FlowRef,
     FlowsOfToken,
@@ -73,9 +72,7 @@ class PlanRef(NamedTuple):
     revision: int
 
 
-Executable: TypeAlias = (
-    str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
-)
+Executable: TypeAlias = str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef
 """The id of a stored plan, a revision of one, a flow; or one that was read."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
@@ -386,7 +383,7 @@ class ExecutionService:
             options=chosen,
             trigger=trigger,
             program=program,
-            approval=self._approval_of(graph, required=require_approval),
+            approval=self._approval_of(graph, made, required=require_approval),
             policies=policies,
             supersedes=replaces.request if replaces else None,
             written_by=author,
@@ -402,16 +399,26 @@ class ExecutionService:
             plan_to_store=made.plan_to_store,
         )
 
-    def _approval_of(self, graph: Graph, *, required: bool) -> ApprovalDocument | None:
-        """Return what a new execution stores about its approval; None if it needs none."""
-        needed = required or self._dependencies.require_approval
-        return {"plan_hash": graph_hash(graph)} if needed else None
+    def _approval_of(
+        self, graph: Graph, made: ResolvedPlan, *, required: bool
+    ) -> ApprovalDocument | None:
+        """Return what a new execution stores about its approval; None if it needs none.
+
+        Where the operator requires approval, only approved revisions are started as a flow.
+        """
+        if not (required or self._dependencies.require_approval):
+            return None
+        asked: ApprovalDocument = {"plan_hash": graph_hash(graph)}
+        is_approved = made.flow is not None and asked["plan_hash"] == made.plan.hash
+        if required or not is_approved:
+            return asked
+        return {**asked, "approved_revision": made.plan.revision}
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
         match source:
-            case FlowRef() | Flow():
-                flow = source if isinstance(source, Flow) else await self._flows.flow(*source)
+            case FlowRef():
+                flow = await self._flows.flow_to_start(*source)
                 return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=flow.name)
             case CheckedPlan(plan, report, checked_by):
                 return ResolvedPlan(

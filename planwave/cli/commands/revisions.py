@@ -7,7 +7,7 @@ import json as json_module
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 
 import typer
 
@@ -31,7 +31,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.operations import Operation, ReplaceGraph, SetTitle
 from planwave.graph.plan import without_ui
 from planwave.graph.reading.documents import parse_strict_json
-from planwave.service.plans.documents import is_provider_error
+from planwave.service.plans.documents import is_provider_error, plan_json
 from planwave.service.plans.revisions import revision_json
 from planwave.validation import json_type
 
@@ -179,7 +179,7 @@ async def _approved(ctx: CommandContext, name: str, revision: int) -> PlanRecord
 
 def _report_approved(console: CommandConsole, plan: PlanRecord, revision: int) -> None:
     if console.json:
-        console.result(plan.document)
+        console.result(_plan_json(plan))
         return
     console.text(
         f"{console.glyph('completed')} revision {revision} of {plan.plan_id} is approved; callers start "
@@ -276,7 +276,7 @@ class _EditSession:
 
     def _report_unchanged(self, plan: PlanRecord) -> None:
         if self._console.json:
-            self._console.result(plan.document)
+            self._console.result(_plan_json(plan))
         else:
             self._console.text("Nothing was changed.")
 
@@ -320,10 +320,14 @@ def _save_to_file(text: str) -> str:
     return path
 
 
+def _plan_json(plan: PlanRecord) -> dict[str, Any]:
+    return plan_json(plan, plan.document.get("status", "draft"))
+
+
 def _report_saved(console: CommandConsole, plan: PlanRecord) -> None:
     document = plan.document
     if console.json:
-        console.result(document)
+        console.result(_plan_json(plan))
         return
     errors = [each for each in document["diagnostics"] if each["severity"] == "error"]
     state = f": a draft with {counted(len(errors), 'error')}, which cannot be executed"

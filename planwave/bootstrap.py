@@ -22,7 +22,7 @@ from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
     from planwave.api.server import CommandServer
-    from planwave.cli.options import Factories
+    from planwave.cli.context import Factories
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.nodes.secrets import Secret
@@ -80,7 +80,7 @@ def open_service(settings: Settings) -> Service:
 def _service_dependencies(settings: Settings) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
-    from planwave.service.chats.memory import ChatMemory
+    from planwave.service.chats.node_memory import ChatMemory
     from planwave.service.dependencies import ServiceDependencies, timestamp
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder
@@ -405,7 +405,7 @@ def has_web_ui() -> bool:
 def cli_factories() -> Factories:
     """Return the factories that the command line uses."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from planwave.cli.options import Factories
+    from planwave.cli.context import Factories
 
     return Factories(
         read_settings,

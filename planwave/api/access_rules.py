@@ -141,7 +141,7 @@ async def flow_to_run(
             "an access token cannot change the budget or the policies of a flow",
             hint="leave them out, or use the token of the service",
         )
-    return await service.flow_for_token(flow, inputs)
+    return await service.access_tokens.flow_for(flow, inputs)
 
 
 def listed_flow(connection: HTTPConnection, plan_id: str | None) -> str | None:

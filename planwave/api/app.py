@@ -97,8 +97,8 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        pruning = retention_task(service.prune, settings.retention_days)
-        sender = service.notification_sender()
+        pruning = retention_task(service.maintenance.prune, settings.retention_days)
+        sender = service.notifications.sender()
         async with service, state.triggers, sender, state.mcp, pruning:
             state.authenticator.sessions.open(service.directory)
             if service.audit is not None:
@@ -116,7 +116,7 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
     authenticator = Authenticator(
-        settings, find_token=service.find_access_token, note_use=service.note_token_use
+        settings, find_token=service.access_tokens.find, note_use=service.access_tokens.note_use
     )
     endpoint = McpEndpoint(service, McpGate(authenticator))
     state = AppState(settings, service, authenticator, triggers, endpoint, metrics)

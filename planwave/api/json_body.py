@@ -64,7 +64,7 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
         if not raw and may_be_empty:
             return model()
         _require_json_type(request)
-        return _validated(model, read_json(raw, graph_depth(request)))
+        return _validated(model, read_json(raw, app_state(request).settings.limits.json_depth))
 
     setattr(read, BODY_MODEL_ATTRIBUTE, (model, may_be_empty))
     return Depends(read)
@@ -73,11 +73,6 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
 def body_model(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
     """Return the body model of a dependency, and whether the body may be empty."""
     return getattr(call, BODY_MODEL_ATTRIBUTE, None)
-
-
-def graph_depth(request: Request) -> int:
-    """Return the depth that a graph in a body may have; deeper bodies were rejected already."""
-    return app_state(request).settings.limits.json_depth
 
 
 def read_json(raw: bytes, json_depth: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import resource
@@ -99,6 +100,29 @@ class ShutdownSignals:
         finally:
             for number in watched:
                 loop.remove_signal_handler(number)
+
+
+@contextmanager
+def lasting_objects_frozen() -> Generator[None]:
+    """Keep the objects of modules out of garbage collections, which stop every stream meanwhile.
+
+    A full collection over them takes 100 ms, and 130 ms with the SDK of a provider. Modules that are
+    loaded later, such as an SDK at the first call, follow with the next full collection.
+    """
+    gc.freeze()
+    known = len(sys.modules)
+
+    def freeze_new_modules(phase: str, info: dict[str, int]) -> None:
+        nonlocal known
+        if phase == "stop" and info["generation"] == 2 and len(sys.modules) > known:
+            gc.freeze()
+            known = len(sys.modules)
+
+    gc.callbacks.append(freeze_new_modules)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(freeze_new_modules)
 
 
 class Server:
@@ -224,9 +248,10 @@ async def serve(
             token = settings.token
             service.publish_address(server.url, None if token is None else token.get_secret_value())
             await service.recover()
-            on_listening(server.url)
-            await signals.drain_requested.wait()
-            await shutdown(service, server, signals)
+            with lasting_objects_frozen():
+                on_listening(server.url)
+                await signals.drain_requested.wait()
+                await shutdown(service, server, signals)
     return signals.exit_code
 
 

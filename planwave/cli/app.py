@@ -34,6 +34,7 @@ from planwave.cli.commands.tools import tools
 from planwave.cli.commands.triggers import trigger_app
 from planwave.cli.commands.trust import trust
 from planwave.cli.console import CommandConsole, logs_as_notes
+from planwave.cli.context import CommandContext, Factories
 from planwave.cli.errors import (
     ExitCode,
     exit_code_of,
@@ -44,9 +45,7 @@ from planwave.cli.errors import (
 )
 from planwave.cli.options import (
     JSON_FLAG,
-    CommandContext,
     ConfigOption,
-    Factories,
     ImportOption,
     JsonFlag,
     ModelOption,

@@ -21,7 +21,7 @@ from planwave.events.unreadable import UNREADABLE
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
-    from planwave.cli.options import CommandContext
+    from planwave.cli.context import CommandContext
     from planwave.cli.prompts import PromptResult
 
 _NODE_END_EVENTS = ("node.completed", "node.failed", "node.cancelled")

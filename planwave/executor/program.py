@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
-from planwave.executor.scheduling.decisions import SchedulingRules
+from planwave.executor.scheduling.types import SchedulingRules
 from planwave.expressions import Template, compile_template
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs

@@ -12,8 +12,8 @@ from typing import NamedTuple, NewType
 
 from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError, PermanentError
 from planwave.events.types import BlockedCause, NodeParkedData
-from planwave.executor.scheduling.decisions import Cause, NodeStatus
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.scheduling.types import Cause, NodeStatus
 from planwave.executor.stored_runs import UNKNOWN_DEPENDENCIES, StoredGraphRun
 from planwave.executor.values import GraphValues
 from planwave.graph.model import Json

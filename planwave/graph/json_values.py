@@ -187,7 +187,11 @@ def _utf8(text: str) -> int:
 
 def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
     """Return whether a string can be stored: no NUL, no lone surrogate, at most ``max_bytes``."""
-    return "\0" not in text and is_utf8_text(text) and _utf8(text) <= max_bytes
+    if "\0" in text:
+        return False
+    if text.isascii():  # nearly all are
+        return len(text) <= max_bytes
+    return is_utf8_text(text) and _utf8(text) <= max_bytes
 
 
 def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:

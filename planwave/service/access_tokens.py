@@ -66,7 +66,7 @@ class AccessTokens:
         """Read the stored tokens."""
         self._by_digest = {each.digest: each for each in await self._store.all()}
 
-    async def create_access_token(
+    async def create(
         self,
         name: str,
         scopes: Collection[Scope],
@@ -114,7 +114,7 @@ class AccessTokens:
         self._by_digest[record.digest] = record
         return CreatedToken(record, secret)
 
-    async def flow_for_token(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
+    async def flow_for(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
         """Return the revision of a flow that a token may run with some inputs: the live one.
 
         Only entry nodes can be given a value: one for another node would replace that node, such as
@@ -137,12 +137,12 @@ class AccessTokens:
                 )
         return FlowRef(found.plan_id, found.revision)
 
-    async def access_tokens(self) -> Sequence[AccessTokenRecord]:
+    async def list(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""
         await self.store_last_uses()
         return await self._store.all()
 
-    async def revoke_access_token(self, token_id: str) -> None:
+    async def revoke(self, token_id: str) -> None:
         """Revoke a token: the next request with it is refused.
 
         Raises:
@@ -153,7 +153,7 @@ class AccessTokens:
         kept = self._by_digest.items()
         self._by_digest = {key: each for key, each in kept if each.token_id != token_id}
 
-    def find_access_token(self, secret: str) -> AccessTokenRecord | None:
+    def find(self, secret: str) -> AccessTokenRecord | None:
         """Return the token of a text, unless it was revoked or has expired."""
         found = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
         if found is None or found.expires_at is None:

@@ -27,6 +27,8 @@ class Maintenance:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._live_executions = live_executions
+        self.store_response = self._store.store_response
+        self.release_idempotency_key = self._store.release_idempotency_key
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended: events, recorded calls, results, JSON document.
@@ -63,8 +65,8 @@ class Maintenance:
     async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:
         """Claim an idempotency key for a request, or return its stored record.
 
-        With ``is_new`` the caller does the work, then calls ``Store.store_response`` or, where it
-        failed, ``Store.release_idempotency_key``. Otherwise another ``digest`` means another
+        With ``is_new`` the caller does the work, then calls ``store_response`` or, where it failed,
+        ``release_idempotency_key``. Otherwise another ``digest`` means another
         request; without a ``status`` the work is still under way.
 
         Args:

@@ -11,7 +11,7 @@ the same methods::
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,10 +19,9 @@ from functools import wraps
 from types import CoroutineType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
-from planwave.errors import PlanwaveError
 from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
-from planwave.nodes.secrets import Secret, redactor_of, secret_names
+from planwave.nodes.secrets import Secret
 from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.providers.protocols import Providers
 from planwave.service.access_tokens import AccessTokens
@@ -38,21 +37,12 @@ from planwave.service.flows.flow_tools import FlowTools
 from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
-from planwave.service.notifications.sender import NotificationSender
 from planwave.service.plans.documents import CheckReport
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.plans.revisions import RevisionQueries
 from planwave.service.queries.history import QueryService
 from planwave.service.streaming.subscriptions import StreamingService
-from planwave.service.triggers.event_streams import (
-    StreamEvent,
-    filled_headers,
-    no_outbound,
-    read_event_stream,
-    without_secrets,
-)
-from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
 from planwave.storage.records import StoreStats
@@ -77,12 +67,17 @@ class ServiceLoad(NamedTuple):
 
 
 class Service:
-    """The facade over the plan, flow, execution, streaming, query and maintenance services.
+    """The use cases of planwave, by feature; those of plans, flows and executions are its own.
 
     An async context manager; leaving it stops every execution that still runs. Each operation is
-    the method of the service that implements it: see there for arguments and errors.
+    the method of the class that implements it: see there for arguments and errors.
 
     Attributes:
+        triggers: What starts flows without a person, and its deliveries.
+        chats: Conversations whose replies are executions.
+        notifications: Who is told of executions, and what was sent.
+        access_tokens: What programs may use.
+        maintenance: Deletion, and idempotency keys.
         audit: The audit log; None where none is kept.
         closing: Called when the service begins to shut down and ends its streams.
     """
@@ -102,8 +97,11 @@ class Service:
         self._bind_plans_and_flows()
         self._bind_executions()
         self._bind_queries()
-        self._bind_access_tokens()
-        self._bind_maintenance()
+        self.notifications = NotificationService(dependencies, self._flows)
+        self.access_tokens = AccessTokens(dependencies, self._flows)
+        self._plans.releases.append(self.access_tokens.load)
+        self.maintenance = Maintenance(dependencies, self._streaming.live_executions)
+        self.publish_address = self._store.publish_address
 
     def _bind_plans_and_flows(self) -> None:
         plans = self._plans
@@ -142,9 +140,10 @@ class Service:
         self.execute = executions.execute
         self.retry = executions.retry
         self.fork = executions.fork
-        self._bind_triggers(executions)
-        self._bind_notifications()
-        self._bind_chats(executions)
+        self.triggers = TriggerService(self._dependencies, self._flows, executions)
+        self.chats = ChatService(
+            self._dependencies, self._plans, self._flows, executions, streaming, commands
+        )
         self.position = commands.runner.position
         self.wait_idle = commands.runner.wait_idle
         self.wait = commands.wait
@@ -162,73 +161,6 @@ class Service:
         self.status_updates = streaming.status_updates
         self.state = self._after_document(streaming.state)
 
-    def _bind_triggers(self, executions: ExecutionService) -> None:
-        triggers = TriggerService(self._dependencies, self._flows, executions)
-        self.create_trigger = triggers.create_trigger
-        self.trigger = triggers.trigger
-        self.triggers = triggers.triggers
-        self.set_trigger_enabled = triggers.set_trigger_enabled
-        self.set_trigger_position = triggers.set_trigger_position
-        self.delete_trigger = triggers.delete_trigger
-        self.claim_delivery = triggers.claim_delivery
-        self.settle_delivery = triggers.settle_delivery
-        self.release_delivery = triggers.release_delivery
-        self.deliveries = triggers.deliveries
-        self.running_deliveries = triggers.running_deliveries
-        self.start_triggered = triggers.start_triggered
-        self.read_payload = read_payload
-        self.check_payload = check_payload
-
-    def _bind_notifications(self) -> None:
-        notifications = NotificationService(self._dependencies, self._flows)
-        self.create_notification_target = notifications.create_notification_target
-        self.notification_targets = notifications.notification_targets
-        self.delete_notification_target = notifications.delete_notification_target
-        self.notification = notifications.notification
-        self.notifications = notifications.notifications
-        self.resend_notification = notifications.resend_notification
-
-    def notification_sender(self) -> NotificationSender:
-        """Return what sends the notifications of this service while it is entered."""
-        return NotificationSender(self._dependencies)
-
-    def _bind_access_tokens(self) -> None:
-        tokens = AccessTokens(self._dependencies, self._flows)
-        self.load_access_tokens = tokens.load
-        self._plans.releases.append(tokens.load)
-        self.create_access_token = tokens.create_access_token
-        self.access_tokens = tokens.access_tokens
-        self.flow_for_token = tokens.flow_for_token
-        self.revoke_access_token = tokens.revoke_access_token
-        self.find_access_token = tokens.find_access_token
-        self.note_token_use = tokens.note_use
-        self._close_tokens = tokens.close
-
-    def _bind_chats(self, executions: ExecutionService) -> None:
-        chats = self._chats = ChatService(
-            self._dependencies,
-            self._plans,
-            self._flows,
-            executions,
-            self._streaming,
-            self._commands,
-        )
-        self.create_chat = chats.create_chat
-        self.chat = chats.chat
-        self.chat_record = chats.chat_record
-        self.chats = chats.chats
-        self.update_chat = chats.update_chat
-        self.delete_chat = chats.delete_chat
-        self.message = chats.message
-        self.message_siblings = chats.message_siblings
-        self.send = chats.send
-        self.edit_message = chats.edit
-        self.retry_reply = chats.retry_reply
-        self.continue_reply = chats.continue_reply
-        self.cancel_reply = chats.cancel_reply
-        self.follow_reply = chats.follow_reply
-        self.chat_changes = chats.chat_changes
-
     def _bind_queries(self) -> None:
         live = self._streaming.live_executions
         queries = QueryService(self._store, self.directory, live.state_of)
@@ -241,6 +173,7 @@ class Service:
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
         self.flow_to_start = queries.flow_to_start
+        self.startable = queries.startable
         self.flows = queries.flows
         self.flow_summaries = queries.flow_summaries
         self.published_flows = queries.published_flows
@@ -275,15 +208,6 @@ class Service:
 
         return read_after_document
 
-    def _bind_maintenance(self) -> None:
-        maintenance = Maintenance(self._dependencies, self._streaming.live_executions)
-        self.publish_address = self._store.publish_address
-        self.delete_execution = maintenance.delete_execution
-        self.prune = maintenance.prune
-        self.claim_idempotency_key = maintenance.claim_idempotency_key
-        self.store_idempotency_key = self._store.store_response
-        self.release_idempotency_key = self._store.release_idempotency_key
-
     @property
     def catalogue(self) -> Catalogue:
         """The node types of this service."""
@@ -307,42 +231,6 @@ class Service:
     def now(self) -> datetime:
         """Return the present UTC time."""
         return self._dependencies.now().astimezone(UTC)
-
-    def read_event_stream(
-        self, url: str, headers: Mapping[str, str], secret_headers: Mapping[str, str], last_id: str
-    ) -> AsyncGenerator[StreamEvent]:
-        """Yield the events of a stream of another service; see ``read_event_stream``.
-
-        Args:
-            url: The address of the stream.
-            headers: Headers of the request.
-            secret_headers: Headers that name secrets of the operator in braces.
-            last_id: The id of the last event.
-
-        Raises:
-            PlanwaveError: ``no-outbound``: this service sends no requests; ``unknown-secret``,
-                ``secret-refused``.
-        """
-        if self._dependencies.outbound is None:
-            raise no_outbound()
-        most = self.limits.fetch_bytes
-        secrets, redactor = self._dependencies.secrets, self._dependencies.redactor
-        own = {**headers, **filled_headers(url, secret_headers, secrets)}
-        sent = redactor_of(
-            secrets[name] for name in secret_names(" ".join(secret_headers.values()))
-        )
-        return without_secrets(
-            read_event_stream(self._dependencies.outbound, url, own, last_id, most),
-            lambda text: redactor.text(sent.text(text)),
-        )
-
-    def problem_of_secrets(self, url: str, secret_headers: Mapping[str, str]) -> str | None:
-        """Return why headers with secrets cannot be sent to a URL, or None."""
-        try:
-            filled_headers(url, secret_headers, self._dependencies.secrets)
-        except PlanwaveError as error:
-            return error.message
-        return None
 
     @property
     def limits(self) -> Limits:
@@ -397,7 +285,7 @@ class Service:
             opened.push_async_callback(self.close)
             await opened.enter_async_context(self._document_writer)
             await self._document_writer.catch_up()
-            await self.load_access_tokens()
+            await self.access_tokens.load()
             opened.pop_all()
         await self._commands.__aenter__()
         return self
@@ -407,7 +295,7 @@ class Service:
             opened.push_async_callback(self.close)
             # The writer is closed after everything that may still end an execution.
             opened.push_async_exit(self._document_writer)
-            await self._chats.close()
+            await self.chats.close()
             await self._commands.__aexit__(None, None, None)
 
     async def close(self) -> None:
@@ -416,7 +304,7 @@ class Service:
             if self._dependencies.close is not None:
                 await self._dependencies.close()
         finally:
-            await self._close_tokens()
+            await self.access_tokens.close()
             if self.audit is not None:
                 await self.audit.close()
             await self._store.close()
@@ -426,7 +314,7 @@ class Service:
 
         See :meth:`ExecutionCommands.recover`; returns the number of executions.
         """
-        await self._chats.recover_chats()
+        await self.chats.recover_chats()
         return await self._commands.recover()
 
     def set_observer(self, observer: Observer) -> None:
@@ -450,7 +338,7 @@ class Service:
         self._commands.stop_recovery()
         self._commands.runner.close_queue()
         self._streaming.close_streams()
-        self._chats.close_chat_streams()
+        self.chats.close_chat_streams()
         for call in self.closing:
             call()
 

@@ -181,7 +181,7 @@ class ExecutionTracer:
         self._ids.preset(state.execution_id)
         parent = state.parent or {}
         span = self._tracer.start_span(
-            f"invoke_workflow {state.plan_id}" if state.flow else "invoke_workflow",
+            f"invoke_workflow {state.flow}" if state.flow else "invoke_workflow",
             context=_PROPAGATOR.extract(trace_context, Context()),
             attributes=_present(
                 {
@@ -191,8 +191,8 @@ class ExecutionTracer:
                     "planwave.execution.parent_id": parent.get("execution_id"),
                     "planwave.plan.id": state.plan_id or None,
                     "planwave.plan.hash": state.plan_hash,
-                    "planwave.flow.id": state.plan_id if state.flow else None,
                     "planwave.plan.revision": state.revision,
+                    "planwave.flow": state.flow,
                     _EXECUTION_STATUS: "executing",
                 }
             ),

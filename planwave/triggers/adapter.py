@@ -118,14 +118,16 @@ class Deliveries:
 
     async def record(self, key: str, outcome: str, note: str = "") -> bool:
         """Record a delivery that starts nothing; return whether it is the first of its key."""
-        claim = await self._service.claim_delivery(self._trigger.trigger_id, key)
+        claim = await self._service.triggers.claim_delivery(self._trigger.trigger_id, key)
         if claim.is_new:
-            await self._service.settle_delivery(self._trigger.trigger_id, key, outcome, note=note)
+            await self._service.triggers.settle_delivery(
+                self._trigger.trigger_id, key, outcome, note=note
+            )
         return claim.is_new
 
     async def set_position(self, position: str) -> None:
         """Store where the listener continues after a restart: ``trigger.position``."""
-        await self._service.set_trigger_position(self._trigger.trigger_id, position)
+        await self._service.triggers.set_position(self._trigger.trigger_id, position)
 
     async def _try_start(
         self, key: str, values: Mapping[str, Any], note: str
@@ -140,14 +142,14 @@ class Deliveries:
         self, key: str, values: Mapping[str, Any], note: str
     ) -> ExecutionRecord | None:
         own = self._trigger.trigger_id
-        claim = await self._service.claim_delivery(own, key)
+        claim = await self._service.triggers.claim_delivery(own, key)
         if not claim.is_new:
             return None
         try:
-            record = await self._service.start_triggered(self._trigger, values, claim)
+            record = await self._service.triggers.start(self._trigger, values, claim)
         except Exception as error:
             _log.warning("trigger %s: delivery %s started nothing: %s", own, key, error)
-            await self._service.release_delivery(own, key)
+            await self._service.triggers.release_delivery(own, key)
             raise
-        await self._service.settle_delivery(own, key, STARTED, note=note)
+        await self._service.triggers.settle_delivery(own, key, STARTED, note=note)
         return record

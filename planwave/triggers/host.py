@@ -87,8 +87,8 @@ class TriggerHost:
         revision: int | None = None,
         trigger_id: str | None = None,
     ) -> Trigger:
-        """Listen for an entry node of a flow; see :meth:`TriggerService.create_trigger`."""
-        made = await self._service.create_trigger(
+        """Listen for an entry node of a flow; see :meth:`TriggerService.create`."""
+        made = await self._service.triggers.create(
             plan_id, self._adapters, node_id=node_id, revision=revision, trigger_id=trigger_id
         )
         await self._refresh(plan_id)
@@ -100,13 +100,13 @@ class TriggerHost:
         Raises:
             NotFound: There is none of this id.
         """
-        return self._checked(await self._service.trigger(trigger_id))
+        return self._checked(await self._service.triggers.get(trigger_id))
 
     async def page(
         self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Trigger]:
         """Return triggers, newest first; ``problem`` says why one starts nothing."""
-        found = await self._service.triggers(plan_id=plan_id, before=before, limit=limit)
+        found = await self._service.triggers.list(plan_id=plan_id, before=before, limit=limit)
         return [self._checked(each) for each in found]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
@@ -115,7 +115,7 @@ class TriggerHost:
         Raises:
             NotFound: There is none of this id.
         """
-        changed = await self._service.set_trigger_enabled(trigger_id, enabled=enabled)
+        changed = await self._service.triggers.set_enabled(trigger_id, enabled=enabled)
         await self._refresh(changed.plan_id)
         return self._checked(changed)
 
@@ -154,15 +154,15 @@ class TriggerHost:
         if hook is not None:
             hooks = await self._hooks(plan_id)
             if hook and not hooks:
-                await self._service.create_trigger(plan_id, {WEBHOOK})
+                await self._service.triggers.create(plan_id, {WEBHOOK})
             for each in hooks:
-                await self._service.set_trigger_enabled(each.trigger_id, enabled=hook)
+                await self._service.triggers.set_enabled(each.trigger_id, enabled=hook)
         await self._service.publish_flow(plan_id, changes)
         return await self.publication(plan_id)
 
     async def _hooks(self, plan_id: str) -> list[Trigger]:
         most = self._service.limits.triggers
-        found = await self._service.triggers(plan_id=plan_id, limit=most)
+        found = await self._service.triggers.list(plan_id=plan_id, limit=most)
         return [each for each in found if each.kind == WEBHOOK]
 
     async def delete(self, trigger_id: str) -> None:
@@ -171,7 +171,7 @@ class TriggerHost:
         Raises:
             NotFound: There is none of this id.
         """
-        await self._service.delete_trigger(trigger_id)
+        await self._service.triggers.delete(trigger_id)
         self._stop(trigger_id)
 
     async def fire(
@@ -189,7 +189,7 @@ class TriggerHost:
             InputError: ``invalid-trigger``: its node is gone; the value does not fit the node.
             QueueFull, ShuttingDown, StoreError: Nothing was started.
         """
-        trigger = await self._service.trigger(trigger_id)
+        trigger = await self._service.triggers.get(trigger_id)
         adapter = self._adapters.get(trigger.kind)
         if adapter is None or trigger.problem is not None:
             raise InputError(
@@ -198,16 +198,18 @@ class TriggerHost:
                 hint="change the flow, or delete the trigger",
             )
         values = adapter.test_values(trigger, value)
-        claim = await self._service.claim_delivery(
+        claim = await self._service.triggers.claim_delivery(
             trigger_id, f"{TEST_PREFIX}{delivery_id or new_id()}"
         )
-        record = await self._service.start_triggered(trigger, values, claim)
-        await self._service.settle_delivery(trigger_id, claim.key, STARTED, note="a test delivery")
+        record = await self._service.triggers.start(trigger, values, claim)
+        await self._service.triggers.settle_delivery(
+            trigger_id, claim.key, STARTED, note="a test delivery"
+        )
         return record
 
     async def as_json(self, triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
         """Return triggers with their last deliveries in the JSON form of the API."""
-        found = await self._service.deliveries([each.trigger_id for each in triggers])
+        found = await self._service.triggers.deliveries([each.trigger_id for each in triggers])
         return [self._as_json(each, found.get(each.trigger_id, ())) for each in triggers]
 
     def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> dict[str, Any]:
@@ -282,7 +284,7 @@ class TriggerHost:
         adapter = self._adapters[trigger.kind]
         while True:
             try:
-                current = await self._service.trigger(trigger.trigger_id)
+                current = await self._service.triggers.get(trigger.trigger_id)
                 deliveries = Deliveries(self._service, current, self._tasks.create_task)
                 await adapter.listen(current, deliveries)
             except Exception as error:  # noqa: BLE001 - a task boundary: the service continues

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 async def running_deliveries(service: Service, trigger: Trigger) -> list[RunningDelivery]:
     """Return the deliveries of a trigger whose executions still run, but for tests, newest first."""
-    found = await service.running_deliveries(trigger)
+    found = await service.triggers.running_deliveries(trigger)
     return [each for each in found if not each.key.startswith(TEST_PREFIX)]

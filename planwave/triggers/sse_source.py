@@ -12,6 +12,7 @@ from typing import Any, Final
 from planwave.errors import InputError, PlanwaveError
 from planwave.ids import new_id
 from planwave.service.triggers.event_streams import EventStreamEnded, StreamEvent
+from planwave.service.triggers.payloads import read_payload
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.adapter import TEST_PREFIX, Deliveries, TriggerAdapter
 from planwave.triggers.running import running_deliveries
@@ -36,14 +37,16 @@ class SseSources(TriggerAdapter):
         return {"output": {"event": "message", "id": "", "data": value}}
 
     def problem(self, trigger: Trigger) -> str | None:
-        return self.service.problem_of_secrets(trigger.data.url, trigger.data.secret_headers)
+        return self.service.triggers.problem_of_secrets(
+            trigger.data.url, trigger.data.secret_headers
+        )
 
     async def listen(self, trigger: Trigger, deliveries: Deliveries) -> None:
         last_id, backoff_s = trigger.position, _FIRST_BACKOFF_S
         while True:
             try:
                 data = trigger.data
-                events = self.service.read_event_stream(
+                events = self.service.triggers.read_event_stream(
                     data.url, data.headers, data.secret_headers, last_id
                 )
                 async with aclosing(events) as stream:
@@ -76,7 +79,7 @@ class SseSources(TriggerAdapter):
     def _parsed(self, data: str) -> Any:
         try:
             depth = self.service.limits.json_depth
-            return self.service.read_payload("application/json", data.encode(), depth)
+            return read_payload("application/json", data.encode(), depth)
         except InputError:
             return data.replace("\0", "")
 

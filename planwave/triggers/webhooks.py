@@ -22,6 +22,7 @@ from planwave.errors import (
 from planwave.ids import new_id
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
+from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
 from planwave.signatures import (
@@ -119,7 +120,7 @@ class Webhooks(TriggerAdapter):
 
     def test_values(self, trigger: Trigger, value: Any) -> Mapping[str, Any]:
         body = trigger.data.sample if value is None else value
-        self.service.check_payload(body, trigger.data.body_schema)
+        check_payload(body, trigger.data.body_schema)
         path = self.details(trigger)["path"]
         return self._values(trigger, WebhookRequest("POST", path, {}, {}, b""), body)
 
@@ -130,7 +131,7 @@ class Webhooks(TriggerAdapter):
             NotFound: There is none of this id.
         """
         with suppress(NotFound):
-            trigger = await self.service.trigger(hook_id)
+            trigger = await self.service.triggers.get(hook_id)
             if trigger.kind == WEBHOOK and trigger.enabled and trigger.problem is None:
                 self.known.add(hook_id)
                 return trigger
@@ -228,12 +229,12 @@ class Webhooks(TriggerAdapter):
 
     def _payload(self, trigger: Trigger, request: WebhookRequest) -> Any:
         kind, depth = request.headers.get("content-type", ""), self.service.limits.json_depth
-        body = self.service.read_payload(kind, request.body, depth)
+        body = read_payload(kind, request.body, depth)
         if trigger.data.auth == "github" and kind.split(";")[0].strip().lower() == _FORM:
             written = cast("dict[str, Any]", body or {}).get("payload")
             if isinstance(written, str):
-                body = self.service.read_payload(JSON_TYPE, written.encode(), depth)
-        self.service.check_payload(body, trigger.data.body_schema)
+                body = read_payload(JSON_TYPE, written.encode(), depth)
+        check_payload(body, trigger.data.body_schema)
         return body
 
     def _values(self, trigger: Trigger, request: WebhookRequest, body: Any) -> dict[str, Any]:
@@ -265,12 +266,12 @@ class Webhooks(TriggerAdapter):
         key: str,
         left: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
-        claim = await self.service.claim_delivery(trigger.trigger_id, key)
+        claim = await self.service.triggers.claim_delivery(trigger.trigger_id, key)
         if claim.outcome is not None and claim.reply is not None:
             return stored_answer(claim.reply)
         await self._start(trigger, request, claim)
         answer = await self._answer(trigger, request, claim.execution_id, left)
-        await self.service.settle_delivery(
+        await self.service.triggers.settle_delivery(
             trigger.trigger_id, key, STARTED, reply=answer.serialize()
         )
         return answer
@@ -291,10 +292,10 @@ class Webhooks(TriggerAdapter):
             await self._reject(trigger, claim, error.message)
             raise
         try:
-            await self.service.start_triggered(trigger, values, claim)
+            await self.service.triggers.start(trigger, values, claim)
         except InputError as error:
             if isinstance(error, TooManyRequests):
-                await self.service.release_delivery(trigger.trigger_id, claim.key)
+                await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
                 raise
             _log.warning("webhook %s started nothing: %s", trigger.trigger_id, error)
             await self._reject(trigger, claim, error.message)
@@ -302,7 +303,7 @@ class Webhooks(TriggerAdapter):
             message = "the request started nothing"
             raise PlanwaveError(message, code="execution-not-started") from error
         except PlanwaveError:
-            await self.service.release_delivery(trigger.trigger_id, claim.key)
+            await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
             raise
 
     async def _answer(
@@ -346,10 +347,10 @@ class Webhooks(TriggerAdapter):
 
     async def _reject(self, trigger: Trigger, claim: DeliveryRecord, note: str) -> None:
         """Forget a delivery, which may come again, and list that one was rejected."""
-        await self.service.release_delivery(trigger.trigger_id, claim.key)
+        await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
         key = new_id()
-        await self.service.claim_delivery(trigger.trigger_id, key)
-        await self.service.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)
+        await self.service.triggers.claim_delivery(trigger.trigger_id, key)
+        await self.service.triggers.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)
 
 
 def _key_in_headers(trigger: Trigger, request: WebhookRequest) -> str:

@@ -42,7 +42,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "executor/driver": "attempt_tasks attempts run_state",
     "executor/node_api": "context mailbox nested templates",
     "executor/recovery": "replay",
-    "executor/scheduling": "decisions demand joins waves",
+    "executor/scheduling": "demand joins types waves",
     "expressions": "errors variables",
     "graph": "model operations outputs",
     "graph/editing": "forms",
@@ -69,7 +69,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
     "service": "access_tokens quotas",
     "service/chats": (
-        "chat_documents chat_service configurations memory message_tree replies reply_runs"
+        "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
     "service/executions": "execution_service loading plan_edits queue_entry",
     "service/flows": "flow_queries flow_tools",

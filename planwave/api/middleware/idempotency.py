@@ -135,7 +135,7 @@ class IdempotencyMiddleware:
         self, name: str, claim: _InFlight, request: Request, body: bytes, send: Send
     ) -> None:
         service = app_state(request).service
-        kept = await service.claim_idempotency_key(name, claim.digest)
+        kept = await service.maintenance.claim_idempotency_key(name, claim.digest)
         _require_same_request(kept.digest, claim.digest)
         if kept.status is not None and kept.body is not None:
             answer = _parse_stored(kept.status, kept.body)
@@ -207,7 +207,7 @@ class _Recorder:
             return
         if answer.is_success and NOT_REPLAYABLE not in self._scope:
             try:
-                await self._service.store_idempotency_key(
+                await self._service.maintenance.store_response(
                     self._name, answer.status, answer.serialize()
                 )
             except PlanwaveError as error:  # the request itself has succeeded
@@ -221,7 +221,7 @@ class _Recorder:
 
 async def _release_key(service: Service, name: str) -> None:
     try:
-        await service.release_idempotency_key(name)
+        await service.maintenance.release_idempotency_key(name)
     except PlanwaveError as error:
         _log.warning("an idempotency key was not given back: %s", error)
 

@@ -20,7 +20,7 @@ from planwave.api.dependencies import (
     app_state,
     document_response,
 )
-from planwave.api.json_body import graph_depth, json_body
+from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     Cursor,
     ExecutionId,
@@ -113,7 +113,7 @@ async def create_execution(
     require_flow(request, flow_id)
     make = service.execute if body.start else service.create_execution
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
-        chosen = await _execution_source(body, flow_id, service, graph_depth(request))
+        chosen = await _execution_source(body, flow_id, service)
         if isinstance(chosen, FlowRef):
             terms = body.options.budget is not None or body.options.policies is not None
             chosen = await flow_to_run(request, service, chosen, body.inputs, changes_terms=terms)
@@ -310,7 +310,7 @@ async def explain_node(
 )
 async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Delete an execution that has ended: its events, its results and its document."""
-    await service.delete_execution(execution_id)
+    await service.maintenance.delete_execution(execution_id)
     return Response(status_code=204)
 
 
@@ -396,7 +396,7 @@ async def _flow_id(flow: str | None, service: Service) -> str | None:
 
 
 async def _execution_source(
-    body: ExecuteRequest, flow_id: str | None, service: Service, depth: int
+    body: ExecuteRequest, flow_id: str | None, service: Service
 ) -> Executable:
     """Return the plan, the flow or the graph; the body has one of them.
 
@@ -405,7 +405,7 @@ async def _execution_source(
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.parse_and_check(body.graph, own_depth=depth)
+        return await service.parse_and_check(body.graph)
     if flow_id is not None:
         return FlowRef(flow_id, body.revision)
     plan_id = validate_id(body.plan_id or "", "plan")

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
-from planwave.api.json_body import graph_depth, json_body
+from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     Cursor,
     Force,
@@ -169,14 +168,13 @@ async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     responses=example_response("What was found.", CHECK),
 )
 async def check_graph(
-    request: Request, service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
+    service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
 ) -> Response:
     """Return all errors of a graph at once, and what it will take; nothing is stored.
 
     Pointers are into the graph.
     """
-    depth = graph_depth(request)
-    report = await asyncio.to_thread(service.check_document, body.graph, own_depth=depth)
+    report = await asyncio.to_thread(service.check_document, body.graph)
     return await _check_response(service, report)
 
 

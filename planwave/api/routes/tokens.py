@@ -48,7 +48,7 @@ async def create_token(
     request.scope[NOT_REPLAYABLE] = True
     limits = TokenLimits(body.requests_per_minute, body.executions_per_minute, body.expires_in_s)
     flows = [validate_id(each, "flow") for each in body.flows]
-    created = await service.create_access_token(body.name, body.scopes, flows, limits)
+    created = await service.access_tokens.create(body.name, body.scopes, flows, limits)
     add_audit_ids(request, token_id=created.record.token_id)
     shown = {**token_json(created.record), "token": created.secret}
     return json_response(shown, 201)
@@ -63,7 +63,9 @@ async def create_token(
 )
 async def list_tokens(service: ServiceDep) -> Response:
     """Return all access tokens without their texts, newest first."""
-    return json_response({"tokens": [token_json(each) for each in await service.access_tokens()]})
+    return json_response(
+        {"tokens": [token_json(each) for each in await service.access_tokens.list()]}
+    )
 
 
 @router.delete(
@@ -76,5 +78,5 @@ async def list_tokens(service: ServiceDep) -> Response:
 )
 async def revoke_token(service: ServiceDep, token_id: TokenId) -> Response:
     """Revoke an access token: the next request with it is refused."""
-    await service.revoke_access_token(token_id)
+    await service.access_tokens.revoke(token_id)
     return Response(status_code=204)

@@ -78,7 +78,7 @@ class ReplyEventStream(_FramedStream):
         limits, service = self._state.settings.limits, self._state.service
         backlog = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            async with service.follow_reply(
+            async with service.chats.follow_reply(
                 self._chat_id, self._message_id, self._after, backlog
             ) as reply:
                 if reply.is_over:
@@ -106,9 +106,9 @@ class ChatChangeStream(_FramedStream):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, service = self._state.settings.limits, self._state.service
-        await service.chat_record(self._chat_id)
+        await service.chats.record(self._chat_id)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            changes = service.chat_changes(self._chat_id, self._after)
+            changes = service.chats.changes(self._chat_id, self._after)
             async with aclosing(changes) as found:
                 pending: asyncio.Task[Any] | None = None
 
@@ -132,7 +132,7 @@ class ChatChangeStream(_FramedStream):
 
 async def chat_frames(service: Service, chat_id: str, after: int | None) -> AsyncGenerator[bytes]:
     """Yield the changes of a chat as JSON arrays of one event each."""
-    async with aclosing(service.chat_changes(chat_id, after)) as changes:
+    async with aclosing(service.chats.changes(chat_id, after)) as changes:
         async for chat in changes:
             yield dumps_trusted([change_frame(chat)])
 

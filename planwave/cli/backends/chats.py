@@ -39,38 +39,38 @@ class LocalChats:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.cancel = service.cancel_reply
+        self.cancel = service.chats.cancel_reply
 
     async def create(
         self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """See :meth:`ChatBackend.create`."""
-        made = await self._service.create_chat(
+        made = await self._service.chats.create(
             plan_id=plan_id, plan_revision=plan_revision, config=config
         )
         return made.record.chat_id
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
         """See :meth:`ChatBackend.send`."""
-        turn = await self._service.send(chat_id, UserContent(text))
+        turn = await self._service.chats.send(chat_id, UserContent(text))
         return turn.reply.parent_id or "", turn.reply.message_id
 
     async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]:
         """See :meth:`ChatBackend.edit`."""
-        turn = await self._service.edit_message(chat_id, message_id, UserContent(text))
+        turn = await self._service.chats.edit(chat_id, message_id, UserContent(text))
         return turn.reply.parent_id or "", turn.reply.message_id
 
     async def retry(self, chat_id: str, message_id: str) -> str:
         """See :meth:`ChatBackend.retry`."""
-        return (await self._service.retry_reply(chat_id, message_id)).reply.message_id
+        return (await self._service.chats.retry_reply(chat_id, message_id)).reply.message_id
 
     async def continue_(self, chat_id: str, message_id: str) -> str:
         """See :meth:`ChatBackend.continue_`."""
-        return (await self._service.continue_reply(chat_id, message_id)).reply.message_id
+        return (await self._service.chats.continue_reply(chat_id, message_id)).reply.message_id
 
     async def events(self, chat_id: str, message_id: str) -> AsyncGenerator[dict[str, Any]]:
         """See :meth:`ChatBackend.events`."""
-        async with self._service.follow_reply(chat_id, message_id) as reply:
+        async with self._service.chats.follow_reply(chat_id, message_id) as reply:
             while (events := await reply.next()) is not None:
                 for event in events:
                     yield event

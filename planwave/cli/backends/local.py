@@ -48,7 +48,7 @@ class LocalBackend:
         self.create_flow, self.update_flow = service.create_flow, service.update_flow
         self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
         self.remove_name = service.remove_name
-        self.delete_execution = service.delete_execution
+        self.delete_execution = service.maintenance.delete_execution
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
         self.approve_revision = service.approve_revision
 

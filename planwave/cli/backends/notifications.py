@@ -35,27 +35,27 @@ class LocalNotifications:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.delete_target = service.delete_notification_target
+        self.delete_target = service.notifications.delete_target
 
     async def targets(self) -> list[dict[str, Any]]:
         """See :meth:`NotificationBackend.targets`."""
-        return [target_document(each) for each in await self._service.notification_targets()]
+        return [target_document(each) for each in await self._service.notifications.targets()]
 
     async def dead(self, limit: int) -> list[dict[str, Any]]:
         """See :meth:`NotificationBackend.dead`."""
-        found = await self._service.notifications(status="dead", limit=limit)
+        found = await self._service.notifications.list(status="dead", limit=limit)
         return [notification_document(each) for each in found]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> dict[str, Any]:
-        """See :meth:`Service.create_notification_target`."""
-        made = await self._service.create_notification_target(plan_id, url, secrets, events)
+        """See :meth:`NotificationService.create_target`."""
+        made = await self._service.notifications.create_target(plan_id, url, secrets, events)
         return target_document(made)
 
     async def resend(self, notification_id: str) -> dict[str, Any]:
-        """See :meth:`Service.resend_notification`."""
-        return notification_document(await self._service.resend_notification(notification_id))
+        """See :meth:`NotificationService.resend`."""
+        return notification_document(await self._service.notifications.resend(notification_id))
 
 
 class RemoteNotifications:

@@ -12,6 +12,7 @@ from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, Plan
 
 def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
     """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
+    given = plan.get("approval")
     return PlanRecord(
         plan["plan_id"],
         plan["created_at"],
@@ -23,6 +24,7 @@ def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
         description=plan.get("description", ""),
         published=tuple(plan.get("published", ())),
         sound_revision=plan.get("live_revision"),
+        approvals={} if given is None else {plan["hash"]: Approval.from_json(given)},
     )
 
 

@@ -34,17 +34,17 @@ class LocalTokens:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.revoke = service.revoke_access_token
+        self.revoke = service.access_tokens.revoke
 
     async def all(self) -> list[dict[str, Any]]:
         """See :meth:`TokenBackend.all`."""
-        return [token_json(each) for each in await self._service.access_tokens()]
+        return [token_json(each) for each in await self._service.access_tokens.list()]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
     ) -> dict[str, Any]:
-        """See :meth:`AccessTokens.create_access_token`."""
-        made = await self._service.create_access_token(name, scopes, flows, limits)
+        """See :meth:`AccessTokens.create`."""
+        made = await self._service.access_tokens.create(name, scopes, flows, limits)
         return {**token_json(made.record), "token": made.secret}
 
 

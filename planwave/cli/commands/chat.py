@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    ModelOption,
-    ProviderOption,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ModelOption, ProviderOption, shared_options
 from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.views.chat import ReplyView
 from planwave.errors import Conflict, InputError, PlanwaveError
@@ -37,8 +30,9 @@ _HELP: Final = (
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 
+@shared_options(has_json=False, untrusted="ask")
 def chat(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     flow: Annotated[
         str | None,
         typer.Argument(
@@ -57,9 +51,6 @@ def chat(
     ] = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Talk to a flow, or to a model.
 
@@ -70,7 +61,6 @@ def chat(
     * `planwave chat "Support" `
     * `planwave chat --model gpt-5.6-luna --system "You are brief."`
     """
-    ctx = command_context(typer_ctx, False, storage, node_modules, config=config, untrusted="ask")
     chosen = {"provider": provider, "model": model, "system_prompt": system, "tools": tool}
     model_config = {name: value for name, value in chosen.items() if value is not None}
     if flow is not None and model_config:

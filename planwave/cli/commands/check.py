@@ -6,29 +6,17 @@ from dataclasses import replace
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
-from planwave.cli.options import (
-    ConfigOption,
-    FileArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import FileArgument, shared_options
 from planwave.service.flows.named_flows import names_flows, unknown_flows
 from planwave.service.plans.documents import check_source, is_provider_error
 
 
-def check(
-    typer_ctx: typer.Context,
-    file: FileArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def check(ctx: CommandContext, file: FileArgument) -> None:
     """Report every error of a plan or graph, without running or storing it.
 
     The stored document of an execution is read as its graph.
@@ -41,7 +29,6 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
     catalogue = ctx.factories.catalog(settings)

@@ -12,13 +12,13 @@ import typer
 
 from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
+from planwave.cli.context import CommandContext
 from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
-    CommandContext,
     ConfigOption,
     ImportOption,
     InputOption,

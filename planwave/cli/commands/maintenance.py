@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    IdArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import IdArgument, shared_options
 from planwave.errors import InputError, StoreError
 from planwave.principals import Principal
 from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
@@ -36,14 +29,8 @@ _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
 
 
-def delete(
-    typer_ctx: typer.Context,
-    name: IdArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def delete(ctx: CommandContext, name: IdArgument) -> None:
     """Delete an execution that has ended, with its results, or a plan.
 
     Executions of a deleted plan stay: they contain their graph.
@@ -52,7 +39,6 @@ def delete(
 
     * `planwave delete 09a2fd`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def find_and_delete() -> Match:
@@ -74,8 +60,9 @@ def delete(
         console.verbatim(f"{done} Deleted {deleted.kind} {deleted.id}")
 
 
+@shared_options()
 def backup(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     file: Annotated[
         Path,
         typer.Argument(
@@ -84,10 +71,6 @@ def backup(
             show_default=False,
         ),
     ],
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Write a backup of the storage directory into one file, also while a server runs.
 
@@ -101,7 +84,6 @@ def backup(
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.backup import back_up
 
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     require_trusted(settings)
     made = back_up(settings.storage_dir, file)
@@ -121,8 +103,9 @@ def backup(
         raise typer.Exit(ExitCode.FAILED)
 
 
+@shared_options()
 def prune(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     older_than: Annotated[
         int | None,
         typer.Option(
@@ -135,10 +118,6 @@ def prune(
             show_default=False,
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Delete old executions: events, results, recorded calls, JSON documents.
 
@@ -149,7 +128,6 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     days = older_than or settings.retention_days
     if days is None:
@@ -172,7 +150,7 @@ def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:
     async def in_loop() -> int:
         service = ctx.factories.service(settings)  # not entered: nothing is to run
         try:
-            return await service.prune(before.isoformat())
+            return await service.maintenance.prune(before.isoformat())
         finally:
             await service.close()
 
@@ -212,8 +190,9 @@ audit_app = typer.Typer(
 
 
 @audit_app.callback()
+@shared_options()
 def list_audit(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     action: Annotated[
         str, typer.Option("--action", help="Only actions that begin so, such as token.")
     ] = "",
@@ -221,8 +200,6 @@ def list_audit(
         str, typer.Option("--id", help="Only lines with this id, of whatever kind.")
     ] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
 ) -> None:
     """List what was done: when, by whom, and what; the oldest first.
 
@@ -230,8 +207,7 @@ def list_audit(
 
     * `planwave audit --action token.`
     """
-    ctx = command_context(typer_ctx, json, storage, None)
-    if typer_ctx.invoked_subcommand is not None:
+    if ctx.subcommand is not None:
         return
     entries = read_entries(Path(ctx.settings().storage_dir))
     found = [
@@ -247,14 +223,12 @@ def list_audit(
 
 
 @audit_app.command("verify")
-def verify_audit(
-    typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None
-) -> None:
+@shared_options()
+def verify_audit(ctx: CommandContext) -> None:
     """Check that no line of the audit log was changed, removed or inserted.
 
     A log that was cut at its very end, after the last line that the next file names, looks whole.
     """
-    ctx = command_context(typer_ctx, json, storage, None)
     directory = Path(ctx.settings().storage_dir)
     findings = verify(directory)
     console = ctx.console()

@@ -11,15 +11,8 @@ import typer
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import is_planwave_service
 from planwave.cli.backends.shared_service import shared
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    ModelOption,
-    ProviderOption,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.cli.signals import Interrupt
 from planwave.errors import InputError
 from planwave.interop.mcp_server.endpoint import is_installed
@@ -30,14 +23,8 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
 
 
-def mcp(
-    typer_ctx: typer.Context,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
-) -> None:
+@shared_options(with_model=True, has_json=False, untrusted="refuse")
+def mcp(ctx: CommandContext) -> None:
     """Serve MCP on standard input and output, for a program that starts this command.
 
     Its tools plan and run goals, and run the flows that are published as tools. It uses `planwave
@@ -47,9 +34,6 @@ def mcp(
 
     * `{"command": "planwave", "args": ["mcp", "--storage", "/home/me/planwave"]}`
     """
-    ctx = command_context(
-        typer_ctx, False, storage, node_modules, provider, model, config=config, untrusted="refuse"
-    )
     if not is_installed():
         raise InputError(
             "the SDK of MCP is not installed",

@@ -24,16 +24,10 @@ from rich.progress import (
 )
 
 from planwave.cli.console import CommandConsole
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode, hint_of
 from planwave.cli.formatting import counted
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
 from planwave.planner.capabilities import check_can_plan
@@ -45,8 +39,8 @@ from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
+    from planwave.cli.context import Factories
     from planwave.cli.inputs import Source
-    from planwave.cli.options import Factories
     from planwave.settings import Settings
 
 _GIB = 1024**3
@@ -67,8 +61,9 @@ def model() -> None:
 
 
 @model_app.command()
+@shared_options()
 def pull(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -77,8 +72,6 @@ def pull(
             show_default=False,
         ),
     ] = None,
-    json: JsonFlag = False,
-    config: ConfigOption = None,
 ) -> None:
     """Download the embedded model into the model cache, and check it.
 
@@ -90,7 +83,6 @@ def pull(
     * `planwave model pull`
     * `planwave model pull qwen2.5-coder-0.5b` (half the memory, weaker plans)
     """
-    ctx = command_context(typer_ctx, json, config=config)
     console, settings = ctx.console(), ctx.settings()
     path = download_with_progress(console, settings, name or settings.local_model)
     if console.json:
@@ -101,12 +93,9 @@ def pull(
         )
 
 
+@shared_options()
 def doctor(
-    typer_ctx: typer.Context,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
+    ctx: CommandContext,
     start: Annotated[
         bool,
         typer.Option("--start", metavar="", help="Start the MCP servers, and count their tools."),
@@ -120,7 +109,6 @@ def doctor(
     * `planwave doctor --start`
     * `planwave doctor --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     providers, local = ctx.factories.providers(settings)
     infos = providers.list()

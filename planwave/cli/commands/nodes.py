@@ -6,14 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import hint_with_command
-from planwave.cli.options import (
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.views.node_type import show_node_type, show_node_types
 from planwave.errors import NotFound
 from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match
@@ -25,14 +20,8 @@ TypeArgument = Annotated[
 ]
 
 
-def nodes(
-    typer_ctx: typer.Context,
-    node_type: TypeArgument = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
     """List the node types that graphs may use, or show one: its ports, data fields and an example.
 
     For example:
@@ -41,7 +30,6 @@ def nodes(
     * `planwave nodes agent`
     * `planwave --import my_nodes nodes` (with the types of your own module)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     registry = ctx.factories.catalog(settings)
     names = registry.names()

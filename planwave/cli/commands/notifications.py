@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.views.notifications import dead_letter_lines, target_lines
 from planwave.errors import InputError, NotFound
 
@@ -36,13 +30,8 @@ notification_app = typer.Typer(
 
 
 @notification_app.callback()
-def notifications(
-    typer_ctx: typer.Context,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def notifications(ctx: CommandContext) -> None:
     """List the URLs that are notified of executions, and the messages that nobody accepted.
 
     `planwave serve` sends them. For example:
@@ -50,8 +39,7 @@ def notifications(
     * `planwave notifications`
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
-    if typer_ctx.invoked_subcommand is not None:
+    if ctx.subcommand is not None:
         return
 
     async def read(
@@ -75,8 +63,9 @@ def notifications(
 
 
 @notification_app.command()
+@shared_options()
 def add(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     flow: Annotated[
         str,
         typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
@@ -99,10 +88,6 @@ def add(
             help="completed, failed, cancelled or waiting; may be repeated. [default: the first three]",
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Notify a URL of the executions of a flow.
 
@@ -111,7 +96,6 @@ def add(
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders`
     * `planwave notifications add "Order intake" https://example.com/planwave --secret orders --event failed --event waiting`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     events = _checked_events(event or _ENDS)
 
     async def create(backend: Backend, own: NotificationBackend) -> dict[str, Any]:
@@ -127,21 +111,17 @@ def add(
 
 
 @notification_app.command()
+@shared_options()
 def rm(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     target: Annotated[
         str,
         typer.Argument(
             metavar="ID", help="A target, by its id or a unique part of it.", show_default=False
         ),
     ],
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Notify a URL no more; its messages are removed too."""
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
         found = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
@@ -156,8 +136,9 @@ def rm(
 
 
 @notification_app.command()
+@shared_options()
 def resend(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     notification: Annotated[
         str | None,
         typer.Argument(
@@ -169,10 +150,6 @@ def resend(
     every: Annotated[
         bool, typer.Option("--all", help="All that nobody accepted, 200 at most.")
     ] = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Send messages again that nobody accepted, under the same ids.
 
@@ -181,7 +158,6 @@ def resend(
     * `planwave notifications resend 019a`
     * `planwave notifications resend --all`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if (notification is None) != every:
         raise InputError(
             "name one message, or write --all", hint="planwave notifications lists them"

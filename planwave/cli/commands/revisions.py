@@ -38,7 +38,7 @@ from planwave.validation import json_type
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.console import CommandConsole
-    from planwave.cli.options import CommandContext
+    from planwave.cli.context import CommandContext
     from planwave.graph.model import Json
     from planwave.storage.records import PlanRecord, PlanRevision
 

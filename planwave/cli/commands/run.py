@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from planwave.cli.commands.models import download_model, missing_model
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.inputs import (
@@ -24,24 +25,17 @@ from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
-    CommandContext,
-    ConfigOption,
     FileArgument,
     GoalArgument,
-    ImportOption,
     InputOption,
-    JsonFlag,
     MaxParallelOption,
-    ModelOption,
     OnFailure,
     OnFailureOption,
-    ProviderOption,
     RunFromOption,
     RunToOption,
     Scheduling,
     SchedulingOption,
-    StorageOption,
-    command_context,
+    shared_options,
 )
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
@@ -52,27 +46,22 @@ from planwave.storage.ownership import require_trusted
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
+    from planwave.cli.context import CommandContext
     from planwave.cli.inputs import Source
-    from planwave.cli.options import CommandContext
     from planwave.graph.model import Graph
     from planwave.graph.plan import Plan
     from planwave.service.flows.flow_queries import Flow
     from planwave.settings import Settings
 
 
+@shared_options(with_model=True, untrusted="ask")
 def run(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     goal: GoalArgument,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
     max_parallel: MaxParallelOption = None,
     inputs: InputOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
@@ -90,9 +79,6 @@ def run(
     * `planwave run - < goal.txt`
     * `planwave run --approve "Tidy up my notes"`
     """
-    ctx = command_context(
-        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
-    )
     options = run_options(
         scheduling, on_failure, max_parallel, budget=run_budget(budget, budget_tokens)
     )
@@ -107,16 +93,8 @@ def run(
     )
 
 
-def plan(
-    typer_ctx: typer.Context,
-    goal: GoalArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
-) -> None:
+@shared_options(with_model=True, untrusted="ask")
+def plan(ctx: CommandContext, goal: GoalArgument) -> None:
     """Plan a goal, show the plan and store it; nothing runs.
 
     For example:
@@ -124,14 +102,12 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    ctx = command_context(
-        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
-    )
     run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
+@shared_options(with_model=True, untrusted="ask")
 def exec_(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     file: FileArgument,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
@@ -139,12 +115,6 @@ def exec_(
     run_to: RunToOption = None,
     run_from: RunFromOption = None,
     inputs: InputOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
@@ -157,9 +127,6 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    ctx = command_context(
-        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="ask"
-    )
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
     run_and_exit(

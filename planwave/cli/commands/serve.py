@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from planwave.cli.options import (
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    ModelOption,
-    ProviderOption,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.settings import parse_root_path
 
 if TYPE_CHECKING:
@@ -56,18 +49,13 @@ OpenFlag = Annotated[
 ]
 
 
+@shared_options(with_model=True, untrusted="refuse")
 def serve(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     host: HostOption = None,
     port: PortOption = None,
     root_path: RootPathOption = None,
     open_page: OpenFlag = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
 ) -> None:
     """Serve the web UI, and plans and executions over HTTP, WebSocket and server-sent events.
 
@@ -81,9 +69,6 @@ def serve(
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line has the URL)
     """
-    ctx = command_context(
-        typer_ctx, json, storage, node_modules, provider, model, config=config, untrusted="refuse"
-    )
     settings = ctx.settings()
     chosen: dict[str, object] = {"host": host, "port": port, "root_path": _parsed(root_path)}
     settings = settings.model_copy(

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
@@ -62,13 +56,8 @@ ScopesOption = Annotated[
 
 
 @token_app.callback()
-def tokens(
-    typer_ctx: typer.Context,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def tokens(ctx: CommandContext) -> None:
     """List the access tokens. Their texts are not stored.
 
     For example:
@@ -76,8 +65,7 @@ def tokens(
     * `planwave tokens`
     * `planwave tokens create Shop --flow triage --scope chat`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
-    if typer_ctx.invoked_subcommand is not None:
+    if ctx.subcommand is not None:
         return
     console = ctx.console()
     found = _run(ctx, lambda backend: backend.tokens().all())
@@ -91,8 +79,9 @@ def tokens(
 
 
 @token_app.command()
+@shared_options()
 def create(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Who gets the token.", show_default=False)
     ],
@@ -108,10 +97,6 @@ def create(
         float | None,
         typer.Option("--days", min=0.001, help="How long it is valid. [default: for ever]"),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Create an access token, and show it once.
 
@@ -119,7 +104,6 @@ def create(
 
     * `planwave tokens create Shop --flow triage --scope chat --executions-per-minute 10`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def make(backend: Backend) -> dict[str, Any]:
         # Lazy: test_help_loads_no_heavy_library
@@ -141,21 +125,17 @@ def create(
 
 
 @token_app.command()
+@shared_options()
 def revoke(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     token: Annotated[
         str,
         typer.Argument(
             metavar="ID", help="A token, by its id or a unique part of it.", show_default=False
         ),
     ],
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Revoke an access token; the next request with it is refused."""
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def remove(backend: Backend) -> dict[str, Any]:
         found = _find(await backend.tokens().all(), token)

@@ -6,13 +6,8 @@ from typing import Annotated
 
 import typer
 
-from planwave.cli.options import (
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from planwave.cli.views.tools import show_tool, show_tools
 from planwave.errors import NotFound
 from planwave.graph.suggestions import closest_match
@@ -25,14 +20,8 @@ NameArgument = Annotated[
 ]
 
 
-def tools(
-    typer_ctx: typer.Context,
-    name: NameArgument = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     """List the tools that `tool` and `toolset` steps may name, or show one with its arguments.
 
     For example:
@@ -40,7 +29,6 @@ def tools(
     * `planwave --import shop_tools tools` (with the tools of your own module)
     * `planwave --import shop_tools tools look_up_order`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console, settings = ctx.console(), ctx.settings()
     found = ctx.factories.catalog(settings).describe_tools()
     if name is None:

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.lookup import find_flow
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.views.triggers import trigger_lines
 from planwave.errors import InputError, NotFound
 
@@ -41,13 +35,8 @@ TriggerArgument = Annotated[
 
 
 @trigger_app.callback()
-def triggers(
-    typer_ctx: typer.Context,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def triggers(ctx: CommandContext) -> None:
     """List what is listened for, with the last 20 deliveries and their executions.
 
     `planwave serve` listens. For example:
@@ -55,8 +44,7 @@ def triggers(
     * `planwave triggers`
     * `planwave triggers add "Order intake"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
-    if typer_ctx.invoked_subcommand is not None:
+    if ctx.subcommand is not None:
         return
     console = ctx.console()
     found = _run(ctx, lambda _, triggers: triggers.all())
@@ -69,8 +57,9 @@ def triggers(
 
 
 @trigger_app.command()
+@shared_options()
 def add(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     flow: Annotated[
         str,
         typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
@@ -90,10 +79,6 @@ def add(
             help="The revision to start. [default: the live one, whatever it is then]",
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Listen for an entry node of a flow.
 
@@ -102,7 +87,6 @@ def add(
     * `planwave triggers add "Order intake"`
     * `planwave triggers add "Order intake" --node hook`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def create(backend: Backend, triggers: TriggerBackend) -> dict[str, Any]:
         found = await find_flow(backend.queries, flow, revision)
@@ -112,44 +96,23 @@ def add(
 
 
 @trigger_app.command()
-def enable(
-    typer_ctx: typer.Context,
-    trigger: TriggerArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def enable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start executions again."""
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     _show(ctx, "Enabled", _set_enabled(ctx, trigger, enabled=True))
 
 
 @trigger_app.command()
-def disable(
-    typer_ctx: typer.Context,
-    trigger: TriggerArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def disable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start nothing until it is enabled."""
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     _show(ctx, "Disabled", _set_enabled(ctx, trigger, enabled=False))
 
 
 @trigger_app.command()
-def rm(
-    typer_ctx: typer.Context,
-    trigger: TriggerArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def delete(_: Backend, triggers: TriggerBackend) -> dict[str, Any]:
         found = await _find(triggers, trigger)
@@ -164,8 +127,9 @@ def rm(
 
 
 @trigger_app.command()
+@shared_options()
 def fire(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     trigger: TriggerArgument,
     value: Annotated[
         str | None,
@@ -175,10 +139,6 @@ def fire(
             help="What it is to have received, such as the body of a request: JSON, or a text.",
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Start an execution as if a trigger had received something; it may be disabled.
 
@@ -186,7 +146,6 @@ def fire(
 
     * `planwave triggers fire 019a --value '{"order": "A-17"}'`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     given = None if value is None else _json_or_text(value)
 
     async def start(_: Backend, triggers: TriggerBackend) -> str:

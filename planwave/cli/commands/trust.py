@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import counted, local_time, one_line
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.views.trust import setting_values, show_settings_file
 from planwave.config import trust as records
 from planwave.config.files import FILE_NAME, read_file
@@ -43,16 +37,13 @@ ListFlag = Annotated[bool, typer.Option("--list", metavar="", help="List what is
 RevokeFlag = Annotated[bool, typer.Option("--revoke", metavar="", help="Trust it no longer.")]
 
 
+@shared_options()
 def trust(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     path: PathArgument = None,
     yes: YesFlag = False,
     listed: ListFlag = False,
     revoked: RevokeFlag = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Trust the planwave.toml of a folder, or a storage directory that planwave did not make for you.
 
@@ -65,7 +56,6 @@ def trust(
     * `planwave trust ./storage`
     * `planwave trust --list`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if listed:
         _show_all(ctx)
     elif revoked:

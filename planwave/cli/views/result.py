@@ -43,7 +43,7 @@ from planwave.principals import Principal
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
-    from planwave.cli.options import CommandContext
+    from planwave.cli.context import CommandContext
 
 Document = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ first in the mailbox holds. The caller gets the reply once the command is durabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import TypeVar, cast
 
@@ -131,19 +131,22 @@ def resume(run: RunState, command: ResumeExecution) -> None:
     """
     _require_not_ending(run)
     if not is_paused_by_request(run.pause_reason):
-        raise _not_paused(run)
+        raise not_paused((each, pending.suspension.request) for each, pending in run.requests)
     record_resume(run, command.reason)
     if not run.is_out_of_time:
         run.slots.reopen()
 
 
-def _not_paused(run: RunState) -> Conflict:
-    """Return the error of a resume that only an answer can bring about, or that is not needed."""
+def not_paused(requests: Iterable[tuple[str, Json]]) -> Conflict:
+    """Return the error of a resume that only an answer can bring about, or that is not needed.
+
+    Args:
+        requests: The open requests by id, oldest first.
+    """
     code = "not-paused"
-    pending = next(iter(run.requests), None)
-    if pending is None:
+    request_id, asked = next(iter(requests), (None, None))
+    if request_id is None:
         return Conflict("the execution is not paused", code=code)
-    request_id, asked = pending[0], pending[1].suspension.request
     hint = f"answer request {request_id}"
     if is_timer(asked):
         return Conflict(f"it waits for a timer until {end_of_timer(asked)}", code=code, hint=hint)

@@ -39,8 +39,8 @@ from planwave.executor.messages import (
     SetTimer,
 )
 from planwave.executor.requests import PendingRequest
-from planwave.executor.scheduling.decisions import Decisions, RunOutcome
 from planwave.executor.scheduling.joins import NO_INPUT
+from planwave.executor.scheduling.types import Decisions, RunOutcome
 from planwave.executor.state import (
     BACKOFF,
     DONE,

@@ -22,7 +22,7 @@ from planwave.executor.messages import Effect, IdleEnded
 from planwave.executor.options import RunOptions
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequests
-from planwave.executor.scheduling.decisions import RunOutcome
+from planwave.executor.scheduling.types import RunOutcome
 from planwave.executor.state import DONE, Attempt, GraphRun, ReplyTo
 from planwave.graph.model import Json
 

@@ -67,7 +67,7 @@ from planwave.executor.messages import (
     StartExecution,
 )
 from planwave.executor.recovery.history import is_paused_by_request
-from planwave.executor.scheduling.decisions import RunOutcome
+from planwave.executor.scheduling.types import RunOutcome
 from planwave.executor.state import DONE
 
 

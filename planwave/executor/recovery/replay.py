@@ -26,7 +26,7 @@ from planwave.events.types import (
 )
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequests, request_from_event
-from planwave.executor.scheduling.decisions import Decisions, NodeStatus
+from planwave.executor.scheduling.types import Decisions, NodeStatus
 from planwave.executor.state import PARKED, QUEUED, Attempt, GraphRun
 from planwave.graph.model import Json
 from planwave.graph.outputs import Outputs, outputs_from_json

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from planwave.executor.scheduling.decisions import NodeStatus
+from planwave.executor.scheduling.types import NodeStatus
 from planwave.graph.topology import Topology
 
 

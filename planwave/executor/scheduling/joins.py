@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from planwave.executor.scheduling.decisions import Cause, SchedulingRules
+from planwave.executor.scheduling.types import Cause, SchedulingRules
 from planwave.graph.topology import Topology
 
 EdgeOutcome = Literal["delivered", "skipped", "failed"]

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from planwave.errors import InvalidTransition
-from planwave.executor.scheduling.decisions import (
+from planwave.executor.scheduling.demand import Demand
+from planwave.executor.scheduling.joins import EdgeOutcome, JoinCounter
+from planwave.executor.scheduling.types import (
     Cause,
     Decisions,
     NodeStatus,
@@ -25,8 +27,6 @@ from planwave.executor.scheduling.decisions import (
     Start,
     new_decisions,
 )
-from planwave.executor.scheduling.demand import Demand
-from planwave.executor.scheduling.joins import EdgeOutcome, JoinCounter
 from planwave.executor.scheduling.waves import WaveBarrier
 from planwave.graph.topology import Topology
 

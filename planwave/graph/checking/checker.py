@@ -57,8 +57,6 @@ def read_and_check(
     source: str | bytes | Mapping[str, Json] | Graph,
     catalogue: Catalogue,
     limits: Limits | None = None,
-    *,
-    trusted: bool = False,
 ) -> tuple[Graph | None, list[Diagnostic]]:
     """Read a graph document and find every error in its JSON, its fields and the graph.
 
@@ -69,7 +67,6 @@ def read_and_check(
         source: The document, as for ``read_lenient``; or a graph made in code.
         catalogue: See :func:`check`.
         limits: The configured limits, or None.
-        trusted: See ``read_lenient``.
 
     Returns:
         The graph, or None if part of it could not be read; and every finding, in document order.
@@ -78,9 +75,7 @@ def read_and_check(
     if isinstance(source, Graph):
         return source, check(source, catalogue, limits)
     try:
-        graph, findings, partial_ids, edge_indexes = read_lenient(
-            source, limits=limits, trusted=trusted
-        )
+        graph, findings, partial_ids, edge_indexes = read_lenient(source, limits=limits)
     except GraphInvalid as error:
         return None, list(error.diagnostics)
     findings += _findings(graph, catalogue, limits, partial_ids, edge_indexes)

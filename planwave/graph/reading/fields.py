@@ -57,21 +57,21 @@ class FieldReader:
 
     Args:
         limits: Limits on nesting and strings.
-        trusted: All values are known to be strict JSON within the limits, and have no other owner:
-            they are neither checked nor copied.
 
     Attributes:
+        checks_values: Whether the values are checked and copied; not needed where all are strict JSON
+            within the limits, and have no other owner.
         findings: The errors and changes so far.
         saw_reported: Whether a part was marked ``ALREADY_REPORTED`` by the caller.
         partial_ids: Ids of nodes with an unread field or a malformed id.
     """
 
-    def __init__(self, limits: JsonLimits, *, trusted: bool = False) -> None:
+    def __init__(self, limits: JsonLimits) -> None:
+        self.checks_values = True
         self.findings: list[Diagnostic] = []
         self.saw_reported = False
         self.partial_ids: set[str] = set()
         self._limits = limits
-        self._trusted = trusted
 
     def node(self, raw: Any, number: int) -> Node:
         """Read one node; an unread type is ``UNREADABLE``."""
@@ -180,7 +180,7 @@ class FieldReader:
                     self._add("unknown-field", message, pointer + pointer_of_name(name), hint=hint)
             elif is_reported:
                 entry.unreadable.add(name)
-            elif not self._trusted and (
+            elif self.checks_values and (
                 errors := json_faults(value, f"{pointer}/{name}", self._limits)
             ):
                 self.findings += errors
@@ -251,13 +251,13 @@ class FieldReader:
         return UNREADABLE if name in entry.unreadable or entry.has_unknown_fields else default
 
     def _object(self, entry: _RawElement, name: str) -> dict[str, Any] | None:
-        """Return a field that holds an object, copied unless the reader is trusted."""
+        """Return a field that holds an object, copied if the values are checked."""
         value = entry.values.get(name)
         if value is None:
             return None
         if type(value) is dict:
             document = cast("dict[str, Any]", value)
-            return document if self._trusted else checked_copy(document, self._limits)
+            return checked_copy(document, self._limits) if self.checks_values else document
         message = f"{entry.label}: {name} must be an object, got {short_repr(value)}"
         self._add("invalid-field", message, f"{entry.pointer}/{name}")
         entry.unreadable.add(name)

@@ -103,7 +103,7 @@ class ToolCalls:
             elif given.flow is not None:
                 ref = FlowRef(await caller.find_flow(self._service, given.flow), given.revision)
                 if caller.flows is not None:
-                    ref = await self._service.flow_for_token(ref, given.inputs)
+                    ref = await self._service.access_tokens.flow_for(ref, given.inputs)
             else:
                 ref = str(given.plan_id)
             return await call.start(
@@ -232,7 +232,7 @@ class ToolCalls:
             return await execute(None)
         name = f"mcp {name} {key}"
         digest = sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()
-        claim = await self._service.claim_idempotency_key(name, digest)
+        claim = await self._service.maintenance.claim_idempotency_key(name, digest)
         if claim.digest != digest:
             raise Conflict(
                 f"the idempotency key {short_repr(key)} was used with other arguments",
@@ -246,9 +246,9 @@ class ToolCalls:
         except asyncio.CancelledError:
             raise  # the execution may have been started: the key stays claimed
         except BaseException:
-            await self._service.release_idempotency_key(name)
+            await self._service.maintenance.release_idempotency_key(name)
             raise
-        await self._service.store_idempotency_key(name, _DONE, "")
+        await self._service.maintenance.store_response(name, _DONE, "")
         return record
 
     async def _first_execution(self, execution_id: str, key: str) -> ExecutionRecord:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
@@ -13,17 +14,20 @@ from planwave.service.flows.chat_entries import ChatTurn, chat_entry, chat_input
 from planwave.service.flows.flow_queries import Flow, FlowRef
 from planwave.service.service import Service
 
+if TYPE_CHECKING:
+    from planwave.storage.records import PlanRecord
+
 PLANNER: Final = "planwave/planner"
 """The model that plans a goal and runs the plan."""
 _OWNER: Final = "planwave"
 
 
 class PublishedModel(NamedTuple):
-    """A model; ``plan_id`` is None for the planner."""
+    """A model; ``flow`` is None for the planner."""
 
     id: str
-    created: int
-    plan_id: str | None = None
+    created: int = 0
+    flow: PlanRecord | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the model in the form of the OpenAI API."""
@@ -45,17 +49,9 @@ class PublishedModels:
     async def all(self) -> Sequence[PublishedModel]:
         """Return the models, sorted by name; a flow with the name of the planner is named by its id."""
         flows = await self._service.published_flows("model")
-        found = [
-            PublishedModel(
-                flow.name if flow.name not in (None, PLANNER) else flow.plan_id,
-                _seconds(flow.created_at),
-                flow.plan_id,
-            )
-            for flow in flows
-            if self._is_visible(flow.plan_id)
-        ]
-        planner = [PublishedModel(PLANNER, 0)] if self._is_visible(None) else []
-        return [*planner, *sorted(found)]
+        found = [_model_of(flow) for flow in flows if self._is_visible(flow.plan_id)]
+        planner = [PublishedModel(PLANNER)] if self._is_visible(None) else []
+        return [*planner, *sorted(found, key=attrgetter("id"))]
 
     async def get(self, name: str) -> PublishedModel:
         """Return a model by its name, or by the id of its flow.
@@ -63,10 +59,19 @@ class PublishedModels:
         Raises:
             ModelNotFound: The client has none of this name.
         """
-        for model in await self.all():
-            if name in (model.id, model.plan_id):
-                return model
-        raise ModelNotFound(name)
+        if name == PLANNER:
+            if self._is_visible(None):
+                return PublishedModel(PLANNER)
+            raise ModelNotFound(name)
+        try:
+            flow = await self._service.find_flow(name)
+        except NotFound as error:
+            raise ModelNotFound(name) from error
+        model = _model_of(flow)
+        is_published = "model" in flow.published and self._is_visible(flow.plan_id)
+        if not is_published or name not in (model.id, flow.plan_id):
+            raise ModelNotFound(name)
+        return model
 
     async def start(self, model: PublishedModel, turn: ChatTurn, execution_id: str) -> bool:
         """Start the execution that answers, unless there is one of this id; the planner plans before.
@@ -79,10 +84,10 @@ class PublishedModels:
             QueueFull, ShuttingDown, StoreError: Nothing was started.
             ProviderError, PlanInvalid: The goal could not be planned.
         """
-        if model.plan_id is None:
+        if model.flow is None:
             await self._run_goal(_goal_of(turn), execution_id)
             return False
-        flow = await self._service.flow_to_start(model.plan_id)
+        flow = await self._service.startable(model.flow)
         inputs = chat_inputs(flow.graph, flow.name, turn)
         ref = FlowRef(flow.plan_id, flow.revision)
         await self._service.execute(ref, inputs=inputs, execution_id=execution_id)
@@ -99,6 +104,11 @@ class PublishedModels:
         """Cancel an execution, unless it has ended, or the service goes down."""
         with suppress(Conflict, ShuttingDown):
             await self._service.cancel(execution_id, "the client left")
+
+
+def _model_of(flow: PlanRecord) -> PublishedModel:
+    name = flow.name if flow.name not in (None, PLANNER) else flow.plan_id
+    return PublishedModel(name, _seconds(flow.created_at), flow)
 
 
 def _cancels_on_disconnect(flow: Flow) -> bool:

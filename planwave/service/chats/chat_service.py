@@ -61,7 +61,7 @@ class ChatService:
 
     # -- chats ---------------------------------------------------------------------------------
 
-    async def create_chat(
+    async def create(
         self,
         *,
         title: str = "",
@@ -89,7 +89,7 @@ class ChatService:
             LimitExceeded: ``chats``.
         """
         if chat_id is not None and await self._store.chats.get(chat_id) is not None:
-            return await self.chat(chat_id)
+            return await self.get(chat_id)
         _check_choice(plan_id, plan_revision is not None or node_id is not None, config)
         now = self._dependencies.timestamp()
         record = ChatRecord(
@@ -109,7 +109,7 @@ class ChatService:
         if account != OPERATOR.account:
             await self._check_room("token_chats", account)
         await self._store.chats.create(record)
-        return await self.chat(record.chat_id)
+        return await self.get(record.chat_id)
 
     async def _check_room(self, limit: str, account: str | None) -> None:
         most: int = getattr(self._dependencies.limits, limit)
@@ -118,13 +118,13 @@ class ChatService:
             hint = f"delete some, or raise the limit {limit}"
             raise LimitExceeded(limit, most, present + 1, hint=hint)
 
-    async def chat(self, chat_id: str) -> Chat:
+    async def get(self, chat_id: str) -> Chat:
         """Return a chat with all its messages.
 
         Raises:
             NotFound: There is none of that id.
         """
-        record = await self.chat_record(chat_id)
+        record = await self.record(chat_id)
         messages = [
             each if each.has_ended else await self._runs.present(each)
             for each in await self._store.chats.messages(chat_id)
@@ -132,7 +132,7 @@ class ChatService:
         replies = [each.status for each in messages if each.status is not None]
         return Chat(record, replies[-1] if replies else None, MessageTree(messages))
 
-    async def chats(
+    async def list(
         self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Chat]:
         """Return chats without their messages, newest first; ``text`` is searched in the title."""
@@ -140,7 +140,7 @@ class ChatService:
         statuses = await self._store.chats.statuses([each.chat_id for each in found])
         return [Chat(each, statuses.get(each.chat_id)) for each in found]
 
-    async def update_chat(
+    async def update(
         self, chat_id: str, *, title: str | None = None, head: str | None = None
     ) -> Chat:
         """Rename a chat, or show another branch of it.
@@ -157,9 +157,9 @@ class ChatService:
         if await self._store.chats.update(chat_id, at, title=title, head=head) is None:
             raise _chat_not_found(chat_id)
         self._notify(chat_id)
-        return await self.chat(chat_id)
+        return await self.get(chat_id)
 
-    async def delete_chat(self, chat_id: str) -> None:
+    async def delete(self, chat_id: str) -> None:
         """Cancel what runs and delete a chat with its messages; its executions stay.
 
         Raises:
@@ -181,7 +181,7 @@ class ChatService:
         """
         found = await self._store.chats.message(message_id)
         if found is None or found.chat_id != chat_id:
-            await self.chat_record(chat_id)
+            await self.record(chat_id)
             raise NotFound(
                 f"chat {chat_id} has no message {short_repr(message_id)}",
                 hint="look at the chat for its messages",
@@ -217,7 +217,7 @@ class ChatService:
         async with self._lock(chat_id):
             if (known := await self._repeated(chat_id, message_id)) is not None:
                 return known
-            chat = await self.chat(chat_id)
+            chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             parent_id = chat.record.head if at_head else parent_id
             parent = None if parent_id is None else await self.message(chat_id, parent_id)
@@ -244,7 +244,7 @@ class ChatService:
         async with self._lock(chat_id):
             if (known := await self._repeated(chat_id, new_id)) is not None:
                 return known
-            chat = await self.chat(chat_id)
+            chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             before = await self.message(chat_id, message_id)
             if before.role != "user":
@@ -298,7 +298,7 @@ class ChatService:
         async with self._lock(chat_id):
             if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
                 return known
-            chat = await self.chat(chat_id)
+            chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             before = await self.message(chat_id, message_id)
             if before.role != "assistant":
@@ -397,7 +397,7 @@ class ChatService:
         async with self._runs.follow(found, after, limits) as subscription:
             yield subscription
 
-    async def chat_changes(self, chat_id: str, after: int | None = None) -> AsyncGenerator[Chat]:
+    async def changes(self, chat_id: str, after: int | None = None) -> AsyncGenerator[Chat]:
         """Yield a chat without its messages now, unless its revision is known, and after each change.
 
         It ends when the chat is deleted.
@@ -406,7 +406,7 @@ class ChatService:
             NotFound: There is no such chat.
             ShuttingDown: While iterating.
         """
-        await self.chat_record(chat_id)
+        await self.record(chat_id)
         changed = asyncio.Event()
         self._watchers.setdefault(chat_id, set()).add(changed)
         try:
@@ -438,7 +438,7 @@ class ChatService:
     def _lock(self, chat_id: str) -> asyncio.Lock:
         return self._locks.setdefault(chat_id, asyncio.Lock())
 
-    async def chat_record(self, chat_id: str) -> ChatRecord:
+    async def record(self, chat_id: str) -> ChatRecord:
         """Return a chat without its messages.
 
         Raises:

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
-from itertools import count, islice
-from typing import TYPE_CHECKING, Final, Self
+from itertools import count
+from typing import TYPE_CHECKING, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.events.request_text import EDIT, field_of
 from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
-from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
-from planwave.graph.suggestions import closest_match
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
-from planwave.service.executions.answers import (
-    open_request,
-    require_answer_size,
-    validate_answer,
+from planwave.service.executions.answer_deadlines import AnswerDeadlines
+from planwave.service.executions.command_rules import (
+    Answer,
+    CancelNode,
+    Command,
+    Expire,
+    Pause,
+    Resume,
+    require_not_ended,
 )
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import set_aside_data
 from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
-from planwave.service.executions.runner import Command, ExecutionRunner
+from planwave.service.executions.runner import ExecutionRunner
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.stored_execution import load_record
 from planwave.service.streaming.subscriptions import StreamingService
@@ -38,10 +39,7 @@ from planwave.storage.records import ExecutionRecord
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from planwave.executor.driver.execution import Execution
-
 _log = logging.getLogger(__name__)
-_NODES_SHOWN: Final = 8
 
 
 class ExecutionCommands:
@@ -218,10 +216,10 @@ class ExecutionCommands:
             StoreError: It cannot be kept now; nothing was cancelled.
             ShuttingDown: The service goes down; it is left as it is stored.
         """
-        require_not_ended(await load_record(self._store, execution_id))
-        self._require_writable()
         if node is not None:
-            return await self._cancel_node(execution_id, node, cause)
+            return await self._send_command(execution_id, CancelNode(node, cause))
+        require_not_ended(execution_id, (await load_record(self._store, execution_id)).status)
+        self._require_writable()
         async with AsyncExitStack() as held:
             try:
                 live = await held.enter_async_context(self._live_executions.acquire(execution_id))
@@ -232,7 +230,7 @@ class ExecutionCommands:
         if record.status not in ENDED_STATUS:
             raise ShuttingDown
         if record.status != "cancelled":
-            require_not_ended(record)
+            require_not_ended(execution_id, record.status)
         return record
 
     async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
@@ -247,7 +245,7 @@ class ExecutionCommands:
     async def _cancel_unreadable(self, execution_id: str, cause: str) -> ExecutionRecord:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
         async with self._unreadable_lock:  # one at a time: a second one finds that it is over
-            require_not_ended(await load_record(self._store, execution_id))
+            require_not_ended(execution_id, (await load_record(self._store, execution_id)).status)
             await self._append_unread(execution_id, "execution.cancelled", {"cause": cause})
             return await load_record(self._store, execution_id)
 
@@ -261,30 +259,13 @@ class ExecutionCommands:
         last = Event(execution_id, seq, at, event_type, None, None, data)
         await self._store.append(execution_id, epoch, [last])
 
-    async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
-        state = await self._streaming.state(execution_id)
-        node = state.nodes.get(path)
-        if node is None:
-            raise NotFound(
-                f"execution {execution_id} has no node {short_repr(path)}",
-                hint=_nodes_hint(path, state.nodes),
-            )
-        if node.status in ENDED_NODE:
-            raise Conflict(
-                f"node {path!r} is already {node.status}",
-                code="not-running",
-                hint="only a node that runs or waits can be cancelled",
-            )
-        return await self._send_command(
-            execution_id, lambda execution: execution.cancel_node(path, cause)
-        )
-
     async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
         """Cancel an execution that is not running."""
         self.runner.dequeue(live.execution_id)
         epoch = await self._store.claim(live.execution_id)
         # Someone else may have ended it before the claim.
-        require_not_ended(await load_record(self._store, live.execution_id))
+        record = await load_record(self._store, live.execution_id)
+        require_not_ended(record.execution_id, record.status)
         events = self._cancel_events(live.state, cause)
         await self._store.append(live.execution_id, epoch, events)
         self.runner.publish(live, events)
@@ -312,7 +293,7 @@ class ExecutionCommands:
             Conflict: It has ended, or was not started yet (``not-started``).
             StoreError, ShuttingDown: It stays as it is.
         """
-        return await self._send_command(execution_id, lambda execution: execution.pause())
+        return await self._send_command(execution_id, Pause())
 
     async def resume(self, execution_id: str) -> ExecutionRecord:
         """Resume a paused or set-aside execution, or one that is not running.
@@ -333,7 +314,7 @@ class ExecutionCommands:
                 ):
                     self.runner.requeue(live, QueuedExecution(is_recovery=True))
                     return await load_record(self._store, execution_id)
-        return await self._send_command(execution_id, lambda execution: execution.resume())
+        return await self._send_command(execution_id, Resume())
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
         """Return the open requests of an execution, oldest first.
@@ -359,20 +340,8 @@ class ExecutionCommands:
             StoreError, ShuttingDown: The request stays open.
         """
         self.runner.check_open()
-        async with self._live_executions.acquire(execution_id) as live:
-            state, who = live.state, current_principal().as_json()
-            checked = validate_answer(open_request(state, request_id).request, answer)
-            most = self._dependencies.limits.largest_result_bytes
-            own = (state.options or {}).get("max_result_bytes") or most  # as it was then
-            require_answer_size(checked, min(own, most))
-            try:
-                return await self._send_command(
-                    execution_id, lambda told: told.answer(request_id, checked, who)
-                )
-            except Gone:
-                # The driver may not know why a request of a nested run was closed; its events do.
-                open_request(live.state, request_id)
-                raise
+        most, who = self._dependencies.limits.largest_result_bytes, current_principal().as_json()
+        return await self._send_command(execution_id, Answer(request_id, answer, who, most))
 
     async def supersede(self, execution_id: str) -> None:
         """Answer the request for approval that the plan of a new execution is the edit of, if any.
@@ -393,24 +362,27 @@ class ExecutionCommands:
         await self.cancel(execution_id, f"execution {superseded} took no answer")
 
     async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
-        """Send a command to an execution, running or stored."""
-        self._require_writable()
+        """Send a command to an execution, running or stored.
+
+        What a driver refuses is told by the rule of the command, where the events by then say why.
+        """
         async with self._live_executions.acquire(execution_id) as live:
             while True:
-                async with live.commands:
-                    require_not_ended(await load_record(self._store, execution_id))
-                    if live.execution is None:
-                        _require_not_over(live.state)  # it may have ended since it was looked up
-                        _require_started(live.state)
-                        await self.runner.apply_while_idle(live, command)
-                        break
-                    done = command(live.execution)
                 try:
+                    async with live.commands:
+                        await load_record(self._store, execution_id)  # it may have been deleted
+                        command.check(live.state)
+                        self._require_writable()
+                        if live.execution is None:
+                            await self.runner.apply_while_idle(live, command)
+                            break
+                        done = command.send(live.execution, live.state)
                     if done is not None:
                         await done
                     break
-                except Conflict as error:
+                except (Conflict, Gone) as error:
                     if error.code != ALREADY_ENDED:
+                        command.check(live.state)
                         raise
                 await asyncio.sleep(0)  # it has stopped running meanwhile
         return await load_record(self._store, execution_id)
@@ -435,15 +407,9 @@ class ExecutionCommands:
         try:
             async with self._live_executions.acquire(execution_id) as live:
 
-                def ask(execution: Execution) -> None:
-                    for request in list(live.state.requests.values()):
-                        end = deadline_of(request)
-                        if end is not None and end <= until:
-                            execution.expire(request.request_id)
-
                 async def tell() -> None:
                     if not live.is_over:
-                        await self._send_command(execution_id, ask)
+                        await self._send_command(execution_id, Expire(until))
 
                 await self.runner.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
@@ -453,44 +419,3 @@ class ExecutionCommands:
 def _must_run(state: ExecutionState) -> bool:
     """Return whether an execution that waits for an answer has no open request left."""
     return state.pause == WAITING and not state.requests
-
-
-def require_not_ended(record: ExecutionRecord) -> None:
-    """Raise if an execution has ended.
-
-    Raises:
-        Conflict: The execution has ended.
-    """
-    if record.status in ENDED_STATUS:
-        raise _already_ended(record.execution_id, record.status)
-
-
-def _require_not_over(state: ExecutionState) -> None:
-    if state.is_over:
-        raise _already_ended(state.execution_id, state.status)
-
-
-def _already_ended(execution_id: str, status: str) -> Conflict:
-    hint = (
-        "fork it to run its steps again"
-        if status == "completed"
-        else f"retry it to run its {status} steps again"
-    )
-    message = f"execution {execution_id} is already {status}"
-    return Conflict(message, code="already-ended", hint=hint)
-
-
-def _require_started(state: ExecutionState) -> None:
-    if state.started_at is None:
-        raise Conflict(
-            f"execution {state.execution_id} has not started yet",
-            code="not-started",
-            hint="wait for its turn, or cancel it",
-        )
-
-
-def _nodes_hint(path: str, nodes: Collection[str]) -> str:
-    if near := closest_match(path, nodes):
-        return f"did you mean {near!r}?"
-    more = ", …" if len(nodes) > _NODES_SHOWN else ""
-    return f"its nodes are {', '.join(islice(nodes, _NODES_SHOWN))}{more}"

@@ -24,6 +24,7 @@ from planwave.nodes.services import with_flows
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.plan_check import admission
 from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.executions.command_rules import Command
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.loading import claim, load_run_spec, set_aside_data
 from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from planwave.executor.ports import Journal
     from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json
-
-Command = Callable[["Execution"], "asyncio.Future[None] | None"]
-"""Gives an execution a command; what comes of it is done once that is durable."""
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
@@ -207,7 +205,7 @@ class ExecutionRunner:
         The caller holds ``live.commands``. Nothing of it is started here, so it needs no slot.
 
         Raises:
-            PlanwaveError: What ``ask`` was refused with; the store cannot write now.
+            PlanwaveError: What the command was refused with; the store cannot write now.
         """
         queued = None if live.is_unscheduled else live.queue_entry
         was_left = queued is None and live.state.status == "executing"
@@ -219,7 +217,7 @@ class ExecutionRunner:
         if queued is not None:
             queued.epoch = order.epoch
         execution = self._build_execution(live, order, self._dependencies.store)
-        done = command(execution)
+        done = command.send(execution, live.state)
         execution.interrupt(at_once=True)
         await execution.run()
         if live.is_over or live.state.status == "paused":

@@ -13,7 +13,7 @@ from planwave.errors import GraphInvalid, InputError, LimitExceeded, NotFound
 from planwave.graph.checking.checker import check
 from planwave.graph.editing.editor import PlanContent
 from planwave.graph.reading.documents import read_graph
-from planwave.ids import new_id
+from planwave.ids import UUID_PATTERN, new_id
 from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.chat_entries import chat_entry
@@ -259,9 +259,10 @@ class FlowService:
         Raises:
             NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
         """
-        record = await self._store.plan(name)
-        if record is not None and record.name is not None:
-            return record
+        if UUID_PATTERN.fullmatch(name):
+            record = await self._store.plan(name)
+            if record is not None and record.name is not None:
+                return record
         return await flow_named(self._queries, name)
 
     async def _newest(self, plan_id: str) -> Flow:

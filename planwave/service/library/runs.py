@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from planwave.errors import Conflict, PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.request_text import is_timer
-from planwave.events.types import WAITING
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
 from planwave.executor.recovery.history import History
@@ -32,11 +31,8 @@ from planwave.nodes.services import with_flows, with_recorder
 from planwave.planner.plan_check import admission, require_for_author
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
-from planwave.service.executions.answers import (
-    open_request,
-    request_answered,
-    validate_answer,
-)
+from planwave.service.executions.answers import request_answered
+from planwave.service.executions.command_rules import Answer, Cancel, Command, Resume
 from planwave.service.executions.fork import ForkRequest, NodeChanges, changes_of_fields
 from planwave.service.executions.loading import recorded_bytes
 from planwave.service.executions.parent_results import (
@@ -54,6 +50,7 @@ from planwave.service.library.stores import RunStore, StoreSource, open_store
 from planwave.source_locations import hides_inner_frames, shortened
 
 _STOPPED: Final = "the caller stopped listening"
+_RESUME: Final = Resume(waits=True)
 
 
 class ServicesFactory(Protocol):
@@ -92,15 +89,6 @@ _Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
 """The events that are not stored yet, and all later ones; set once the run can be driven."""
 
 
-@dataclass(frozen=True)
-class _Command:
-    """A command for a run that is not driven; ``check`` raises if its state does not allow it."""
-
-    send: Callable[[Execution, ExecutionState], asyncio.Future[None] | None]
-    check: Callable[[ExecutionState], object]
-    request_id: str | None = None
-
-
 class Run:
     """One run: await it for its result, iterate over it for its events, or both.
 
@@ -124,7 +112,7 @@ class Run:
         self.environment, self._is_due = environment, is_due
         self._source = source
         self._is_owner = self._waits_for_time_limits = self._may_end_before = False
-        self._commands: list[_Command] = []
+        self._commands: list[Command] = []
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = threading.Lock()
@@ -155,9 +143,7 @@ class Run:
         if (execution := self._running_execution) is not None:
             self._send(partial(execution.cancel, cause))
         elif not self._is_over:
-            self._commands.append(
-                _Command(lambda execution, _: execution.cancel(cause), _require_not_over)
-            )
+            self._commands.append(Cancel(cause))
 
     @hides_inner_frames
     @known_arguments
@@ -180,22 +166,17 @@ class Run:
                 that is not loaded yet, all of these are raised when it is awaited.
         """
         check_text("the id of a request", request_id)
-        if any(each.request_id == request_id for each in self._commands):
+        answers = [each for each in self._commands if isinstance(each, Answer)]
+        if any(each.request_id == request_id for each in answers):
             raise request_answered(request_id)
+        command = Answer(request_id, answer, LIBRARY.as_json())
         if isinstance(self._source, LoadedRun):
-            checked = _checked_answer(self._source.state(), request_id, answer)
+            state = self._source.state()
+            command.check(state)
             if (execution := self._running_execution) is not None:
-                self._send(partial(execution.answer, request_id, checked, LIBRARY.as_json()))
+                self._send(partial(command.send, execution, state))
                 return self
-        self._commands.append(
-            _Command(
-                lambda execution, state: execution.answer(
-                    request_id, _checked_answer(state, request_id, answer), LIBRARY.as_json()
-                ),
-                lambda state: _checked_answer(state, request_id, answer),
-                request_id,
-            )
-        )
+        self._commands.append(command)
         return self
 
     def resume(self) -> Run:
@@ -527,7 +508,7 @@ class Run:
         for command in self._commands:
             command.check(state)
         if state.is_over or (self._is_due and not self._commands and state.last_seq > 1):
-            _require_resumable(state)
+            _RESUME.check(state)
 
     def _apply_commands(self, execution: Execution) -> list[asyncio.Future[None]]:
         """Send the commands that were given while nothing ran; return what they reply.
@@ -541,8 +522,8 @@ class Run:
         commands, self._commands = self._commands, []
         is_resumed, self._is_due = self._is_due, False
         replies = [command.send(execution, state) for command in commands]
-        if is_resumed and not commands and state.pause not in (None, WAITING):
-            replies.append(execution.resume())
+        if is_resumed and not commands:
+            replies.append(_RESUME.send(execution, state))
         return [reply for reply in replies if reply is not None]
 
 
@@ -563,38 +544,9 @@ def _check_fork_arguments(fields: object, changes: object, rerun: object) -> Non
             raise TypeError(f"{name} must be {form}; the key {key!r} is not text")
 
 
-def _require_not_over(state: ExecutionState) -> None:
-    """Raise ``Conflict`` if an execution has ended, so that it cannot be cancelled."""
-    if state.is_over:
-        raise Conflict(
-            f"the run is {state.status}, so it cannot be cancelled", code="already-ended"
-        )
-
-
-def _require_resumable(state: ExecutionState) -> None:
-    """Raise ``Conflict`` if an execution has ended, or if only an answer can continue it."""
-    if state.is_over:
-        raise Conflict(
-            f"the run is {state.status}, so it cannot be resumed",
-            code="already-ended",
-            hint="retry() or fork() it",
-        )
-    waiting = [each.request_id for each in state.requests.values() if each.timeout_s is None]
-    if state.pause == WAITING and waiting:
-        raise Conflict(
-            f"the run waits for an answer to {', '.join(waiting)}",
-            code="not-paused",
-            hint=f"call answer({waiting[0]!r}, …)",
-        )
-
-
 def _is_timer(request: Suspension) -> bool:
     return is_timer(request.request)
 
 
 def _has_time_limit(request: Suspension) -> bool:
     return request.timeout_s is not None
-
-
-def _checked_answer(state: ExecutionState, request_id: str, answer: Json) -> Json:
-    return validate_answer(open_request(state, request_id).request, answer)

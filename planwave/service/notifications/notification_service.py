@@ -10,6 +10,7 @@ from planwave.errors import InputError, LimitExceeded, NotFound, OutboundError
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id
 from planwave.outbound.urls import parse_url
+from planwave.service.notifications.sender import NotificationSender
 from planwave.service.notifications.targets import event_types, operator_targets, problem_of
 from planwave.setting_tables import ENDS
 from planwave.storage.notifications import NotificationTarget
@@ -46,7 +47,11 @@ class NotificationService:
             if (problem := problem_of(each, dependencies.secrets)) is not None:
                 _log.warning("[notifications.%s] gets nothing: %s", each.target_id, problem)
 
-    async def create_notification_target(
+    def sender(self) -> NotificationSender:
+        """Return what sends the notifications while it is entered."""
+        return NotificationSender(self._dependencies)
+
+    async def create_target(
         self,
         plan_id: str,
         url: str,
@@ -92,11 +97,11 @@ class NotificationService:
         await self._store.create_target(new)
         return await self._report(new)
 
-    async def notification_targets(self) -> list[TargetReport]:
+    async def targets(self) -> Sequence[TargetReport]:
         """Return the targets of the operator, then those of flows, newest first."""
         return [await self._report(each) for each in await self._store.targets()]
 
-    async def delete_notification_target(self, target_id: str) -> None:
+    async def delete_target(self, target_id: str) -> None:
         """Delete a target of a flow with its notifications.
 
         Raises:
@@ -113,7 +118,7 @@ class NotificationService:
             )
         raise NotFound(f"there is no target {short_repr(target_id)}", hint=_HINT)
 
-    async def notification(self, notification_id: str) -> NotificationRecord:
+    async def get(self, notification_id: str) -> NotificationRecord:
         """Return a notification.
 
         Raises:
@@ -124,7 +129,7 @@ class NotificationService:
             raise NotFound(f"there is no notification {short_repr(notification_id)}", hint=_HINT)
         return found
 
-    async def notifications(
+    async def list(
         self,
         *,
         status: NotificationStatus | None = None,
@@ -134,14 +139,14 @@ class NotificationService:
         """Return notifications, newest first: all, or those of one status."""
         return await self._store.page(status=status, before=before, limit=limit)
 
-    async def resend_notification(self, notification_id: str) -> NotificationRecord:
+    async def resend(self, notification_id: str) -> NotificationRecord:
         """Have a notification sent again, under the same id, that was delivered or is dead.
 
         Raises:
             NotFound: There is none of that id.
         """
         await self._store.resend(notification_id, self._dependencies.timestamp())
-        return await self.notification(notification_id)
+        return await self.get(notification_id)
 
     async def _report(self, target: NotificationTarget) -> TargetReport:
         own = target.plan_id

@@ -99,8 +99,6 @@ def check_source(
     source: str | bytes | Mapping[str, Json],
     catalogue: Catalogue,
     limits: Limits,
-    *,
-    own_depth: int | None = None,
 ) -> CheckReport:
     """Read and check a graph document, a plan as ``planwave plan --json`` prints it, or an execution.
 
@@ -111,20 +109,16 @@ def check_source(
             :func:`planwave.graph.reading.strict_json.parse_strict_json`.
         catalogue: The node types.
         limits: The limits of graphs and JSON.
-        own_depth: The nesting limit that was applied to ``source`` when the caller parsed it; with
-            a depth within the limits, ``source`` is neither checked again nor copied.
     """
-    is_own = own_depth is not None and own_depth <= limits.json_depth
     try:
         if isinstance(source, str | bytes):
             graph_source, envelope = _graph_in_text(source, limits)
         else:
             graph_source, envelope = _without_envelope(source)
-            size = _size_of(graph_source, limits)
-            is_own = is_own and size <= limits.string_bytes  # so is every string in it
+            _require_size(graph_source, limits)
     except GraphInvalid as error:
         return CheckReport(None, error.diagnostics)
-    graph, findings = read_and_check(graph_source, catalogue, limits, trusted=is_own)
+    graph, findings = read_and_check(graph_source, catalogue, limits)
     return CheckReport(graph, tuple(findings), envelope)
 
 
@@ -137,16 +131,15 @@ def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Ma
     return (canonical_json(rest) if envelope else source), envelope
 
 
-def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
-    """Return the size of a graph as text, in bytes.
+def _require_size(graph: Mapping[str, Json], limits: Limits) -> None:
+    """Check the size of a graph as text.
 
     Raises:
-        GraphInvalid: They are too many, as they would be where it comes as text.
+        GraphInvalid: It has too many bytes, as it would have where it comes as text.
     """
     size = len(dumps_trusted(graph))
     if size > limits.plan_bytes:
         raise GraphInvalid([limit_exceeded("plan_bytes", limits.plan_bytes, size, "the document")])
-    return size
 
 
 def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:

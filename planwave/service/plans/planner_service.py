@@ -82,18 +82,13 @@ class PlannerService:
         await self._store.save_plan(record_of(plan))
         return plan
 
-    def check_document(
-        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
-    ) -> CheckReport:
+    def check_document(self, source: str | bytes | Mapping[str, Json]) -> CheckReport:
         """Return every diagnostic of a graph or plan; nothing is stored.
 
         Args:
             source: JSON text, or such as was read strictly.
-            own_depth: See :func:`planwave.service.plans.documents.check_source`.
         """
-        return check_source(
-            source, self._dependencies.catalogue, self._dependencies.limits, own_depth=own_depth
-        )
+        return check_source(source, self._dependencies.catalogue, self._dependencies.limits)
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
@@ -105,14 +100,12 @@ class PlannerService:
         """
         return (await self.parse_and_check(source)).plan
 
-    async def parse_and_check(
-        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
-    ) -> CheckedPlan:
+    async def parse_and_check(self, source: str | bytes | Mapping[str, Json]) -> CheckedPlan:
         """Make a plan as :meth:`read_plan` does, to be executed at once.
 
         Arguments and errors are those of :meth:`check_document` and :meth:`read_plan`.
         """
-        report = self.check_document(source, own_depth=own_depth)
+        report = self.check_document(source)
         plan = plan_from_graph(
             report,
             plan_id=new_id(),

@@ -67,6 +67,7 @@ class QueryService:
         flows = FlowQueries(store)
         self.flow = flows.flow
         self.flow_to_start = flows.flow_to_start
+        self.startable = flows.startable
         self.flows = flows.flows
         self.flow_summaries = flows.flow_summaries
         self.published_flows = flows.published_flows

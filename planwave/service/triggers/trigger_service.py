@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, InputError, LimitExceeded, NotFound
+from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, PlanwaveError
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import new_id
+from planwave.nodes.secrets import redactor_of, secret_names
 from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_queries import Flow, FlowQueries, FlowRef
+from planwave.service.triggers.event_streams import (
+    StreamEvent,
+    filled_headers,
+    no_outbound,
+    read_event_stream,
+    without_secrets,
+)
 from planwave.service.triggers.reply_nodes import holds_reply
 from planwave.service.triggers.running import RunningDelivery, running_deliveries
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord
@@ -72,7 +80,7 @@ class TriggerService:
         self._flows = flows
         self._executions = executions
 
-    async def create_trigger(
+    async def create(
         self,
         plan_id: str,
         kinds: Collection[str],
@@ -98,7 +106,7 @@ class TriggerService:
             LimitExceeded: ``triggers``.
         """
         if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
-            return await self.trigger(trigger_id)
+            return await self.get(trigger_id)
         flow = await self._flows.flow_to_start(plan_id, revision)
         node = _entry_node(flow, kinds, node_id)
         most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
@@ -121,9 +129,9 @@ class TriggerService:
                 code="trigger-exists",
                 hint=_HINT,
             )
-        return await self.trigger(own_id)
+        return await self.get(own_id)
 
-    async def trigger(self, trigger_id: str) -> Trigger:
+    async def get(self, trigger_id: str) -> Trigger:
         """Return a trigger.
 
         Raises:
@@ -134,14 +142,14 @@ class TriggerService:
             raise _not_found(trigger_id)
         return await self._resolve(record)
 
-    async def triggers(
+    async def list(
         self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Trigger]:
         """Return triggers, newest first."""
         page = await self._store.triggers.page(plan_id=plan_id, before=before, limit=limit)
         return [await self._resolve(record) for record in page]
 
-    async def set_trigger_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
         """Enable or disable a trigger.
 
         Raises:
@@ -149,13 +157,13 @@ class TriggerService:
         """
         if not await self._store.triggers.set_enabled(trigger_id, enabled=enabled):
             raise _not_found(trigger_id)
-        return await self.trigger(trigger_id)
+        return await self.get(trigger_id)
 
-    async def set_trigger_position(self, trigger_id: str, position: str) -> None:
+    async def set_position(self, trigger_id: str, position: str) -> None:
         """Store where the adapter of a trigger continues after a restart."""
         await self._store.triggers.set_position(trigger_id, position)
 
-    async def delete_trigger(self, trigger_id: str) -> None:
+    async def delete(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries; the executions that it started stay.
 
         Raises:
@@ -187,11 +195,11 @@ class TriggerService:
         """Return the last deliveries of triggers, newest first, by trigger."""
         return await self._store.triggers.deliveries(trigger_ids, limit)
 
-    async def running_deliveries(self, trigger: Trigger) -> list[RunningDelivery]:
+    async def running_deliveries(self, trigger: Trigger) -> Sequence[RunningDelivery]:
         """Return the deliveries of a trigger whose executions have not ended, newest first."""
         return await running_deliveries(self._store, trigger.trigger_id, trigger.plan_id)
 
-    async def start_triggered(
+    async def start(
         self, trigger: Trigger, values: Mapping[str, Json], delivery: DeliveryRecord
     ) -> ExecutionRecord:
         """Start the execution of a claimed delivery, unless it was started before.
@@ -215,6 +223,42 @@ class TriggerService:
                 trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
                 execution_id=delivery.execution_id,
             )
+
+    def read_event_stream(
+        self, url: str, headers: Mapping[str, str], secret_headers: Mapping[str, str], last_id: str
+    ) -> AsyncGenerator[StreamEvent]:
+        """Yield the events of a stream of another service; see ``read_event_stream``.
+
+        Args:
+            url: The address of the stream.
+            headers: Headers of the request.
+            secret_headers: Headers that name secrets of the operator in braces.
+            last_id: The id of the last event.
+
+        Raises:
+            PlanwaveError: ``no-outbound``: this service sends no requests; ``unknown-secret``,
+                ``secret-refused``.
+        """
+        if self._dependencies.outbound is None:
+            raise no_outbound()
+        most = self._dependencies.limits.fetch_bytes
+        secrets, redactor = self._dependencies.secrets, self._dependencies.redactor
+        own = {**headers, **filled_headers(url, secret_headers, secrets)}
+        sent = redactor_of(
+            secrets[name] for name in secret_names(" ".join(secret_headers.values()))
+        )
+        return without_secrets(
+            read_event_stream(self._dependencies.outbound, url, own, last_id, most),
+            lambda text: redactor.text(sent.text(text)),
+        )
+
+    def problem_of_secrets(self, url: str, secret_headers: Mapping[str, str]) -> str | None:
+        """Return why headers with secrets cannot be sent to a URL, or None."""
+        try:
+            filled_headers(url, secret_headers, self._dependencies.secrets)
+        except PlanwaveError as error:
+            return error.message
+        return None
 
     async def _resolve(self, record: TriggerRecord) -> Trigger:
         flow_record = await self._flows.flow_record(record.plan_id)

@@ -36,7 +36,7 @@ def _text(content: Any) -> str:
 
 async def shown(bench: ChatBench) -> list[tuple[str, str, int, str | None]]:
     """Give role, text, number of siblings and status of all messages."""
-    tree = (await bench.service.chat(bench.chat_id)).tree
+    tree = (await bench.service.chats.get(bench.chat_id)).tree
     assert tree is not None
     return [
         (each.role, each.blocks[-1].get("text", "") if each.blocks else "", len(tree.siblings(each)), each.status)
@@ -60,7 +60,7 @@ async def test_each_message_follows_the_branch_that_is_shown() -> None:
             ("user", "And?", 1, None),
             ("assistant", "Two.", 1, "completed"),
         ]
-        chat = await bench.service.chat(bench.chat_id)
+        chat = await bench.service.chats.get(bench.chat_id)
         assert (chat.record.title, chat.status) == ("Hello", "completed")
         assert chat.record.head == second.reply.message_id
 
@@ -96,7 +96,7 @@ async def test_continued_reply_drops_errors_at_the_end() -> None:
         await bench.follow(first.reply)
         failed = await bench.stored(first.reply)
         assert [block["type"] for block in failed.blocks] == ["error"]
-        turn = await bench.service.continue_reply(bench.chat_id, failed.message_id)
+        turn = await bench.service.chats.continue_reply(bench.chat_id, failed.message_id)
         await bench.follow(turn.reply)
         stored = await bench.stored(turn.reply)
         assert [block["text"] for block in stored.blocks] == ["Better."]
@@ -122,7 +122,7 @@ async def test_message_follows_the_reply_that_it_names() -> None:
         retried = await bench.turn("retry", TextReply("Second."), TextReply("Third."))
         await bench.follow(retried.reply)
         await bench.stored(retried.reply)
-        tree = (await bench.service.chat(bench.chat_id)).tree
+        tree = (await bench.service.chats.get(bench.chat_id)).tree
         assert tree is not None
         first = tree.messages[1]
         turn = await bench.say("And?", parent_id=first.message_id, at_head=False)
@@ -151,7 +151,7 @@ async def test_attachments_are_shown_to_the_model_and_kept() -> None:
     async with chat_bench() as bench:
         bench.llm.add(TextReply("I see."))
         note = {"name": "note.txt", "mime": "text/plain", "data": "R3LDvMOfZQ=="}
-        turn = await bench.service.send(bench.chat_id, UserContent("Look", [PIXEL], [note]))
+        turn = await bench.service.chats.send(bench.chat_id, UserContent("Look", [PIXEL], [note]))
         await bench.follow(turn.reply)
         ((role, text),) = asked(bench)
         assert (role, "Grüße" in text, "<image_url>" in text) == ("user", True, True)
@@ -171,7 +171,7 @@ async def test_attachments_are_shown_to_the_model_and_kept() -> None:
 async def test_unusable_message_is_refused_before_it_is_stored(content: UserContent) -> None:
     async with chat_bench() as bench:
         with pytest.raises(InputError):
-            await bench.service.send(bench.chat_id, content)
+            await bench.service.chats.send(bench.chat_id, content)
         assert await shown(bench) == []
         assert bench.llm.requests == []
 
@@ -185,25 +185,25 @@ async def test_what_is_not_possible_is_refused() -> None:
         own, user, reply = bench.chat_id, turn.user.message_id, turn.reply.message_id
         service = bench.service
         for call in (
-            lambda: service.edit_message(own, reply, UserContent("x")),
-            lambda: service.retry_reply(own, user),
-            lambda: service.continue_reply(own, user),
-            lambda: service.cancel_reply(own, user),
-            lambda: service.send(own, UserContent("x"), parent_id=user, at_head=False),
+            lambda: service.chats.edit(own, reply, UserContent("x")),
+            lambda: service.chats.retry_reply(own, user),
+            lambda: service.chats.continue_reply(own, user),
+            lambda: service.chats.cancel_reply(own, user),
+            lambda: service.chats.send(own, UserContent("x"), parent_id=user, at_head=False),
         ):
             with pytest.raises(Conflict) as refused:
                 await call()
             assert refused.value.code == "wrong-role"
         with pytest.raises(Conflict) as refused:
-            await service.cancel_reply(own, reply)
+            await service.chats.cancel_reply(own, reply)
         assert refused.value.code == "already-ended"
         with pytest.raises(NotFound):
-            await service.send("other", UserContent("x"))
+            await service.chats.send("other", UserContent("x"))
         with pytest.raises(NotFound):
-            await service.retry_reply(own, "other")
-        other = await service.create_chat()
+            await service.chats.retry_reply(own, "other")
+        other = await service.chats.create()
         with pytest.raises(NotFound):
-            await service.retry_reply(other.record.chat_id, reply)
+            await service.chats.retry_reply(other.record.chat_id, reply)
         assert len(await bench.store.chats.messages(own)) == 2
 
 
@@ -213,18 +213,18 @@ async def test_reply_that_runs_is_neither_followed_nor_retried() -> None:
         refund = ToolCallReply([("refund", {"order": "A-1", "amount": 5})])
         turn = await bench.turn("send", refund)
         while (
-            await bench.service.message(bench.chat_id, turn.reply.message_id)
+            await bench.service.chats.message(bench.chat_id, turn.reply.message_id)
         ).status != "paused":
             await bench.service.wait(turn.reply.execution_id or "")
         for call in (
             lambda: bench.say("And?"),
-            lambda: bench.service.retry_reply(bench.chat_id, turn.reply.message_id),
-            lambda: bench.service.continue_reply(bench.chat_id, turn.reply.message_id),
+            lambda: bench.service.chats.retry_reply(bench.chat_id, turn.reply.message_id),
+            lambda: bench.service.chats.continue_reply(bench.chat_id, turn.reply.message_id),
         ):
             with pytest.raises(Conflict) as refused:
                 await call()
             assert refused.value.code == "message-running"
-        cancelled = await bench.service.cancel_reply(bench.chat_id, turn.reply.message_id)
+        cancelled = await bench.service.chats.cancel_reply(bench.chat_id, turn.reply.message_id)
         assert cancelled.status == "cancelled"
         assert [block["status"] for block in cancelled.blocks] == ["closed"]
 
@@ -263,11 +263,11 @@ async def test_chat_of_a_deleted_flow_says_so() -> None:
         bench.llm.add(TextReply("One."))
         turn = await bench.say("Hello")
         await bench.follow(turn.reply)
-        chat = await bench.service.chat(bench.chat_id)
+        chat = await bench.service.chats.get(bench.chat_id)
         await bench.service.delete_flow(chat.record.plan_id or "")
         for call in (
             lambda: bench.say("And?"),
-            lambda: bench.service.retry_reply(bench.chat_id, turn.reply.message_id),
+            lambda: bench.service.chats.retry_reply(bench.chat_id, turn.reply.message_id),
         ):
             with pytest.raises(InputError, match="no flow") as refused:
                 await call()
@@ -304,7 +304,7 @@ async def test_repeated_request_gives_the_same_turn() -> None:
 async def test_unusable_chat_is_refused(given: dict[str, Any], code: str) -> None:
     async with chat_bench() as bench:
         with pytest.raises(InputError) as refused:
-            await bench.service.create_chat(**given)
+            await bench.service.chats.create(**given)
         codes = {refused.value.code} | {
             each.code for each in getattr(refused.value, "diagnostics", ())
         }
@@ -322,17 +322,17 @@ async def test_flow_of_a_chat_needs_one_chat_start() -> None:
         for why, graph in graphs.items():
             flow = await bench.service.create_flow(why, graph=graph)
             with pytest.raises(InputError, match=why):
-                await bench.service.create_chat(plan_id=flow.plan_id)
-        chosen = await bench.service.create_chat(plan_id=flow.plan_id, node_id="t")
+                await bench.service.chats.create(plan_id=flow.plan_id)
+        chosen = await bench.service.chats.create(plan_id=flow.plan_id, node_id="t")
         assert chosen.record.node_id == "t"
 
 
 async def test_chat_uses_the_live_revision_of_its_flow_unless_one_is_named() -> None:
     flow = chat_flow(agent("agent-1", systemPrompt="Old"))
     async with chat_bench(flow) as bench:
-        chat = await bench.service.chat(bench.chat_id)
+        chat = await bench.service.chats.get(bench.chat_id)
         saved = await bench.service.flow(chat.record.plan_id)
-        pinned = await bench.service.create_chat(
+        pinned = await bench.service.chats.create(
             plan_id=saved.plan_id, plan_revision=saved.revision
         )
         newer = chat_flow(agent("agent-1", systemPrompt="New"))
@@ -352,14 +352,14 @@ async def test_limits_of_chats_and_messages_hold() -> None:
     store = MemoryStore()
     limits = Limits(chats=1, chat_messages=2)
     async with Service(dependencies(store=store, limits=limits)) as service:
-        chat = await service.create_chat()
+        chat = await service.chats.create()
         with pytest.raises(LimitExceeded, match="chats"):
-            await service.create_chat()
+            await service.chats.create()
         own = chat.record.chat_id
-        turn = await service.send(own, UserContent("Hello"))
+        turn = await service.chats.send(own, UserContent("Hello"))
         await service.wait(turn.reply.execution_id or "")
         with pytest.raises(LimitExceeded, match="chat_messages"):
-            await service.send(own, UserContent("Hello"), parent_id=None, at_head=False)
+            await service.chats.send(own, UserContent("Hello"), parent_id=None, at_head=False)
 
 
 async def test_chat_is_renamed_shown_elsewhere_and_deleted() -> None:
@@ -367,17 +367,17 @@ async def test_chat_is_renamed_shown_elsewhere_and_deleted() -> None:
         turn = await bench.turn("retry", TextReply("Second."))
         await bench.follow(turn.reply)
         await bench.stored(turn.reply)
-        tree = (await bench.service.chat(bench.chat_id)).tree
+        tree = (await bench.service.chats.get(bench.chat_id)).tree
         assert tree is not None
         first = tree.messages[1].message_id
-        changed = await bench.service.update_chat(bench.chat_id, title=" Talk ", head=first)
+        changed = await bench.service.chats.update(bench.chat_id, title=" Talk ", head=first)
         assert (changed.record.title, changed.record.head) == ("Talk", first)
         with pytest.raises(InputError):
-            await bench.service.update_chat(bench.chat_id, title=" ")
+            await bench.service.chats.update(bench.chat_id, title=" ")
         with pytest.raises(NotFound):
-            await bench.service.update_chat(bench.chat_id, head="other")
-        await bench.service.delete_chat(bench.chat_id)
+            await bench.service.chats.update(bench.chat_id, head="other")
+        await bench.service.chats.delete(bench.chat_id)
         with pytest.raises(NotFound):
-            await bench.service.chat(bench.chat_id)
+            await bench.service.chats.get(bench.chat_id)
         record = await bench.service.execution(turn.reply.execution_id or "")
         assert record.status == "completed"

@@ -56,7 +56,7 @@ def expected(sequence: Sequence[str], operation: str) -> list[str]:
 
 async def assert_reloads(bench: ChatBench, message_id: str) -> None:
     """A client shows what is stored, and what is stored is what its execution says again."""
-    reply = await bench.service.message(bench.chat_id, message_id)
+    reply = await bench.service.chats.message(bench.chat_id, message_id)
     stored = await bench.stored(reply)
     assert {each["id"]: each["text"] for each in applied(bench.told)} == {
         each["id"]: each["text"] for each in texts_of(stored.blocks)
@@ -162,7 +162,7 @@ async def test_cancellation_keeps_what_was_streamed(operation: str) -> None:
 
         async def cancel(event: dict[str, Any]) -> None:
             if event["event"] == "RunContent":
-                await bench.service.cancel_reply(bench.chat_id, turn.reply.message_id)
+                await bench.service.chats.cancel_reply(bench.chat_id, turn.reply.message_id)
 
         told = await bench.follow(turn.reply, cancel)
         streamed = next(each["content"] for each in told if each["event"] == "RunContent")
@@ -189,7 +189,7 @@ async def test_early_cancellation_is_remembered(operation: str) -> None:
         turn_task = asyncio.ensure_future(starting)  # noqa: TID251 - it is held while another call is made
         while not (found := await bench.store.chats.open_messages()):  # noqa: ASYNC110 - of a store
             await asyncio.sleep(0)
-        await bench.service.cancel_reply(bench.chat_id, found[-1].message_id)
+        await bench.service.chats.cancel_reply(bench.chat_id, found[-1].message_id)
         held.set()
         turn = await turn_task
         told = await bench.follow(turn.reply)
@@ -200,7 +200,7 @@ async def test_early_cancellation_is_remembered(operation: str) -> None:
 
 def hold_starts(bench: ChatBench, held: asyncio.Event) -> None:
     """Hold replies that are stored, before their execution is created."""
-    runs = bench.service._chats._runs
+    runs = bench.service.chats._runs
     start = runs.start
 
     async def wait(*given: Any) -> None:
@@ -221,11 +221,11 @@ async def held_turn(bench: ChatBench, operation: str, held: asyncio.Event) -> An
     assert before.user is not None
     match operation:
         case "continue":
-            return service.continue_reply(own, reply_id)
+            return service.chats.continue_reply(own, reply_id)
         case "retry":
-            return service.retry_reply(own, reply_id)
+            return service.chats.retry_reply(own, reply_id)
         case _:
-            return service.edit_message(own, before.user.message_id, UserContent("Again"))
+            return service.chats.edit(own, before.user.message_id, UserContent("Again"))
 
 
 @operations

@@ -8,7 +8,7 @@ import pytest
 
 from planwave.errors import GraphInvalid
 from planwave.ids import new_id
-from planwave.service.chats.memory import ChatMemory
+from planwave.service.chats.node_memory import ChatMemory
 from planwave.service.dependencies import timestamp
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.storage.sqlite.sql_store import MemoryStore

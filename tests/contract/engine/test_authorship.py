@@ -74,7 +74,7 @@ class Begun(NamedTuple):
 async def begin(service: Service, work: Carries, state: str) -> Begun:
     """Begin an execution and bring it into a state: ``ended``, ``asking``, ``created`` or ``cut off``."""
     flow = await service.create_flow("own", graph=EDITED.to_document())
-    token = await service.create_access_token("partner", ["run"], [flow.plan_id])
+    token = await service.access_tokens.create("partner", ["run"], [flow.plan_id])
     plan = await service.create_plan("do it")
     work.held = state == "cut off"
     with acting_as(Principal("token", token.record.token_id, "partner")):
@@ -260,7 +260,7 @@ async def test_the_flows_of_an_ancestor_are_looked_up_as_it_did() -> None:
     async with Service(dependencies(store=store, node_services=lambda _: found)) as service:
         flow = await service.create_flow("f", graph=runs.to_document())
         own = await service.create_flow("g", graph=make_graph(text_node("t", "own")).to_document())
-        made = await service.create_access_token("n", ["run"], [flow.plan_id, own.plan_id])
+        made = await service.access_tokens.create("n", ["run"], [flow.plan_id, own.plan_id])
         with acting_as(Principal("token", made.record.token_id, "n")):
             first = await service.execute(FlowRef(flow.plan_id))
         await service.wait(first.execution_id)

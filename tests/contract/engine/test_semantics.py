@@ -14,8 +14,8 @@ import pytest
 
 from planwave.errors import InvalidTransition
 from planwave.executor.options import RunOptions
-from planwave.executor.scheduling.decisions import Cause, Decisions, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.scheduling.types import Cause, Decisions, SchedulingRules
 from planwave.graph.model import Graph
 from planwave.graph.topology import Topology, materialized_ids
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with

@@ -46,7 +46,7 @@ class Program:
     async def token(
         self, scopes: Collection[Scope] = SCOPES, limits: TokenLimits | None = None
     ) -> str:
-        made = self.server.service.create_access_token("t", scopes, [self.plan_id], limits)
+        made = self.server.service.access_tokens.create("t", scopes, [self.plan_id], limits)
         return (await self.server.on_loop(made)).secret
 
     async def delete(self) -> None:

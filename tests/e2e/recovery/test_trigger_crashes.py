@@ -91,7 +91,7 @@ async def _schedule(directory: Path) -> None:
         echo = text("t", "{{ input.slot }}")
         edge = {"source": "at", "target": "t", "data": {"channel": "flow"}}
         flow = await service.create_flow("F", graph={"nodes": [schedule, echo], "edges": [edge]})
-        await service.create_trigger(flow.plan_id, ["schedule"])
+        await service.triggers.create(flow.plan_id, ["schedule"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from planwave.bootstrap import open_models, open_providers
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.service.chats.chat_documents import Turn, UserContent
-from planwave.service.chats.memory import ChatMemory
+from planwave.service.chats.node_memory import ChatMemory
 from planwave.service.dependencies import ServiceDependencies, timestamp
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -93,15 +93,15 @@ class ChatBench:
     async def begin(self, flow: dict[str, Any] | None = None, **config: Any) -> None:
         """Create the chat, with a flow or with a configuration."""
         if flow is None:
-            made = await self.service.create_chat(config=config)
+            made = await self.service.chats.create(config=config)
         else:
             saved = await self.service.create_flow("talk", graph=flow)
-            made = await self.service.create_chat(plan_id=saved.plan_id)
+            made = await self.service.chats.create(plan_id=saved.plan_id)
         self.chat_id = made.record.chat_id
 
     async def say(self, text: str, **more: Any) -> Turn:
         """Send a message."""
-        return await self.service.send(self.chat_id, UserContent(text), **more)
+        return await self.service.chats.send(self.chat_id, UserContent(text), **more)
 
     async def turn(self, operation: str, *steps: ReplyStep) -> Turn:
         """Start a reply by an operation; those beside another reply get that reply first."""
@@ -115,20 +115,22 @@ class ChatBench:
         own, reply_id = self.chat_id, before.reply.message_id
         match operation:
             case "continue":
-                return await self.service.continue_reply(own, reply_id)
+                return await self.service.chats.continue_reply(own, reply_id)
             case "retry":
-                return await self.service.retry_reply(own, reply_id)
+                return await self.service.chats.retry_reply(own, reply_id)
             case _:
                 assert before.user is not None
                 edited = UserContent("Hello again")
-                return await self.service.edit_message(own, before.user.message_id, edited)
+                return await self.service.chats.edit(own, before.user.message_id, edited)
 
     async def follow(
         self, reply: MessageRecord, on_event: Told | None = None, *, after: int = 0
     ) -> list[dict[str, Any]]:
         """Follow a reply to its end and give its events; ``on_event`` sees each as it comes."""
         self.told = []
-        async with self.service.follow_reply(self.chat_id, reply.message_id, after) as subscription:
+        async with self.service.chats.follow_reply(
+            self.chat_id, reply.message_id, after
+        ) as subscription:
             while (events := await subscription.next()) is not None:
                 for event in events:
                     self.told.append(event)

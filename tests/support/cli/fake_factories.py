@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planwave.cli.options import Factories
+from planwave.cli.context import Factories
 from planwave.config.files import LoadedSettings
 from planwave.mcp.servers import McpServers
 from planwave.service.queries.history import QueryService

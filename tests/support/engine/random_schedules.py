@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planwave.executor.scheduling.decisions import NodeStatus, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.scheduling.types import NodeStatus, SchedulingRules
 from planwave.graph.model import Edge, Graph, Node
 from planwave.graph.topology import Topology, materialized_ids
 from tests.support.engine.reference_scheduler import (

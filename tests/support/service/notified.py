@@ -72,13 +72,13 @@ class Notified:
         """Run a graph, as a flow of its own that notifies these URLs; return the execution."""
         flow = await self.service.create_flow(f"F {new_id()}", graph=graph)
         for url in targets:
-            await self.service.create_notification_target(flow.plan_id, url, ["hosted"])
+            await self.service.notifications.create_target(flow.plan_id, url, ["hosted"])
         record = await self.service.execute(FlowRef(flow.plan_id, flow.revision), **more)
         await self.service.wait(record.execution_id)
         return record.execution_id
 
     async def outbox(self) -> Sequence[NotificationRecord]:
-        return await self.service.notifications(limit=1_000)
+        return await self.service.notifications.list(limit=1_000)
 
 
 @asynccontextmanager
@@ -108,7 +108,7 @@ async def notified(
         now=parts.pop("now", Clock()),
         **parts,
     )
-    async with Service(own) as service, service.notification_sender():
+    async with Service(own) as service, service.notifications.sender():
         yield Notified(service, network)
 
 

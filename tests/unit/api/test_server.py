@@ -1,8 +1,11 @@
 import asyncio
+import gc
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 import httpx2
@@ -11,7 +14,14 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from planwave.api.server import ShutdownSignals, bind_socket, check_token, serve, url_of
+from planwave.api.server import (
+    ShutdownSignals,
+    bind_socket,
+    check_token,
+    lasting_objects_frozen,
+    serve,
+    url_of,
+)
 from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -249,6 +259,36 @@ async def test_service_is_not_opened_when_listening_is_refused() -> None:
 
     with pytest.raises(InputError):
         await serve(Settings(host=EVERYWHERE), opened, print)
+
+
+async def test_a_ready_server_has_its_objects_out_of_garbage_collections() -> None:
+    own: list[object] = [[]]
+    collected: list[bool] = []
+
+    def told(_: str) -> None:
+        collected.append(any(each is own for each in gc.get_objects()))
+        signal.raise_signal(signal.SIGTERM)
+
+    assert await served(Settings(port=0), told) == 0
+    assert collected == [False]
+
+
+def test_a_module_loaded_later_is_frozen_by_the_next_full_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def collects(own: object) -> bool:
+        gc.collect()
+        return any(each is own for each in gc.get_objects())
+
+    before = list(gc.callbacks)
+    with lasting_objects_frozen():
+        of_request: list[object] = [[]]
+        assert collects(of_request)
+        monkeypatch.setitem(sys.modules, "loaded_later", ModuleType("loaded_later"))
+        assert not collects(of_request)
+        of_request = [[]]
+        assert collects(of_request)
+    assert gc.callbacks == before
 
 
 def ask_to_stop(running: RunningServer) -> None:

@@ -119,7 +119,7 @@ def test_run_without_terminal_pauses_and_prints_answer_command() -> None:
 def test_terminal_shows_each_wave_once_around_a_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from planwave.cli.options import CommandContext
+    from planwave.cli.context import CommandContext
     from tests.support.cli.fake_console import terminal_console, visible_lines
 
     console = terminal_console()

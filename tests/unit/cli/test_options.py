@@ -1,89 +1,76 @@
-from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+"""The options of every command: those before it, after it, and left out."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from planwave.cli.options import CommandContext, command_context
-from planwave.config.files import LoadedSettings
-from planwave.errors import UnknownModel
-from planwave.settings import ProviderSettings, Settings
+from planwave.cli.app import app as planwave
+from planwave.cli.context import CommandContext
+from planwave.cli.options import shared_options
 from tests.support.cli.fake_factories import fake_factories
 
 
-def test_options_override_settings() -> None:
-    composition = fake_factories(provider="anthropic", model="claude")
-    plain = CommandContext(composition).settings()
-    assert (plain.provider, plain.model, plain.storage_dir) == (
-        "anthropic",
-        "claude",
-        Path("storage"),
-    )
-    requested = CommandContext(composition, storage="there", provider="openai").settings()
-    assert (requested.provider, requested.storage_dir) == ("openai", Path("there"))
+def seen_by(command: Any, *words: str, before: dict[str, Any] | None = None) -> CommandContext:
+    """Return the context that a command gets, with the options that came before it."""
+    seen: list[CommandContext] = []
+    app = typer.Typer()
+
+    @app.callback()
+    def root(ctx: typer.Context) -> None:
+        ctx.obj = CommandContext(fake_factories(), **(before or {}))
+
+    app.command("do")(command(seen))
+    done = CliRunner().invoke(app, ["do", *words])
+    assert done.exit_code == 0, done.output
+    return seen[0]
 
 
-def test_storage_option_expands_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
-    requested = CommandContext(fake_factories(), storage="~/kept").settings()
-    assert requested.storage_dir == Path("/home/somebody/kept")
+def plain(seen: list[CommandContext]) -> Any:
+    @shared_options(with_model=True, untrusted="refuse")
+    def do(ctx: CommandContext, times: int = 1) -> None:
+        seen.append(ctx)
+        assert times == 2
+
+    return do
 
 
-def test_provider_option_drops_the_configured_model() -> None:
-    composition = fake_factories(provider="anthropic", model="claude")
-    assert CommandContext(composition, provider="openai").settings().model is None
-    assert CommandContext(composition, model="claude-2").settings().provider == "anthropic"
+def test_options_after_a_command_override_those_before_it_or_add_to_them() -> None:
+    words = ["--times", "2", "--json", "--storage", "b", "--import", "c", "--model", "m"]
+    before = {"storage": "a", "config": "k", "node_modules": ["b"]}
+    ctx = seen_by(plain, *words, before=before)
+    assert (ctx.json, ctx.storage, ctx.config) == (True, "b", "k")
+    assert (ctx.node_modules, ctx.provider, ctx.model) == (["b", "c"], None, "m")
+    assert (ctx.untrusted, ctx.subcommand) == ("refuse", None)
+    assert ctx.command.endswith("do")
 
 
-def test_local_model_option_sets_local_model() -> None:
-    requested = CommandContext(
-        fake_factories(), provider="local", model="qwen2.5-coder-0.5b"
-    ).settings()
-    assert requested.local_model == "qwen2.5-coder-0.5b"
+def test_options_before_a_command_stay_where_it_names_none() -> None:
+    ctx = seen_by(plain, "--times", "2", before={"json": True, "provider": "openai"})
+    assert (ctx.json, ctx.provider, ctx.storage) == (True, "openai", None)
 
 
-def test_storage_option_overrides_environment(monkeypatch) -> None:
-    monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
-    assert CommandContext(fake_factories()).settings().storage_dir == Path("env")
-    assert CommandContext(fake_factories(), storage="option").settings().storage_dir == Path(
-        "option"
-    )
+def commands(group: Any, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the words of every command, of groups too."""
+    found: list[tuple[str, ...]] = []
+    for name, command in sorted(group.commands.items()):
+        found.append((*words, name))
+        if hasattr(command, "commands"):
+            found += commands(command, (*words, name))
+    return found
 
 
-def test_unknown_embedded_model_is_rejected() -> None:
-    with pytest.raises(UnknownModel, match="no embedded model is called 'odd'") as caught:
-        CommandContext(fake_factories(), provider="local", model="odd").settings()
-    assert "qwen2.5-coder-1.5b" in str(caught.value.hint)
-    own = CommandContext(fake_factories(), provider="local", model="./my.gguf").settings()
-    assert own.local_model == "./my.gguf"
-
-
-def test_unknown_variable_is_a_warning_with_the_nearest_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("PLANWAVE_STORGE_DIR", "PLANWAVE_LIMIT_NODE", "PLANWAVE_QQQQ"):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("PLANWAVE_DEBUG", "1")
-    monkeypatch.setenv("PLANWAVE_MY_KEY", "secret")
-    endpoint = ProviderSettings(api_key_env="PLANWAVE_MY_KEY")
-    loaded = LoadedSettings(Settings(providers={"mine": endpoint}))
-    ctx = CommandContext(replace(fake_factories(), settings=lambda _: loaded))
-    ctx.settings()
-    ctx.settings()
-    assert capsys.readouterr().err.splitlines() == [
-        "! PLANWAVE_LIMIT_NODE in the environment is no setting; did you mean PLANWAVE_LIMIT_NODES?",
-        "! PLANWAVE_QQQQ in the environment is no setting",
-        "! PLANWAVE_STORGE_DIR in the environment is no setting; "
-        "did you mean PLANWAVE_STORAGE_DIR?",
-    ]
-
-
-def test_import_options_add_to_the_configured_modules() -> None:
-    ctx = SimpleNamespace(
-        command_path="planwave nodes",
-        obj=CommandContext(fake_factories(node_modules=["a"]), node_modules=["b"]),
-    )
-    combined = command_context(cast(Any, ctx), False, node_modules=["c"])
-    assert combined.settings().node_modules == ["a", "b", "c"]
-    assert combined.command_hint("show last") == "planwave show last --import b --import c"
+@pytest.mark.parametrize("words", commands(typer.main.get_command(planwave)), ids=" ".join)
+def test_every_command_has_the_options_of_every_command(words: tuple[str, ...]) -> None:
+    """But for two that have no result in JSON, and for groups that do nothing by themselves."""
+    if words in (("flow",), ("model",)):
+        return
+    command: Any = typer.main.get_command(planwave)
+    for word in words:
+        command = command.commands[word]
+    names = {each.name for each in command.params}
+    missing = {"json", "storage", "config", "node_modules"} - names
+    assert missing == ({"json"} if words in (("chat",), ("mcp",)) else set())

@@ -44,12 +44,17 @@ def files(directory: Path) -> list[str]:
 async def test_deleted_execution_leaves_no_file(service: Service, tmp_path: Path) -> None:
     first, second = await run_to_end(service), await run_to_end(service)
     assert len(files(tmp_path)) == 3
-    await service.delete_execution(first)
+    await service.maintenance.delete_execution(first)
     assert len(files(tmp_path)) == 2
     assert (await service.document(second))["node_results"] == {"a": "x" * 2_000}
-    await service.delete_execution(second)
+    await service.maintenance.delete_execution(second)
     assert files(tmp_path) == []
-    for ask in (service.execution, service.document, service.delete_execution, service.state):
+    for ask in (
+        service.execution,
+        service.document,
+        service.maintenance.delete_execution,
+        service.state,
+    ):
         with pytest.raises(NotFound):
             await ask(first)
 
@@ -61,7 +66,7 @@ async def test_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) ->
         record = await service.execute(plan.plan_id)
         await held.started.wait()
         with pytest.raises(Conflict) as refused:
-            await service.delete_execution(record.execution_id)
+            await service.maintenance.delete_execution(record.execution_id)
         assert refused.value.code == "execution-running"
         with pytest.raises(Conflict, match=record.execution_id) as refused:
             await service.delete_plan(plan.plan_id)
@@ -70,7 +75,7 @@ async def test_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) ->
         await service.wait(record.execution_id)
         await service.delete_plan(plan.plan_id)
         assert (await service.document(record.execution_id))["graph"]["nodes"][0]["id"] == "a"
-        await service.delete_execution(record.execution_id)
+        await service.maintenance.delete_execution(record.execution_id)
 
 
 async def test_document_written_during_deletion_is_removed(
@@ -80,7 +85,7 @@ async def test_document_written_during_deletion_is_removed(
 
     async def late(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
         for name in texts:
-            await service.delete_execution(name)
+            await service.maintenance.delete_execution(name)
         return await write(directory, texts)
 
     monkeypatch.setattr(document_writer, "write_documents", late)
@@ -96,11 +101,11 @@ async def test_prune_removes_executions_ended_before_a_time(
     times = [(await service.execution(each)).completed_at or "" for each in execution_ids]
     plan = await service.create_plan("wait")
     waiting = (await service.create_execution(plan.plan_id)).execution_id
-    assert await service.prune("2000-01-01") == 0
-    assert await service.prune(times[1].replace("+00:00", "Z")) == 1
+    assert await service.maintenance.prune("2000-01-01") == 0
+    assert await service.maintenance.prune(times[1].replace("+00:00", "Z")) == 1
     with pytest.raises(NotFound):
         await service.execution(execution_ids[0])
-    assert await service.prune("2999-01-01") == 2
+    assert await service.maintenance.prune("2999-01-01") == 2
     assert [x.execution_id for x in await service.executions()] == [waiting]
     assert files(tmp_path) == []
     assert [p.plan_id for p in await service.plans()] == [plan.plan_id]
@@ -110,14 +115,14 @@ async def test_prune_removes_executions_ended_before_a_time(
 async def test_prune_removes_more_than_one_page(service: Service) -> None:
     for _ in range(45):
         await run_to_end(service)
-    assert await service.prune("2999-01-01") == 45
+    assert await service.maintenance.prune("2999-01-01") == 45
     assert await service.executions() == []
 
 
 @pytest.mark.parametrize("time", ["yesterday", "", "2026-13-01"])
 async def test_invalid_time_is_rejected(service: Service, time: str) -> None:
     with pytest.raises(InputError) as refused:
-        await service.prune(time)
+        await service.maintenance.prune(time)
     assert refused.value.code == "invalid-time"
     with pytest.raises(InputError):
         await service.executions(since=time)
@@ -127,19 +132,19 @@ async def test_idempotency_key_expires(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     created = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])
     async with Service(replace(created, directory=tmp_path)) as service:
-        assert (await service.claim_idempotency_key("k", "d")).is_new
-        await service.store_idempotency_key("k", 201, "{}")
-        assert (await service.claim_idempotency_key("k", "d")).body == "{}"
+        assert (await service.maintenance.claim_idempotency_key("k", "d")).is_new
+        await service.maintenance.store_response("k", 201, "{}")
+        assert (await service.maintenance.claim_idempotency_key("k", "d")).body == "{}"
         now[0] += timedelta(hours=2)
-        assert not (await service.claim_idempotency_key("k", "d")).is_new
-        await service.prune("2000-01-01")
-        assert not (await service.claim_idempotency_key("k", "d")).is_new
+        assert not (await service.maintenance.claim_idempotency_key("k", "d")).is_new
+        await service.maintenance.prune("2000-01-01")
+        assert not (await service.maintenance.claim_idempotency_key("k", "d")).is_new
         now[0] += timedelta(microseconds=1)
-        await service.prune("2000-01-01")
+        await service.maintenance.prune("2000-01-01")
         assert await service._store.idempotency_record("k") is None
-        assert (await service.claim_idempotency_key("k", "other")).is_new
-        await service.release_idempotency_key("k")
-        assert (await service.claim_idempotency_key("k", "third")).is_new
+        assert (await service.maintenance.claim_idempotency_key("k", "other")).is_new
+        await service.maintenance.release_idempotency_key("k")
+        assert (await service.maintenance.claim_idempotency_key("k", "third")).is_new
 
 
 async def test_backup_of_running_service_is_complete(

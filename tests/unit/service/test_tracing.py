@@ -27,6 +27,7 @@ from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
@@ -333,6 +334,19 @@ async def test_trace_context_goes_from_the_request_to_the_model_call(provider: s
     assert sent["traceparent"] == traceparent_of(call)
     assert sent["traceparent"][:35] == CALLER[:35]
     assert sent["tracestate"] == "shop=1"
+
+
+async def test_span_of_a_flow_has_its_name_and_revision() -> None:
+    kept = KeptSpans()
+    async with Service(dependencies(tracer=kept.tracer)) as service:
+        flow = await service.create_flow("Weekly report", graph=make_graph(text_node("a")).document)
+        record = await service.execute(FlowRef(flow.plan_id))
+        await service.wait(record.execution_id)
+    (execution,) = kept.named("invoke_workflow Weekly report")
+    attributes = execution.attributes or {}
+    assert attributes["planwave.flow"] == "Weekly report"
+    assert attributes["planwave.plan.id"] == flow.plan_id
+    assert attributes["planwave.plan.revision"] == 1
 
 
 @pytest.mark.parametrize(

@@ -147,11 +147,13 @@ async def test_failed_listener_is_started_again() -> None:
         assert bells.tones == ["c", "c"]
 
 
-async def test_delivery_that_could_not_start_may_come_again() -> None:
+async def test_delivery_that_could_not_start_may_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with hosted() as (service, host, _):
         flow = await service.create_flow("F", graph=bell_flow())
         made = await host.create(flow.plan_id)
-        trigger = await service.trigger(made.trigger_id)
+        trigger = await service.triggers.get(made.trigger_id)
         tasks: set[asyncio.Task[Any]] = set()
 
         def spawn(work: Any) -> asyncio.Task[Any]:
@@ -159,29 +161,17 @@ async def test_delivery_that_could_not_start_may_come_again() -> None:
             tasks.add(task)
             return task
 
-        deliveries = Deliveries(_FullOnce(service), trigger, spawn)  # pyright: ignore
-        with pytest.raises(QueueFull):
-            await deliveries.start("k", {"output": 1})
+        async def full(*_: Any) -> None:
+            raise QueueFull("full", retry_after_s=1.0)
+
+        deliveries = Deliveries(service, trigger, spawn)
+        with monkeypatch.context() as patched:
+            patched.setattr(service.triggers, "start", full)
+            with pytest.raises(QueueFull):
+                await deliveries.start("k", {"output": 1})
         assert await deliveries.start("k", {"output": 1}) is not None
         assert await deliveries.record("k", "skipped") is False
         assert await deliveries.record("l", "skipped", "why") is True
-
-
-class _FullOnce:
-    """A service whose queue is full at the first start."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._is_full = True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._service, name)
-
-    async def start_triggered(self, *given: Any) -> Any:
-        if self._is_full:
-            self._is_full = False
-            raise QueueFull("full", retry_after_s=1.0)
-        return await self._service.start_triggered(*given)
 
 
 async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None:

@@ -60,7 +60,7 @@ class Scheduled:
         return found[::-1]
 
     async def outcomes(self, trigger_id: str) -> list[tuple[str | None, str]]:
-        found = (await self.service.deliveries([trigger_id])).get(trigger_id, ())
+        found = (await self.service.triggers.deliveries([trigger_id])).get(trigger_id, ())
         return [(each.outcome, each.note) for each in found][::-1]
 
 
@@ -315,7 +315,7 @@ async def test_time_whose_end_was_not_noted_before_a_crash_cancels_nothing() -> 
     async with scheduled(clock, store, types=[held]) as on:
         own = await on.add(flow)
         await asyncio.sleep(MINUTE_S)
-        await on.service.set_trigger_position(own, "")  # as a crash before that leaves it
+        await on.service.triggers.set_position(own, "")  # as a crash before that leaves it
         await on.host.set_enabled(own, enabled=False)
         await on.host.set_enabled(own, enabled=True)
         await asyncio.sleep(10)
@@ -332,4 +332,4 @@ async def test_test_delivery_has_the_present_time() -> None:
         record = await on.host.fire(own)
         (created,) = await on.service.events(record.execution_id, limit=1)
         assert created.data["inputs"]["at"]["output"]["slot"] == "2026-10-24T12:00:30+00:00"
-        assert (await on.service.trigger(own)).position == ""
+        assert (await on.service.triggers.get(own)).position == ""

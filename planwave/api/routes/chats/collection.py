@@ -48,7 +48,7 @@ async def create_chat(
 ) -> Response:
     """Create a chat with a flow, or with a model and its tools."""
     plan_id = None if body.plan_id is None else validate_id(body.plan_id, "flow")
-    made = await service.create_chat(
+    made = await service.chats.create(
         title=body.title,
         plan_id=plan_id,
         plan_revision=body.plan_revision,
@@ -75,7 +75,7 @@ async def list_chats(
 ) -> Response:
     """Return chats without their messages, newest first."""
     size = page_size(limit, service.limits)
-    found = await service.chats(text=text, before=decode_cursor(cursor), limit=size + 1)
+    found = await service.chats.list(text=text, before=decode_cursor(cursor), limit=size + 1)
     _, next_cursor = paginate([each.record for each in found], size)
     shown = [each.as_json() for each in found[:size]]
     return json_response({"chats": shown, "next_cursor": next_cursor})
@@ -90,7 +90,7 @@ async def list_chats(
 )
 async def get_chat(service: ServiceDep, chat_id: ChatId) -> Response:
     """Return a chat with all its messages."""
-    return await json_response_in_thread((await service.chat(chat_id)).as_json())
+    return await json_response_in_thread((await service.chats.get(chat_id)).as_json())
 
 
 @router.patch(
@@ -107,7 +107,7 @@ async def update_chat(
 ) -> Response:
     """Change the title of a chat, or the branch of it that is shown."""
     head = None if body.head is None else validate_id(body.head, "message")
-    changed = await service.update_chat(chat_id, title=body.title, head=head)
+    changed = await service.chats.update(chat_id, title=body.title, head=head)
     return await json_response_in_thread(changed.as_json())
 
 
@@ -121,5 +121,5 @@ async def update_chat(
 )
 async def delete_chat(service: ServiceDep, chat_id: ChatId) -> Response:
     """Cancel what runs and delete a chat with its messages; its executions stay."""
-    await service.delete_chat(chat_id)
+    await service.chats.delete(chat_id)
     return Response(status_code=204)

@@ -47,7 +47,7 @@ async def send_message(
 ) -> Response:
     """Add a message of the user and start the reply; both are stored when this answers."""
     parent_id = None if body.parent_id is None else validate_id(body.parent_id, "message")
-    turn = await service.send(
+    turn = await service.chats.send(
         chat_id,
         _content(body),
         parent_id=parent_id,
@@ -66,7 +66,7 @@ async def send_message(
 )
 async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Return one message, a reply as far as it has come."""
-    found = await service.message(chat_id, message_id)
+    found = await service.chats.message(chat_id, message_id)
     return json_response(await _shown(service, found))
 
 
@@ -86,7 +86,7 @@ async def edit_message(
     body: Annotated[UserMessageRequest, json_body(UserMessageRequest)],
 ) -> Response:
     """Add a sibling of a message of the user, and start its reply."""
-    turn = await service.edit_message(chat_id, message_id, _content(body), new_id=preassigned_id)
+    turn = await service.chats.edit(chat_id, message_id, _content(body), new_id=preassigned_id)
     return await _turn_response(service, turn)
 
 
@@ -105,7 +105,7 @@ async def retry_message(
     message_id: MessageId,
 ) -> Response:
     """Start another reply beside a reply."""
-    turn = await service.retry_reply(chat_id, message_id, new_id=preassigned_id)
+    turn = await service.chats.retry_reply(chat_id, message_id, new_id=preassigned_id)
     return await _turn_response(service, turn)
 
 
@@ -124,7 +124,7 @@ async def continue_message(
     message_id: MessageId,
 ) -> Response:
     """Start another reply beside a reply, which begins with its blocks."""
-    turn = await service.continue_reply(chat_id, message_id, new_id=preassigned_id)
+    turn = await service.chats.continue_reply(chat_id, message_id, new_id=preassigned_id)
     return await _turn_response(service, turn)
 
 
@@ -137,7 +137,7 @@ async def continue_message(
 )
 async def cancel_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Cancel a reply, also one that has not started."""
-    cancelled = await service.cancel_reply(chat_id, message_id)
+    cancelled = await service.chats.cancel_reply(chat_id, message_id)
     return json_response(await _shown(service, cancelled))
 
 
@@ -155,4 +155,4 @@ async def _turn_response(service: Service, turn: Turn) -> Response:
 
 
 async def _shown(service: Service, message: MessageRecord) -> dict[str, Any]:
-    return message_json(message, await service.message_siblings(message))
+    return message_json(message, await service.chats.message_siblings(message))

@@ -94,7 +94,7 @@ async def watch_reply(websocket: WebSocket) -> None:
     after = parse_subscription(websocket).after or 0
     with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
-        async with state.service.follow_reply(
+        async with state.service.chats.follow_reply(
             chat_id, message_id, after, connection.backlog_limits
         ) as reply:
             await connection.run(partial(connection.send_reply, reply))
@@ -106,7 +106,7 @@ async def watch_chat(websocket: WebSocket) -> None:
     (chat_id,) = _ids(websocket, "chat_id")
     state, principal = app_state(websocket), authenticate(websocket)
     after = parse_subscription(websocket).after
-    await state.service.chat_record(chat_id)
+    await state.service.chats.record(chat_id)
     with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         async with aclosing(chat_frames(state.service, chat_id, after)) as frames:

@@ -60,7 +60,7 @@ _RESPONSES: Final = {**example_response("The notification.", NOTIFICATION), **pr
 )
 async def list_targets(service: ServiceDep) -> Response:
     """Return the URLs that are notified: those of the operator, then those of flows."""
-    found = await service.notification_targets()
+    found = await service.notifications.targets()
     return json_response({"targets": [target_document(each) for each in found]})
 
 
@@ -78,7 +78,7 @@ async def create_target(
     body: Annotated[TargetCreateRequest, json_body(TargetCreateRequest)],
 ) -> Response:
     """Send what happens to the executions of a flow to a URL, signed, from now on."""
-    made = await service.create_notification_target(
+    made = await service.notifications.create_target(
         validate_id(body.plan_id, "flow"),
         body.url,
         body.secrets,
@@ -98,7 +98,7 @@ async def create_target(
 )
 async def delete_target(service: ServiceDep, target_id: TargetId) -> Response:
     """Delete a target of a flow with its notifications, also those that wait to be sent."""
-    await service.delete_notification_target(target_id)
+    await service.notifications.delete_target(target_id)
     return Response(status_code=204)
 
 
@@ -118,7 +118,7 @@ async def list_notifications(
     """Return what was sent, is to be sent, or was accepted by nobody (``dead``), newest first."""
     size = page_size(limit, service.limits)
     before = decode_cursor(cursor)
-    found = await service.notifications(status=status, before=before, limit=size + 1)
+    found = await service.notifications.list(status=status, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
     shown = [notification_document(each) for each in page]
     return json_response({"notifications": shown, "next_cursor": next_cursor})
@@ -133,7 +133,7 @@ async def list_notifications(
 )
 async def get_notification(service: ServiceDep, notification_id: NotificationId) -> Response:
     """Return a notification."""
-    return json_response(notification_document(await service.notification(notification_id)))
+    return json_response(notification_document(await service.notifications.get(notification_id)))
 
 
 @router.post(
@@ -149,5 +149,5 @@ async def get_notification(service: ServiceDep, notification_id: NotificationId)
 )
 async def resend_notification(service: ServiceDep, notification_id: NotificationId) -> Response:
     """Have a notification sent again that is dead or was delivered, under the same id."""
-    record = await service.resend_notification(notification_id)
+    record = await service.notifications.resend(notification_id)
     return json_response(notification_document(record), 202)

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import asker_of, json_object, one_line, truncate
 from planwave.cli.inputs import parse_json, read_json_file
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ExecutionArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.errors import Conflict, Gone, InputError
@@ -66,18 +59,15 @@ FormOption = Annotated[
 ]
 
 
+@shared_options()
 def answer(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: ExecutionArgument,
     request: RequestArgument = None,
     decision: DecisionOption = None,
     note: NoteOption = None,
     value: ValueOption = None,
     form: FormOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Answer a request that an execution waits for; the execution continues at once.
 
@@ -92,7 +82,6 @@ def answer(
     * `planwave answer last --decision raise --value '{"usd": 10}'`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     given = _answer_from_options(decision, note, value, form)
 
     async def tell(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import (
     DURATION_WIDTH,
@@ -28,16 +28,11 @@ from planwave.cli.formatting import (
 from planwave.cli.lookup import find
 from planwave.cli.options import (
     MAX_LISTED,
-    CommandContext,
-    ConfigOption,
     IdArgument,
-    ImportOption,
-    JsonFlag,
     LimitOption,
     NodeOption,
     StatusOption,
-    StorageOption,
-    command_context,
+    shared_options,
 )
 from planwave.cli.views.plan import inputs_text, show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
@@ -60,15 +55,8 @@ _TITLE_CHARS = 200
 _STEPS_NAMED = 20
 
 
-def ls(
-    typer_ctx: typer.Context,
-    limit: LimitOption = 20,
-    status: StatusOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None) -> None:
     """List executions, and plans that did not run, newest first.
 
     For example:
@@ -76,7 +64,6 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
@@ -109,15 +96,8 @@ def ls(
         console.lines(_plan_line(plan, ids[plan.plan_id]) for plan in plans)
 
 
-def show(
-    typer_ctx: typer.Context,
-    name: IdArgument,
-    node: NodeOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def show(ctx: CommandContext, name: IdArgument, node: NodeOption = None) -> None:
     """Show an execution (steps, results, usage) or a plan.
 
     For example:
@@ -125,7 +105,6 @@ def show(
     * `planwave show last`
     * `planwave show 09a2fd --node compare`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:

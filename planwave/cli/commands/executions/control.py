@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import clock_time, one_line
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ExecutionArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
 from planwave.cli.views.result import answer_command
 from planwave.errors import Conflict
@@ -30,21 +23,14 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
 
 
-def pause(
-    typer_ctx: typer.Context,
-    name: ExecutionArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def pause(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Pause an execution: no further step starts, running steps end.
 
     For example:
 
     * `planwave pause last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await backend.pause(execution_id)
@@ -55,14 +41,8 @@ def pause(
     exit_with(send_command(ctx, name, tell))
 
 
-def resume(
-    typer_ctx: typer.Context,
-    name: ExecutionArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def resume(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Resume an execution that was paused, set aside, or interrupted with its process.
 
     A server or a command in another terminal that uses the storage directory continues it; without
@@ -72,7 +52,6 @@ def resume(
 
     * `planwave resume last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         try:
@@ -104,8 +83,9 @@ async def _still_waiting(
     return Conflict(f"it waits for a timer until {until}", code="not-paused", hint=way)
 
 
+@shared_options()
 def cancel(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: ExecutionArgument,
     node: Annotated[
         str | None,
@@ -115,10 +95,6 @@ def cancel(
             help="Cancel only this step; steps that depend on it are blocked.",
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Cancel an execution; completed results stay stored.
 
@@ -127,7 +103,6 @@ def cancel(
     * `planwave cancel last`
     * `planwave cancel last --node research` (independent steps continue)
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
     clean,
     counted,
@@ -24,13 +25,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution, find_plan
-from planwave.cli.options import (
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import shared_options
 from planwave.cli.views.revisions import show_revision_difference
 from planwave.errors import InputError
 
@@ -50,8 +45,9 @@ _LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
 _Document = Mapping[str, Any]
 
 
+@shared_options()
 def diff(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     a: Annotated[
         str,
         typer.Argument(metavar="A", help=f"An execution, {_ID_HELP}", show_default=False),
@@ -60,10 +56,6 @@ def diff(
         str,
         typer.Argument(metavar="B", help=f"Another one, {_ID_HELP}", show_default=False),
     ],
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Compare two executions: status, time, tokens, cost, and the result of each step.
 
@@ -76,7 +68,6 @@ def diff(
     * `planwave diff 09a2fd 41c07e --json`
     * `planwave diff 3f0c1a@1 3f0c1a@3`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     is_of_revisions = bool(_REVISION.fullmatch(a) or _REVISION.fullmatch(b))

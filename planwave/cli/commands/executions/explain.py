@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from planwave.cli.commands.executions.browse import find_node
+from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
     DID_NOT_RUN,
     ID_WIDTH,
@@ -21,14 +22,7 @@ from planwave.cli.formatting import (
     truncate,
 )
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import (
-    ConfigOption,
-    ExecutionArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.views.result import nodes_of
 
 if TYPE_CHECKING:
@@ -47,15 +41,8 @@ NodeArgument = Annotated[
 ]
 
 
-def explain(
-    typer_ctx: typer.Context,
-    name: ExecutionArgument,
-    node: NodeArgument = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = None) -> None:
     """Explain why a step ran, did not run, or waits, with its inputs and its history.
 
     For example:
@@ -63,7 +50,6 @@ def explain(
     * `planwave explain last`
     * `planwave explain 09a2fd compare`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[str, list[dict[str, Any]]]:

@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from planwave.cli.commands.executions.control import exit_with
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import json_object, truncate
 from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ExecutionArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
 from planwave.errors import Conflict, InputError
 from planwave.service.executions.fork import changes_of_fields
@@ -45,14 +38,8 @@ RerunOption = Annotated[
 ]
 
 
-def retry(
-    typer_ctx: typer.Context,
-    name: ExecutionArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def retry(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
 
     Results of completed steps, nested ones too, are reused and cost nothing.
@@ -61,7 +48,6 @@ def retry(
 
     * `planwave retry last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def start(backend: Backend, execution_id: str) -> str:
         try:
@@ -75,8 +61,9 @@ def retry(
     exit_with(asyncio.run(_follow_new(ctx, name, "a retry", start)))
 
 
+@shared_options()
 def fork(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: ExecutionArgument,
     rerun: RerunOption = None,
     settings: Annotated[
@@ -96,10 +83,6 @@ def fork(
             help="JSON {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
         ),
     ] = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Run an execution again with changes, as a new execution.
 
@@ -114,7 +97,6 @@ def fork(
     * `planwave fork last --set compare.userPrompt="Compare in one sentence: {{ input }}"`
     * `planwave fork last --changes changes.json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     from_file = {} if changes is None else _read_changes(changes)
 
     async def start(backend: Backend, execution_id: str) -> str:

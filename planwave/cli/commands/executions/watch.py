@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from planwave.cli.backends.lock_owner import lock_owner
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.lookup import find_execution
-from planwave.cli.options import (
-    CommandContext,
-    ConfigOption,
-    ExecutionArgument,
-    ImportOption,
-    JsonFlag,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import progress_of
 from planwave.cli.views.result import answer_command, show_next, show_result
@@ -48,14 +41,8 @@ ReadEvents = Callable[[str], AsyncGenerator[Event]]
 """Yields the events of an execution, by its id."""
 
 
-def watch(
-    typer_ctx: typer.Context,
-    name: ExecutionArgument,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def watch(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Follow an execution until it ends; replay it if it has ended.
 
     Ctrl-C only leaves: the execution continues. The exit code is that of `planwave run`.
@@ -65,10 +52,7 @@ def watch(
     * `planwave watch last`
     * `planwave watch 09a2fd --json > result.json`
     """
-    code = asyncio.run(
-        _watch(command_context(typer_ctx, json, storage, node_modules, config=config), name)
-    )
-    if code:
+    if code := asyncio.run(_watch(ctx, name)):
         raise typer.Exit(code)
 
 

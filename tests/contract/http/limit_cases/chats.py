@@ -31,10 +31,10 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         for by, count in ((OPERATOR, amount + 1), (Principal("token", "another"), 1)):
             with acting_as(by):
                 for _ in range(count):
-                    await service.create_chat()
+                    await service.chats.create()
         with acting_as(Principal("token", "one")):
             for _ in range(amount):
-                await service.create_chat()
+                await service.chats.create()
     return None
 
 
@@ -46,10 +46,10 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     graph["edges"][0] |= {"sourceHandle": "message", "targetHandle": "input"}
     async with Service(dependencies(limits=limits)) as service:
         flow = await service.create_flow("F", graph=graph)
-        chat_id = (await service.create_chat(plan_id=flow.plan_id)).record.chat_id
+        chat_id = (await service.chats.create(plan_id=flow.plan_id)).record.chat_id
         for _ in range(amount // 2):
-            turn = await service.send(chat_id, UserContent("Hello"))
-            async with service.follow_reply(chat_id, turn.reply.message_id) as reply:
+            turn = await service.chats.send(chat_id, UserContent("Hello"))
+            async with service.chats.follow_reply(chat_id, turn.reply.message_id) as reply:
                 while await reply.next() is not None:
                     pass
     return None

@@ -24,7 +24,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         flow = await on.service.create_flow("F", graph=_GRAPH)
         for number in range(amount):
             url = f"https://a.test/{number}"
-            await on.service.create_notification_target(flow.plan_id, url, ["hosted"])
+            await on.service.notifications.create_target(flow.plan_id, url, ["hosted"])
     return None
 
 
@@ -64,5 +64,5 @@ async def _(limits: Limits, amount: float) -> Refusal | None:
         await store.resend(record.notification_id, record.since)
         await store.update(replace(record, status=DEAD))
         clock.ahead = timedelta(days=amount)
-        await on.service.prune("2000-01-01")
+        await on.service.maintenance.prune("2000-01-01")
         return None if await on.outbox() else Refusal("deleted", "")

@@ -142,7 +142,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     }
     async with Service(dependencies(store=store, now=lambda: created)) as service:
         flow = await service.create_flow("F", graph=daily)
-        own = (await service.create_trigger(flow.plan_id, ["schedule"])).trigger_id
+        own = (await service.triggers.create(flow.plan_id, ["schedule"])).trigger_id
         now = noon + timedelta(seconds=amount - 0.5)
         late = Service(dependencies(store=store, now=lambda: now, limits=limits))
         async with late, TriggerHost(late, Settings(limits=limits)):
@@ -265,11 +265,11 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 async def _(limits: Limits, amount: float) -> Refusal | None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     async with Service(dependencies(limits=limits, now=lambda: now[0])) as service:
-        await service.claim_idempotency_key("key", "digest")
-        await service.store_idempotency_key("key", 201, "{}")
+        await service.maintenance.claim_idempotency_key("key", "digest")
+        await service.maintenance.store_response("key", 201, "{}")
         now[0] += timedelta(hours=amount)
         return (
             Refusal("forgotten")
-            if (await service.claim_idempotency_key("key", "digest")).is_new
+            if (await service.maintenance.claim_idempotency_key("key", "digest")).is_new
             else None
         )

@@ -257,13 +257,13 @@ async def test_failed_response_is_not_replayed() -> None:
 async def test_key_is_released_before_failure_is_sent(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = server.service.release_idempotency_key
+    forget = server.service.maintenance.release_idempotency_key
 
     async def forget_slowly(name: str) -> None:
         await asyncio.sleep(0.2)
         await forget(name)
 
-    monkeypatch.setattr(server.service, "release_idempotency_key", forget_slowly)
+    monkeypatch.setattr(server.service.maintenance, "release_idempotency_key", forget_slowly)
     key = {"Idempotency-Key": "free at once"}
     async with server.client() as client:
         for _ in range(3):

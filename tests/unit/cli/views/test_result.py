@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planwave.cli.console import CommandConsole
-from planwave.cli.options import CommandContext
+from planwave.cli.context import CommandContext
 from planwave.cli.views.result import (
     final_results,
     node_lines,

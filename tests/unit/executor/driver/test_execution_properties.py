@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planwave.errors import NodeError
 from planwave.events import fold
 from planwave.executor.options import RunOptions
-from planwave.executor.scheduling.decisions import NodeStatus
+from planwave.executor.scheduling.types import NodeStatus
 from planwave.graph.model import DataValue, Graph, Policy, Retry
 from planwave.graph.protocols import ExecutionResult, Suspension
 from tests.support.engine.generic_nodes import TERMINAL_TYPES, ExecutionHarness, MemoryJournal

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import InvalidTransition
-from planwave.executor.scheduling.decisions import Cause, Decisions, NodeStatus, SchedulingRules
 from planwave.executor.scheduling.schedule import Schedule
+from planwave.executor.scheduling.types import Cause, Decisions, NodeStatus, SchedulingRules
 from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology
 from tests.support.cpu_time import cpu_within

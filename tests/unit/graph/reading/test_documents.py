@@ -382,10 +382,28 @@ def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
     return document
 
 
-@given(spoilt_documents())
-def test_a_trusted_document_gives_the_same_graph(document: dict[str, Any]) -> None:
-    own = json.loads(json.dumps(document))  # strict JSON without another owner
-    assert read_lenient(own, trusted=True) == read_lenient(document, limits=Limits())
+@given(
+    spoilt_documents(), st.sampled_from([Limits(), Limits(json_depth=4), Limits(string_bytes=9)])
+)
+def test_a_document_read_as_a_whole_gives_the_same_as_field_by_field(
+    document: dict[str, Any], limits: Limits
+) -> None:
+    as_a_whole = read_lenient(document, limits=limits)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("planwave.graph.reading.documents.checked_copy", lambda *_: None)
+        assert read_lenient(document, limits=limits) == as_a_whole
+
+
+@pytest.mark.parametrize("limits", [None, Limits(), Limits(json_depth=4), Limits(string_bytes=7)])
+@pytest.mark.parametrize("more", [{}, {"targetHandle": "in"}])
+def test_a_graph_shares_nothing_with_its_document(limits: Limits | None, more: Any) -> None:
+    link = edge(data=dict(FLOW), **more)
+    document = doc([node("a", data={"x": "y"}, ui={"x": 1}), node("b")], [link])
+    graph, _ = read_graph(document, limits=limits)
+    own = [graph.nodes[0].data, graph.nodes[0].ui, graph.edges[0].data]
+    of_document = [*(document["nodes"][0][name] for name in ("data", "ui")), link["data"]]
+    assert own == of_document
+    assert not {id(each) for each in own} & {id(each) for each in of_document}
 
 
 loose = st.recursive(

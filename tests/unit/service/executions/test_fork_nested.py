@@ -439,7 +439,7 @@ async def test_deleted_parent_leaves_nothing_to_reuse_in_nested_nodes(
         work.repair()
         own = (await service.retry(first, start=False)).execution_id
         if is_gone:
-            await service.delete_execution(first)
+            await service.maintenance.delete_execution(first)
         await service.start(own)
         assert await came_to(service, own) == SAID
         lacks = {"loop[3]/b", "loop[4]/a", "loop[4]/b"}

@@ -239,7 +239,7 @@ async def test_deleted_parent_leaves_nothing_to_reuse(tmp_path: Path) -> None:
         first = await executed(service)
         await service.wait(first)
         created = await service.fork(first, start=False)
-        await service.delete_execution(first)
+        await service.maintenance.delete_execution(first)
         await service.start(created.execution_id)
         assert (await service.wait(created.execution_id)).status == "completed"
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 2}
@@ -315,7 +315,7 @@ async def test_results_of_another_type_version_are_not_reused(tmp_path: Path, ki
     fourth, taken = await took_over(third, 2)
     assert taken == everything, "also of what was taken over itself"
     async with opened(tmp_path, VERSIONED, JoinsWithHelp(), Helps()) as service:
-        await service.delete_execution(first)
+        await service.maintenance.delete_execution(first)
     _, taken = await took_over(fourth, 1)
     assert taken == others, "an earlier one is another too"
 

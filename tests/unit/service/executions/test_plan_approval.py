@@ -180,7 +180,7 @@ async def test_an_edited_plan_keeps_its_author_and_the_flows_of_who_began(
     model = FixedPlanner(replace(make_plan(GRAPH), provider="openai"))
     async with opened(planner=model) as service:
         flow = await service.create_flow("own", graph=OTHER)
-        token = await service.create_access_token("partner", ["run"], [flow.plan_id])
+        token = await service.access_tokens.create("partner", ["run"], [flow.plan_id])
         plan = await service.create_plan("do it")
         with _of_token(token.record.token_id):
             first = await service.execute(plan.plan_id, require_approval=True)

@@ -297,7 +297,7 @@ async def test_unreadable_execution_is_set_aside_and_others_continue(
         assert (await service.cancel(odd)).status == "cancelled"
         with pytest.raises(Conflict, match="already cancelled"):
             await service.cancel(odd)
-        await service.delete_execution(odd)
+        await service.maintenance.delete_execution(odd)
         assert odd not in {each.execution_id for each in await service.executions()}
 
 
@@ -337,7 +337,7 @@ async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
         async with asyncio.TaskGroup() as tasks:
             requested = [tasks.create_task(cancel()) for _ in range(4)]
         assert sorted(each.result() for each in requested) == ["cancelled", *["refused"] * 3]
-        await service.delete_execution(odd)
+        await service.maintenance.delete_execution(odd)
         assert await service.executions() == []
 
 

@@ -114,6 +114,6 @@ async def test_deleted_generation_ends_the_reuse_chain(tmp_path: Path) -> None:
         last = await retried(service, own)
         await result(service, last)
         assert work.runs == {"a": 1}
-        await service.delete_execution(executions[1])
+        await service.maintenance.delete_execution(executions[1])
         await result(service, await retried(service, own))
         assert work.runs == {"a": 2}

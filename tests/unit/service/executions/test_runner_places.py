@@ -107,7 +107,7 @@ def nested(inner: Document, level: int) -> Document:
 
 
 async def started(service: Service, document: Document) -> str:
-    checked = await service.parse_and_check(document, own_depth=0)
+    checked = await service.parse_and_check(document)
     return (await service.execute(checked)).execution_id
 
 

@@ -194,7 +194,7 @@ async def test_what_leads_to_a_name_goes_with_it_where_that_is_forced() -> None:
     async with Service(dependencies()) as service:
         flow = await saved(service, graph=STARTS)
         await service.publish_flow(flow.plan_id, {"tool": True})
-        token = await service.create_access_token("one", ["run"], [flow.plan_id])
+        token = await service.access_tokens.create("one", ["run"], [flow.plan_id])
         for refusing in (
             service.update_flow(flow.plan_id, name="New"),
             service.remove_name(flow.plan_id),
@@ -205,10 +205,10 @@ async def test_what_leads_to_a_name_goes_with_it_where_that_is_forced() -> None:
                 await refusing
             assert refused.value.code == "flow-in-use"
             assert "'one'" in refused.value.message
-        assert service.find_access_token(token.secret) is not None
+        assert service.access_tokens.find(token.secret) is not None
         renamed = await service.update_flow(flow.plan_id, name="New", force=True)
         assert (renamed.name, renamed.published) == ("New", ())
-        assert service.find_access_token(token.secret) is None, "it had no other flow"
+        assert service.access_tokens.find(token.secret) is None, "it had no other flow"
 
 
 async def test_flow_with_unavailable_provider_is_saved_and_not_executed() -> None:

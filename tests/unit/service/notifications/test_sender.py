@@ -83,13 +83,13 @@ async def test_message_that_nobody_accepts_is_dead_after_a_day_and_can_be_sent_a
         await asyncio.sleep(23 * HOUR_S)
         assert [x.status for x in await on.outbox()] == [PENDING]
         await asyncio.sleep(2 * HOUR_S)
-        (dead,) = await on.service.notifications(status=DEAD)
+        (dead,) = await on.service.notifications.list(status=DEAD)
         sent = len(on.received)
         assert 9 <= sent == dead.attempts
         await asyncio.sleep(48 * HOUR_S)
         assert len(on.received) == sent
         on.network._answers[:] = [ACCEPTED]
-        await on.service.resend_notification(dead.notification_id)
+        await on.service.notifications.resend(dead.notification_id)
         await asyncio.sleep(1)
         assert [x.status for x in await on.outbox()] == [DELIVERED]
         assert on.received[-1].headers["webhook-id"] == dead.notification_id
@@ -212,7 +212,7 @@ async def test_message_is_the_same_after_its_execution_was_deleted() -> None:
     async with notified(FAILING, ACCEPTED) as on:
         own_id = await on.run(GRAPH)
         await asyncio.sleep(1)
-        await on.service.delete_execution(own_id)
+        await on.service.maintenance.delete_execution(own_id)
         await asyncio.sleep(60)
         assert len(on.received) == 2
         assert len({x.body for x in on.received}) == 1
@@ -226,7 +226,7 @@ async def test_message_whose_execution_was_deleted_before_it_was_made_is_dead() 
         flow = await service.create_flow("F", graph=GRAPH)
         record = await service.execute(FlowRef(flow.plan_id, flow.revision))
         await service.wait(record.execution_id)
-        await service.delete_execution(record.execution_id)
+        await service.maintenance.delete_execution(record.execution_id)
     async with notified(store=store) as on:
         await asyncio.sleep(1)
         (dead,) = await on.outbox()

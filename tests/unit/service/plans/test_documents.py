@@ -59,29 +59,21 @@ def test_limits_apply_inside_a_plan() -> None:
 
 @pytest.mark.parametrize("around", [{}, {"title": "A title"}])
 @pytest.mark.parametrize("most", [9, 10, 10_000])
-def test_parsed_document_has_the_same_limits(around: Any, most: int) -> None:
-    document = make_graph(text_node("a", "x" * 10)).to_document() | around
+def test_parsed_document_has_the_same_limits_as_a_text(around: Any, most: int) -> None:
+    text = json.dumps(make_graph(text_node("a", "x" * 10)).to_document() | around)
     limits = Limits(string_bytes=most, plan_bytes=10_000)
-    own, other = (
-        check_source(
-            parse_strict_json(json.dumps(document)), library_registry(), limits, own_depth=depth
-        )
-        for depth in (limits.json_depth, None)
-    )
-    assert own == other
-    assert own.can_run == (most > 9)
-    too_long = Limits(plan_bytes=20)
-    report = check_source(
-        parse_strict_json(json.dumps(document)), library_registry(), too_long, own_depth=9
-    )
-    assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
+    parsed = check_source(parse_strict_json(text), library_registry(), limits)
+    assert parsed == checked(text, limits)
+    assert parsed.can_run == (most > 9)
+    too_long = check_source(parse_strict_json(text), library_registry(), Limits(plan_bytes=20))
+    assert [found.code for found in too_long.diagnostics] == ["limit-exceeded"]
 
 
-def test_document_checked_for_other_depth_is_checked_again() -> None:
+def test_document_has_the_configured_depth() -> None:
     document = make_graph(text_node("a")).to_document()
     document["nodes"][0]["data"]["text"] = [[[1]]]  # the document has 7 levels
     for allowed, codes in ((7, ["invalid-data"]), (6, ["limit-exceeded"])):
-        report = check_source(document, library_registry(), Limits(json_depth=allowed), own_depth=7)
+        report = check_source(document, library_registry(), Limits(json_depth=allowed))
         assert [found.code for found in report.diagnostics] == codes
 
 

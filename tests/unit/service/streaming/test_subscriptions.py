@@ -434,7 +434,7 @@ async def test_deleted_execution_with_retained_text_is_not_found() -> None:
         record = await execute_goal(service)
         await service.wait(record.execution_id)
         assert (await service.state(record.execution_id)).nodes["a"].text == streamed_text("a")
-        await service.delete_execution(record.execution_id)
+        await service.maintenance.delete_execution(record.execution_id)
         with pytest.raises(NotFound):
             await service.state(record.execution_id)
         with pytest.raises(NotFound):

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, SecretStr
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
 from planwave.settings import Settings
+from planwave.storage.sqlite.sql_store import Store
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,
@@ -449,6 +451,31 @@ async def test_models_are_the_published_flows_that_a_token_has(models: Opens) ->
         reader = made.client(await made.token(ours, "read"))
         with pytest.raises(openai.PermissionDeniedError):
             await reader.models.list()
+
+
+async def test_a_request_reads_its_flow_once_by_name_and_no_list_of_flows(
+    models: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+
+    def counted(read: Any) -> Any:
+        @wraps(read)
+        async def noted(*args: Any, **named: Any) -> Any:
+            reads.append(read.__name__)
+            return await read(*args, **named)
+
+        return noted
+
+    for name in ("plan", "plans", "flow_named"):
+        monkeypatch.setattr(Store, name, counted(getattr(Store, name)))
+    async with models() as made:
+        await made.publish(ECHO, "ours")
+        client = made.client()
+        reads.clear()
+        answer = await client.chat.completions.create(model="ours", messages=said("x"))
+        assert (answer.choices[0].message.content, reads) == ("heard x", ["flow_named"])
+        with pytest.raises(openai.NotFoundError):
+            await client.models.retrieve("OURS")
 
 
 async def test_flow_without_a_node_for_messages_is_no_model(models: Opens) -> None:

@@ -245,13 +245,13 @@ async def test_unknown_webhooks_count_as_failed_attempts_before_the_store_is_ask
     async with hook_service({"limits": narrow}, limits=narrow) as calls:
         hook = await listening(calls, hook_flow())
         asked: list[str] = []
-        find = calls.service.trigger
+        find = calls.service.triggers.get
 
         async def counted(trigger_id: str) -> Any:
             asked.append(trigger_id)
             return await find(trigger_id)
 
-        calls.service.trigger = counted  # pyright: ignore[reportAttributeAccessIssue]
+        calls.service.triggers.get = counted  # pyright: ignore[reportAttributeAccessIssue]
         statuses = [(await calls.post(f"/hooks/{new_id()}")).status_code for _ in range(50)]
         statuses += [(await calls.post(f"/hooks/{each}")).status_code for each in ("x", "a.b", "1")]
         assert statuses == [404] * 30 + [429] * 23

@@ -1,0 +1,255 @@
+"""The commands for an execution, and when each is refused: one rule and one sentence for each.
+
+The service sends them, and so does the Python library. A rule reads the state after the stored events.
+What came in the meantime is for the driver to judge, which takes the commands one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from planwave.errors import Conflict, NotFound
+from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
+from planwave.events.types import WAITING
+from planwave.executor.driver.commands import not_paused
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.suggestions import closest_match
+from planwave.service.executions.answer_deadlines import deadline_of
+from planwave.service.executions.answers import (
+    open_request,
+    require_answer_size,
+    validate_answer,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from planwave.executor.driver.execution import Execution
+    from planwave.graph.model import Json
+    from planwave.principals import PrincipalDocument
+
+_NODES_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop the execution.
+
+    Attributes:
+        cause: Why; kept with it.
+    """
+
+    cause: str
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the execution cannot be cancelled.
+
+        Raises:
+            Conflict: ``already-ended``.
+        """
+        require_not_ended(state.execution_id, state.status)
+
+    def send(self, execution: Execution, state: ExecutionState) -> None:
+        """Give the command to the driver."""
+        execution.cancel(self.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelNode:
+    """Stop one node; what depends on it is blocked.
+
+    Attributes:
+        path: Which.
+        cause: Why; kept with it.
+    """
+
+    path: str
+    cause: str
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the node cannot be cancelled.
+
+        Raises:
+            NotFound: There is no such node.
+            Conflict: ``already-ended``; ``not-running``: so has the node.
+        """
+        require_not_ended(state.execution_id, state.status)
+        node = state.nodes.get(self.path)
+        if node is None:
+            raise NotFound(
+                f"execution {state.execution_id} has no node {short_repr(self.path)}",
+                hint=_nodes_hint(self.path, state.nodes),
+            )
+        if node.status in ENDED_NODE:
+            raise Conflict(
+                f"node {self.path!r} is already {node.status}",
+                code="not-running",
+                hint="only a node that runs or waits can be cancelled",
+            )
+        _require_started(state)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
+        """Give the command to the driver; done once it is durable."""
+        return execution.cancel_node(self.path, self.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Start no further node; running nodes continue to their end."""
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the execution cannot be paused.
+
+        Raises:
+            Conflict: ``already-ended``, ``not-started``.
+        """
+        require_not_ended(state.execution_id, state.status)
+        _require_started(state)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
+        """Give the command to the driver; done once it is durable."""
+        return execution.pause()
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Go on: after a pause, or where a process that ended left the execution.
+
+    Attributes:
+        waits: Whether who resumes it stays until the time limits of its requests are over. In a service
+            these run in any case, so there is nothing to resume.
+    """
+
+    waits: bool = False
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the execution cannot be resumed.
+
+        Raises:
+            Conflict: ``already-ended``, ``not-started``; ``not-paused``: only an answer helps.
+        """
+        require_not_ended(state.execution_id, state.status)
+        _require_started(state)
+        needed = [
+            (each.request_id, each.request)
+            for each in state.requests.values()
+            if each.timeout_s is None or not self.waits
+        ]
+        if state.pause == WAITING and needed:
+            raise not_paused(needed)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None] | None:
+        """Give the command to the driver; done once it is durable. Nothing to give where it only waits."""
+        return None if state.pause in (None, WAITING) and self.waits else execution.resume()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer a request, once.
+
+    Attributes:
+        request_id: Which.
+        answer: ``{decision, note?, value?, form?}`` for requests with actions.
+        answered_by: Who answers.
+        max_bytes: The size of the largest result of a node here; None for no limit.
+    """
+
+    request_id: str
+    answer: Json
+    answered_by: PrincipalDocument
+    max_bytes: int | None = None
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if the request cannot be answered, or not so.
+
+        Raises:
+            NotFound: The execution never made such a request.
+            Conflict: ``request-answered``.
+            Gone: ``request-closed``: its time was over, or its node or execution was cancelled.
+            InvalidAnswer: It is no answer to this request.
+        """
+        self._validated(state)
+
+    def send(self, execution: Execution, state: ExecutionState) -> asyncio.Future[None]:
+        """Give the command to the driver; done once it is durable.
+
+        Raises:
+            PlanwaveError: As :meth:`check`; ``Conflict``, ``Gone``: something else came first.
+        """
+        return execution.answer(self.request_id, self._validated(state), self.answered_by)
+
+    def _validated(self, state: ExecutionState) -> Json:
+        """Return the answer in the form in which it is stored."""
+        answer = validate_answer(open_request(state, self.request_id).request, self.answer)
+        own: int | None = (state.options or {}).get("max_result_bytes")  # as it was then
+        limits = [most for most in (own, self.max_bytes) if most is not None]
+        if limits:
+            require_answer_size(answer, min(limits))
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """End the time of the requests whose deadline has come.
+
+    Attributes:
+        until: The latest deadline that has come.
+    """
+
+    until: datetime
+
+    def check(self, state: ExecutionState) -> None:
+        """Raise if no request is open any more.
+
+        Raises:
+            Conflict: ``already-ended``.
+        """
+        require_not_ended(state.execution_id, state.status)
+
+    def send(self, execution: Execution, state: ExecutionState) -> None:
+        """Give the command to the driver: each node resumes with its request's timeout answer."""
+        for request in list(state.requests.values()):
+            end = deadline_of(request)
+            if end is not None and end <= self.until:
+                execution.expire(request.request_id)
+
+
+Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire
+"""A command; ``check`` raises if the state does not allow it, ``send`` gives it to a driver."""
+
+
+def require_not_ended(execution_id: str, status: str) -> None:
+    """Raise if an execution has ended.
+
+    Raises:
+        Conflict: ``already-ended``.
+    """
+    if status not in ENDED_STATUS:
+        return
+    hint = (
+        "fork it to run its steps again"
+        if status == "completed"
+        else f"retry it to run its {status} steps again"
+    )
+    message = f"execution {execution_id} is already {status}"
+    raise Conflict(message, code="already-ended", hint=hint)
+
+
+def _require_started(state: ExecutionState) -> None:
+    if state.started_at is None:
+        raise Conflict(
+            f"execution {state.execution_id} has not started yet",
+            code="not-started",
+            hint="wait for its turn, or cancel it",
+        )
+
+
+def _nodes_hint(path: str, nodes: Collection[str]) -> str:
+    if near := closest_match(path, nodes):
+        return f"did you mean {near!r}?"
+    more = ", …" if len(nodes) > _NODES_SHOWN else ""
+    return f"its nodes are {', '.join(islice(nodes, _NODES_SHOWN))}{more}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
 from planwave.service.flows.chat_entries import ChatTurn, chat_entry, chat_inputs
-from planwave.service.flows.flow_queries import Flow, FlowRef
+from planwave.service.flows.flow_queries import Flow
 from planwave.service.service import Service
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ class PublishedModels:
             return False
         flow = await self._service.startable(model.flow)
         inputs = chat_inputs(flow.graph, flow.name, turn)
-        ref = FlowRef(flow.plan_id, flow.revision)
-        await self._service.execute(ref, inputs=inputs, execution_id=execution_id)
+        await self._service.execute(flow, inputs=inputs, execution_id=execution_id)
         return _cancels_on_disconnect(flow)
 
     async def _run_goal(self, goal: str, execution_id: str) -> None:

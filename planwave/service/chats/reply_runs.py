@@ -21,7 +21,7 @@ from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService, UnstoredPlan
 from planwave.service.flows.chat_entries import chat_start_entry
-from planwave.service.flows.flow_queries import FlowQueries, FlowRef
+from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.planner_service import PlannerService
 from planwave.service.streaming.subscriber_queue import BacklogLimits
@@ -42,7 +42,7 @@ _CHANGES: Final = frozenset(
 class _Start(NamedTuple):
     """What an execution of a chat is started with."""
 
-    source: FlowRef | UnstoredPlan
+    source: Flow | UnstoredPlan
     node_id: str
     on_disconnect: str
 
@@ -154,7 +154,7 @@ class ReplyRuns:
         if chat.plan_id is not None:
             flow = await self._flows.flow_to_start(chat.plan_id, chat.plan_revision)
             entry = chat_start_entry(flow.graph, flow.name, chat.node_id)
-            return _Start(FlowRef(flow.plan_id, flow.revision), entry.node_id, entry.on_disconnect)
+            return _Start(flow, entry.node_id, entry.on_disconnect)
         config = chat.config or {}
         graph, _ = read_graph(graph_of(config), limits=self._dependencies.limits)
         raise_for_run(self._plans.check_graph(graph))

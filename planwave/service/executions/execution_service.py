@@ -72,7 +72,9 @@ class PlanRef(NamedTuple):
     revision: int
 
 
-Executable: TypeAlias = str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef
+Executable: TypeAlias = (
+    str | PlanRef | PlanRecord | Plan | CheckedPlan | UnstoredPlan | FlowRef | Flow
+)
 """The id of a stored plan, a revision of one, a flow; or one that was read."""
 _LIMITS: Final = {
     "max_parallel": "parallel_nodes",
@@ -417,8 +419,8 @@ class ExecutionService:
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
         match source:
-            case FlowRef():
-                flow = await self._flows.flow_to_start(*source)
+            case FlowRef() | Flow():
+                flow = await self._flow_to_start(source)
                 return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=flow.name)
             case CheckedPlan(plan, report, checked_by):
                 return ResolvedPlan(
@@ -437,6 +439,12 @@ class ExecutionService:
             case _:
                 record = await load_plan(self._store, source)
                 return ResolvedPlan(self._plans.readable_plan(record))
+
+    async def _flow_to_start(self, source: FlowRef | Flow) -> Flow:
+        """Return a flow that callers may start; one that was read in its live revision is not read again."""
+        if isinstance(source, Flow) and source.revision == source.live_revision:
+            return source
+        return await self._flows.flow_to_start(source.plan_id, source.revision)
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Return the diagnostics of a graph; reuse a report of this very graph."""

@@ -71,8 +71,7 @@ docs: $(VENV)/.dev ## Write the tables of docs/operations.md, and docs/node-type
 	@$(BIN)/python tools/gen_config_tables.py
 	@$(BIN)/python tools/gen_node_docs.py
 
-generate: $(VENV)/.dev ## Write the types of planwave/client and web from OpenAPI, and the blocking client
-	@$(BIN)/python tools/gen_client_types.py
+generate: $(VENV)/.dev ## Write the types of the web UI from OpenAPI, and the blocking client
 	@$(BIN)/python tools/gen_web_types.py
 	@$(BIN)/python tools/unasync.py
 

@@ -48,8 +48,7 @@ _SERVER_MODULES: Final = (
     "fastapi",
     "uvicorn.protocols.http.h11_impl",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
-    "planwave.api.schemas.executions",
-    "planwave.api.schemas.streams",
+    "planwave.api.schemas.requests",
     "planwave.api.openapi",
     "planwave.api.server",
 )

@@ -63,16 +63,15 @@ class DiagnosticLike(Protocol):
 
 
 class ErrorDocument(TypedDict):
-    """An error as JSON; the first failure of a nested run also names its node.
+    """Why something failed."""
 
-    Code, message and hint are text, unless a node type of someone else made the error.
-    """
-
-    code: Any
-    message: Any
-    hint: NotRequired[Any]
+    code: str
+    message: str
+    hint: NotRequired[str]
     url: NotRequired[str]
+    """The URL whose request failed, without credentials and query."""
     node: NotRequired[str]
+    """The node whose failure is the first one of a nested run."""
 
 
 class PlanwaveError(Exception):
@@ -100,10 +99,10 @@ class PlanwaveError(Exception):
             self.code = code
 
     def as_json(self) -> ErrorDocument:
-        """Return the form that is stored in events and shown to people."""
-        document: ErrorDocument = {"code": self.code, "message": self.message}
+        """Return the form that is stored in events and shown to people: text, whatever a node raised."""
+        document: ErrorDocument = {"code": str(self.code), "message": str(self.message or "")}
         if self.hint:
-            document["hint"] = self.hint
+            document["hint"] = str(self.hint)
         return document
 
 

@@ -22,12 +22,18 @@ _OPERATOR_ACCOUNT: Final = "operator"
 
 
 class PrincipalDocument(TypedDict):
-    """A principal as JSON; ``by`` is who set up a trigger or a chat."""
+    """Who did something."""
 
     kind: PrincipalKind
+    """`operator`: with the service's token; `session`: a browser that logged in with it; `token`: an
+    access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no
+    token; `library`: a Python program."""
     id: NotRequired[str]
+    """Of the session, token, trigger or chat; left out where there is none."""
     name: NotRequired[str]
+    """The name of a token, the kind of a trigger."""
     by: NotRequired[PrincipalDocument]
+    """Who set up the trigger or the chat."""
 
 
 @dataclass(frozen=True, slots=True)

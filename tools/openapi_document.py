@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, cast, get_args
 
 from planwave.api.app import create_app
-from planwave.api.schemas import common
 from planwave.settings import Settings
+from planwave.shapes import common
 
 REF = "#/components/schemas/"
 ALIASES: dict[frozenset[str], str] = {

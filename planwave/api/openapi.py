@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import ast
+import inspect
+import pkgutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
 from typing import Any, Final, cast
 
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
-from pydantic.json_schema import models_json_schema
+from typing_extensions import get_original_bases, is_typeddict
 
+from planwave import errors, principals, shapes
 from planwave.api.auth import require_principal
 from planwave.api.json_body import body_model
 from planwave.api.middleware.idempotency import IDEMPOTENCY_HEADER, takes_key
 from planwave.api.problems import MEDIA_TYPE, Problem, ProblemError, problems
-from planwave.api.schemas.openai.responses import OpenAIError
-from planwave.api.schemas.streams import stream_schemas
+from planwave.api.schemas.streams import definitions, stream_schemas
 from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
 from planwave.interop.openai.errors import openai_error
+from planwave.shapes.openai import OpenAIError
 
 ALL_ROUTES_STATUSES: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
 """What any route may answer with."""
@@ -63,22 +71,23 @@ def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[
     schemas: dict[str, Any] = components.setdefault("schemas", {})
     for name in _FASTAPI_SCHEMAS:
         schemas.pop(name, None)
-    schemas |= _definitions(Problem)
-    for name, schema in stream_schemas().items():
-        schemas.setdefault(name, schema)
+    routes = list(http_routes(app))
+    schemas |= stream_schemas() | definitions(Problem, *_shapes_of_responses(routes))
+    for name, schema in definitions(*_body_models(routes)).items():
+        schemas.setdefault(name, schema)  # shapes are not as strict as the bodies that they are in
+    _describe_fields(schemas)
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": "planwave_session"},
     }
-    for route in http_routes(app):
+    for route in routes:
         for method in (route.methods or ()) if route.include_in_schema else ():
             operation = made["paths"][route.path_format][method.lower()]
             if takes_key(method, route.path or ""):
                 operation.setdefault("parameters", []).append(_KEY_PARAMETER)
-            _complete(operation, route.dependant, schemas)
+            _complete(operation, route.dependant)
             _restore_examples(operation["responses"], route.responses)
             if (route.path or "").startswith(OPENAI_PREFIX):
-                schemas |= _definitions(OpenAIError)
                 _write_errors_as_openai(operation["responses"])
     return made
 
@@ -97,7 +106,7 @@ def dependencies_of(dependant: Dependant) -> Generator[Callable[..., Any] | None
         yield inner.call
 
 
-def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str, Any]) -> None:
+def _complete(operation: dict[str, Any], dependant: Dependant) -> None:
     statuses: list[int] = [*ALL_ROUTES_STATUSES]
     calls = list(dependencies_of(dependant))
     if require_principal in calls:
@@ -108,7 +117,6 @@ def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str
     for body in filter(None, map(body_model, calls)):
         statuses.extend(BODY_STATUSES)
         model, may_be_empty = body
-        schemas |= _definitions(model)
         content = {"schema": {"$ref": _SCHEMAS.format(model=model.__name__)}}
         operation["requestBody"] = {
             "required": not may_be_empty,
@@ -156,7 +164,84 @@ def _is_fastapi_default(response: dict[str, Any]) -> bool:
     return str(content.get("schema", {}).get("$ref", "")).endswith("HTTPValidationError")
 
 
-def _definitions(model: Any) -> dict[str, Any]:
-    """Return the JSON Schemas of a model and of its parts, by name."""
-    _, whole = models_json_schema([(model, "validation")], ref_template=_SCHEMAS)
-    return whole["$defs"]
+# -- schemas of shapes -----------------------------------------------------------------------------
+
+
+def response_shapes(route: RouteContext) -> dict[str, tuple[str, ...]]:
+    """Return the names of the shapes of a route's JSON responses, by status."""
+    return {
+        str(status): tuple(_names_in(json_content["schema"]))
+        for status, response in route.responses.items()
+        if (json_content := response.get("content", {}).get("application/json"))
+    }
+
+
+def shapes_by_name() -> dict[str, Any]:
+    """Return all shapes that responses may have."""
+    return {
+        name: each
+        for module in _modules_of_shapes()
+        for name, each in vars(module).items()
+        if is_typeddict(each)
+    }
+
+
+def _names_in(schema: Mapping[str, Any]) -> Iterator[str]:
+    for each in schema.get("anyOf", [schema]):
+        if "$ref" in each:
+            yield each["$ref"].rpartition("/")[2]
+
+
+def _shapes_of_responses(routes: Iterable[RouteContext]) -> list[Any]:
+    known = shapes_by_name()
+    names = {name for each in routes for names in response_shapes(each).values() for name in names}
+    return [OpenAIError, *(known[name] for name in sorted(names))]
+
+
+def _body_models(routes: Iterable[RouteContext]) -> list[Any]:
+    calls = {call: None for route in routes for call in dependencies_of(route.dependant)}
+    return [model for model, _ in filter(None, map(body_model, calls))]
+
+
+def _describe_fields(schemas: dict[str, Any]) -> None:
+    """Give the fields of shapes the docstrings that stand below them.
+
+    Pydantic would search the source of a class anew for each schema that it is part of, and not see
+    inherited fields.
+    """
+    for name, shape in shapes_by_name().items():
+        if name in schemas:
+            for field, text in _field_docstrings(shape).items():
+                schemas[name]["properties"][field].setdefault("description", text)
+
+
+def _field_docstrings(shape: Any) -> dict[str, str]:
+    found = dict(_docstrings_in(shape.__module__)[shape.__name__])
+    for base in filter(is_typeddict, get_original_bases(shape)):
+        found |= _field_docstrings(base)
+    return found
+
+
+@cache
+def _docstrings_in(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings of fields, by class and field."""
+    found: dict[str, dict[str, str]] = {}
+    for statement in ast.parse(inspect.getsource(import_module(module))).body:
+        if isinstance(statement, ast.ClassDef):
+            fields = found[statement.name] = {}
+            for field, text in pairwise(statement.body):
+                match field, text:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(docstring))),
+                    ):
+                        fields[name] = inspect.cleandoc(docstring)
+                    case _:
+                        pass
+    return found
+
+
+def _modules_of_shapes() -> Iterator[ModuleType]:
+    yield from (errors, principals)
+    for each in pkgutil.iter_modules(shapes.__path__, f"{shapes.__name__}."):
+        yield import_module(each.name)

@@ -10,11 +10,9 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
-from planwave.api.schemas.chats.examples import CHAT_ID, MESSAGE_ID
+from planwave.api.schemas.chats import CHAT_ID, MESSAGE_ID
 from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
-from planwave.api.schemas.notifications import NOTIFICATION_ID
-from planwave.api.schemas.tokens import TOKEN_ID
-from planwave.api.schemas.trigger_examples import TRIGGER_ID
+from planwave.api.schemas.triggers import NOTIFICATION_ID, TOKEN_ID, TRIGGER_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import httpx2
 
@@ -43,28 +43,29 @@ from planwave.client.sse import (
     plan_from_message,
     reply_event,
 )
-from planwave.client.types import (
-    CheckResponse,
-    DifferenceResponse,
-    DocumentResponse,
-    ExecutionCreated,
-    ExecutionResponse,
-    ExecutionsResponse,
-    ExplainResponse,
-    ForecastResponse,
-    LimitsResponse,
-    NodeTypesResponse,
-    OpenRequestsResponse,
-    PlanResponse,
-    PlansResponse,
-    ProvidersResponse,
-    ResultResponse,
-    RevisionDiffResponse,
-    RevisionResponse,
-    RevisionsResponse,
-)
 from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
+
+if TYPE_CHECKING:
+    from planwave.shapes.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+    from planwave.shapes.executions import (
+        DifferenceResponse,
+        DocumentResponse,
+        ExecutionCreated,
+        ExecutionResponse,
+        ExecutionsResponse,
+        ExplainResponse,
+        OpenRequestsResponse,
+        ResultResponse,
+    )
+    from planwave.shapes.graphs import CheckResponse, ForecastResponse
+    from planwave.shapes.plans import (
+        PlanResponse,
+        PlansResponse,
+        RevisionDiffResponse,
+        RevisionResponse,
+        RevisionsResponse,
+    )
 
 
 class AsyncClient(

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planwave.client import requests
 from planwave.client.requests import RequestSpec
-from planwave.client.types import (
-    ChatResponse,
-    ChatsResponse,
-    ExecutionCreated,
-    FlowEditResponse,
-    FlowResponse,
-    FlowsResponse,
-    MessageResponse,
-    NotificationResponse,
-    NotificationsResponse,
-    PublicationResponse,
-    ReplyResponse,
-    TargetResponse,
-    TargetsResponse,
-    TokenCreatedResponse,
-    TokensResponse,
-    TriggerResponse,
-    TriggersResponse,
-    TurnResponse,
-)
+
+if TYPE_CHECKING:
+    from planwave.shapes.chats import (
+        ChatResponse,
+        ChatsResponse,
+        MessageResponse,
+        ReplyResponse,
+        TurnResponse,
+    )
+    from planwave.shapes.executions import ExecutionCreated
+    from planwave.shapes.plans import (
+        FlowEditResponse,
+        FlowResponse,
+        FlowsResponse,
+        PublicationResponse,
+    )
+    from planwave.shapes.triggers import (
+        NotificationResponse,
+        NotificationsResponse,
+        TargetResponse,
+        TargetsResponse,
+        TokenCreatedResponse,
+        TokensResponse,
+        TriggerResponse,
+        TriggersResponse,
+    )
 
 
 class AsyncFlowMethods(ABC):

@@ -16,7 +16,7 @@ from planwave.events import TERMINAL, TRANSIENT, Event
 from planwave.events.types import TEXT_DISCARDED
 
 if TYPE_CHECKING:
-    from planwave.client.types import PlanResponse
+    from planwave.shapes.plans import PlanResponse
 
 
 class ServerSentEvent(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import httpx2
 
@@ -44,28 +44,29 @@ from planwave.client.sync_methods import (
     NotificationMethods,
     TriggerMethods,
 )
-from planwave.client.types import (
-    CheckResponse,
-    DifferenceResponse,
-    DocumentResponse,
-    ExecutionCreated,
-    ExecutionResponse,
-    ExecutionsResponse,
-    ExplainResponse,
-    ForecastResponse,
-    LimitsResponse,
-    NodeTypesResponse,
-    OpenRequestsResponse,
-    PlanResponse,
-    PlansResponse,
-    ProvidersResponse,
-    ResultResponse,
-    RevisionDiffResponse,
-    RevisionResponse,
-    RevisionsResponse,
-)
 from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
+
+if TYPE_CHECKING:
+    from planwave.shapes.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+    from planwave.shapes.executions import (
+        DifferenceResponse,
+        DocumentResponse,
+        ExecutionCreated,
+        ExecutionResponse,
+        ExecutionsResponse,
+        ExplainResponse,
+        OpenRequestsResponse,
+        ResultResponse,
+    )
+    from planwave.shapes.graphs import CheckResponse, ForecastResponse
+    from planwave.shapes.plans import (
+        PlanResponse,
+        PlansResponse,
+        RevisionDiffResponse,
+        RevisionResponse,
+        RevisionsResponse,
+    )
 
 
 class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):

@@ -9,7 +9,7 @@ from typing import Any, Final
 from planwave.errors import ErrorDocument
 from planwave.events.streamed_text import StreamedText
 from planwave.events.usage import NO_USAGE, UsageTotal
-from planwave.graph.outputs import OutputsDocument
+from planwave.shapes.common import OutputsDocument
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}

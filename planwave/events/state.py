@@ -28,7 +28,6 @@ from planwave.events.types import (
     ExecutionResumed,
     ExecutionStarted,
     ExecutionWarned,
-    GraphDocument,
     NestedRunOpened,
     NodeAnswered,
     NodeBlocked,
@@ -44,8 +43,6 @@ from planwave.events.types import (
     NodeStarted,
     NodeUnparked,
     NodeWaiting,
-    OptionsDocument,
-    ParentDocument,
     PauseKind,
     Usage,
     WaveCompleted,
@@ -58,6 +55,7 @@ from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
 from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import LastNodes, Result
 from planwave.principals import PrincipalDocument
+from planwave.shapes.common import GraphDocument, OptionsDocument, ParentDocument
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 """Execution statuses that never change again."""

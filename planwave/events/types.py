@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
 from planwave.graph.model import Json
-from planwave.graph.outputs import OutputsDocument
 from planwave.principals import PrincipalDocument
+from planwave.shapes.common import GraphDocument, OptionsDocument, OutputsDocument, ParentDocument
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -103,66 +103,6 @@ class BlockedCause(TypedDict):
 
 class NoData(TypedDict):
     """The payload of an event that has none."""
-
-
-class NodeDocument(TypedDict):
-    """The fields of a graph's node that readers of events use."""
-
-    id: str
-    type: str
-    name: NotRequired[str | None]
-
-
-class EdgeKind(TypedDict):
-    """The data of an edge."""
-
-    channel: str
-
-
-class EdgeDocument(TypedDict):
-    """The fields of a graph's edge that readers of events use."""
-
-    id: NotRequired[str | None]
-    source: str
-    target: str
-    sourceHandle: NotRequired[str | None]
-    targetHandle: NotRequired[str | None]
-    data: EdgeKind
-
-
-class GraphDocument(TypedDict):
-    """A graph; nodes and edges have more fields than readers of events use."""
-
-    nodes: list[NodeDocument]
-    edges: list[EdgeDocument]
-
-
-class OptionsDocument(TypedDict):
-    """The options of an execution that differ from the defaults; see ``RunOptions``."""
-
-    scheduling: NotRequired[Literal["eager", "waves"]]
-    on_failure: NotRequired[Literal["continue", "stop"]]
-    max_parallel: NotRequired[int | None]
-    node_timeout_s: NotRequired[float | None]
-    run_timeout_s: NotRequired[float | None]
-    max_events: NotRequired[int | None]
-    max_result_bytes: NotRequired[int | None]
-    max_event_bytes: NotRequired[int | None]
-    max_state_bytes: NotRequired[int | None]
-    max_steps: NotRequired[int | None]
-    max_depth: NotRequired[int | None]
-    run_to: NotRequired[list[str]]
-    run_from: NotRequired[list[str]]
-    budget: NotRequired[dict[str, float | None] | None]
-
-
-class ParentDocument(TypedDict):
-    """The request of a fork, with the execution that it forks."""
-
-    execution_id: str
-    retry: NotRequired[bool]
-    rerun: NotRequired[list[str]]
-    given: NotRequired[dict[str, dict[str, Json]]]
 
 
 class ApprovalDocument(TypedDict):

@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from typing_extensions import TypedDict
-
-from planwave.graph.model import DataValue, Json
+from planwave.graph.model import DataValue
+from planwave.shapes.common import OutputDocument, OutputsDocument
 
 Outputs: TypeAlias = Mapping[str, DataValue]
-
-
-class OutputDocument(TypedDict):
-    """One output."""
-
-    type: str
-    value: Json
-
-
-OutputsDocument: TypeAlias = dict[str, OutputDocument]
 
 
 def outputs_to_json(outputs: Outputs) -> OutputsDocument:

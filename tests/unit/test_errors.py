@@ -3,11 +3,12 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planwave import errors
-from planwave.errors import LimitExceeded, NodeTimeout, PlanwaveError, reason_of
+from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError, reason_of
 from planwave.graph.diagnostics import limit_exceeded
 from tests.support.paths import ROOT
 
@@ -46,6 +47,11 @@ def test_errors_that_another_attempt_cannot_change_are_permanent() -> None:
         "ResultNotJson", "SchemaTooNew", "TemplateError", "Unauthorized", "UnavailableProvider",
         "UnknownModel", "UnknownProvider",
     }  # fmt: skip
+
+
+def test_the_document_of_an_error_is_text_whatever_a_node_raised() -> None:
+    wrong: dict[str, Any] = {"message": None, "code": 404, "hint": ["wait"]}
+    assert NodeError(**wrong).as_json() == {"code": "404", "message": "", "hint": "['wait']"}
 
 
 def test_the_timeout_of_a_node_is_a_timeout_error() -> None:

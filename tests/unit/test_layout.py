@@ -24,17 +24,12 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "api/routes/chats": "collection messages streams",
     "api/routes/mcp": "streamable_http",
     "api/routes/openai": "models streams",
-    "api/schemas": (
-        "catalog common edits executions flows notifications operations plans requests tokens "
-        "trigger_examples triggers"
-    ),
-    "api/schemas/chats": "examples models",
-    "api/schemas/openai": "responses",
+    "api/schemas": "chats requests triggers",
     "api/streaming": "chats webhook_events",
-    "cli/backends": "chats local notifications tokens triggers",
+    "cli/backends": "local",
     "cli/commands": "chat flows mcp notifications tokens triggers",
     "cli/commands/executions": "explain",
-    "cli/views": "chat node_type notifications tools triggers trust",
+    "cli/views": "trust",
     "client": "async_methods sync_methods",
     "events": "graphs node_state request_text types",
     "events/chat_events": "blocks calls requests speech",
@@ -79,6 +74,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/queries": "answered caller_urls dependency_view",
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
+    "shapes": "catalog chats common executions graphs openai plans streams triggers",
     "storage": "access_tokens call_documents chats errors notifications records triggers",
     "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
     "storage/sqlite/stores": (

@@ -10,22 +10,22 @@ from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
 from planwave.api.responses import json_response
-from planwave.api.schemas.catalog import (
-    LimitsResponse,
-    McpServersResponse,
-    NodeTypesResponse,
-    ProvidersResponse,
-    ToolsResponse,
-)
 from planwave.api.schemas.examples import (
     LIMITS,
     MCP_SERVERS,
     NODE_TYPES,
     PROVIDERS,
     TOOLS,
-    example_response,
+    success,
 )
 from planwave.settings import Limits
+from planwave.shapes.catalog import (
+    LimitsResponse,
+    McpServersResponse,
+    NodeTypesResponse,
+    ProvidersResponse,
+    ToolsResponse,
+)
 
 router = APIRouter(tags=["catalogues"], dependencies=AUTHENTICATED)
 
@@ -45,8 +45,7 @@ _UNITS: Final = {
     "/api/providers",
     operation_id="listProviders",
     summary="List providers and models",
-    response_model=ProvidersResponse,
-    responses=example_response("What there is.", PROVIDERS),
+    responses=success(ProvidersResponse, "What there is.", PROVIDERS),
 )
 async def list_providers(service: ServiceDep) -> Response:
     """Return the available providers with their models, and why the others are not available."""
@@ -66,8 +65,7 @@ async def list_providers(service: ServiceDep) -> Response:
     "/api/mcp-servers",
     operation_id="listMcpServers",
     summary="List MCP servers",
-    response_model=McpServersResponse,
-    responses=example_response("What there is.", MCP_SERVERS),
+    responses=success(McpServersResponse, "What there is.", MCP_SERVERS),
 )
 async def list_mcp_servers(service: ServiceDep) -> Response:
     """Return the MCP servers that `mcp_server` nodes may name; none is started for this."""
@@ -79,8 +77,7 @@ async def list_mcp_servers(service: ServiceDep) -> Response:
     "/api/node-types",
     operation_id="listNodeTypes",
     summary="List node types",
-    response_model=NodeTypesResponse,
-    responses=example_response("What there is.", NODE_TYPES),
+    responses=success(NodeTypesResponse, "What there is.", NODE_TYPES),
 )
 async def list_node_types(service: ServiceDep) -> Response:
     """Return every node type with its ports and the JSON Schema of its `data`.
@@ -101,8 +98,7 @@ async def list_node_types(service: ServiceDep) -> Response:
     "/api/tools",
     operation_id="listTools",
     summary="List tools",
-    response_model=ToolsResponse,
-    responses=example_response("What there is.", TOOLS),
+    responses=success(ToolsResponse, "What there is.", TOOLS),
 )
 async def list_tools(service: ServiceDep) -> Response:
     """Return the tools that `tool` and `toolset` nodes may name: those that the operator made available."""
@@ -113,8 +109,7 @@ async def list_tools(service: ServiceDep) -> Response:
     "/api/limits",
     operation_id="listLimits",
     summary="List limits",
-    response_model=LimitsResponse,
-    responses=example_response("What holds here.", LIMITS),
+    responses=success(LimitsResponse, "What holds here.", LIMITS),
 )
 async def list_limits(service: ServiceDep) -> Response:
     """Return every limit with its value, its default and its hard cap."""

@@ -14,10 +14,11 @@ from planwave.api.pagination import ExecutionId
 from planwave.api.problems import InvalidRequest, problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import log_response
-from planwave.api.schemas.executions import LogEntriesResponse, StoredEventsResponse
+from planwave.api.schemas.examples import schema_of
 from planwave.api.streaming.sse import ExecutionEventStream
 from planwave.principals import Principal
 from planwave.service.service import Service
+from planwave.shapes.executions import LogEntriesResponse, StoredEventsResponse
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -33,8 +34,14 @@ _EXAMPLE: Final = (
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events as they happen; with `format`, the stored ones or the typed log so far.",
-        "model": LogEntriesResponse | StoredEventsResponse,
-        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+        "content": {
+            "application/json": {
+                "schema": {
+                    "anyOf": [schema_of(LogEntriesResponse), schema_of(StoredEventsResponse)]
+                }
+            },
+            "text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE},
+        },
     },
     204: {"description": "It is over, and nothing comes after that event: do not come back."},
 }

@@ -28,14 +28,14 @@ from planwave.api.schemas.examples import (
     PENDING_REQUESTS,
     REQUESTS,
     RESUMED,
-    example_response,
+    success,
 )
-from planwave.api.schemas.executions import (
+from planwave.api.schemas.requests import AnswerRequest, CancelRequest
+from planwave.shapes.executions import (
     ExecutionCreated,
     OpenRequestsResponse,
     PendingRequestsResponse,
 )
-from planwave.api.schemas.requests import AnswerRequest, CancelRequest
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 
@@ -44,9 +44,8 @@ router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
     "/api/executions/{execution_id}/cancel",
     operation_id="cancelExecution",
     summary="Cancel an execution, or one node of it",
-    response_model=ExecutionCreated,
     responses={
-        **example_response("It is cancelled, or its node is.", CANCELLED),
+        **success(ExecutionCreated, "It is cancelled, or its node is.", CANCELLED),
         **problems(404, 409),
     },
 )
@@ -67,9 +66,8 @@ async def cancel_execution(
     "/api/executions/{execution_id}/pause",
     operation_id="pauseExecution",
     summary="Pause an execution",
-    response_model=ExecutionCreated,
     responses={
-        **example_response("Nothing more of it is started.", PAUSED),
+        **success(ExecutionCreated, "Nothing more of it is started.", PAUSED),
         **problems(404, 409, 422),
     },
 )
@@ -82,8 +80,7 @@ async def pause_execution(service: ServiceDep, execution_id: ExecutionId) -> Res
     "/api/executions/{execution_id}/resume",
     operation_id="resumeExecution",
     summary="Have a paused execution go on",
-    response_model=ExecutionCreated,
-    responses={**example_response("It goes on.", RESUMED), **problems(404, 409, 422)},
+    responses={**success(ExecutionCreated, "It goes on.", RESUMED), **problems(404, 409, 422)},
 )
 async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Have an execution go on that was paused by request, or set aside after too many recoveries.
@@ -97,8 +94,10 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
     "/api/executions/{execution_id}/requests",
     operation_id="listRequests",
     summary="What an execution waits to be answered",
-    response_model=OpenRequestsResponse,
-    responses={**example_response("Its open requests.", REQUESTS), **problems(404, 409)},
+    responses={
+        **success(OpenRequestsResponse, "Its open requests.", REQUESTS),
+        **problems(404, 409),
+    },
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the open requests of an execution, oldest first."""
@@ -110,8 +109,7 @@ async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Respo
     "/api/requests",
     operation_id="listPendingRequests",
     summary="What executions ask people, or asked them",
-    response_model=PendingRequestsResponse,
-    responses={**example_response("One page.", PENDING_REQUESTS), **problems(422)},
+    responses={**success(PendingRequestsResponse, "One page.", PENDING_REQUESTS), **problems(422)},
 )
 async def list_pending_requests(
     service: ServiceDep,
@@ -148,8 +146,10 @@ async def list_pending_requests(
     "/api/executions/{execution_id}/requests/{request_id}",
     operation_id="answerRequest",
     summary="Answer a request",
-    response_model=ExecutionCreated,
-    responses={**example_response("The answer is taken.", RESUMED), **problems(404, 409, 410)},
+    responses={
+        **success(ExecutionCreated, "The answer is taken.", RESUMED),
+        **problems(404, 409, 410),
+    },
 )
 async def answer_request(
     service: ServiceDep,

@@ -34,7 +34,6 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response, json_response_in_thread
-from planwave.api.schemas.common import ExecutionStatus
 from planwave.api.schemas.examples import (
     CREATED,
     DOCUMENT,
@@ -44,17 +43,7 @@ from planwave.api.schemas.examples import (
     NODE,
     QUEUED,
     RESULT,
-    example_response,
-)
-from planwave.api.schemas.executions import (
-    DocumentNode,
-    DocumentResponse,
-    ExecutionCounts,
-    ExecutionCreated,
-    ExecutionResponse,
-    ExecutionsResponse,
-    ExplainResponse,
-    ResultResponse,
+    success,
 )
 from planwave.api.schemas.requests import (
     ExecuteOptionsModel,
@@ -71,6 +60,16 @@ from planwave.service.executions.execution_service import Executable, PlanRef
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.queries.digest import ExecutionDigest
 from planwave.service.service import Service
+from planwave.shapes.common import ExecutionStatus
+from planwave.shapes.executions import (
+    DocumentNode,
+    DocumentResponse,
+    ExecutionCreated,
+    ExecutionResponse,
+    ExecutionsResponse,
+    ExplainResponse,
+    ResultResponse,
+)
 from planwave.storage.records import ExecutionRecord
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
@@ -80,10 +79,9 @@ WholeCall = Annotated[
     int | None,
     Query(ge=0, description="The number of a call whose request and result are whole."),
 ]
-STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
-STARTED_RESPONSES[202]["model"] = ExecutionCreated
+STARTED_RESPONSES = success(ExecutionCreated, "It is made and queued (`start: true`).", QUEUED, 202)
 """Of routes that make an execution, and start it where they are asked to."""
-_QUEUED_RESPONSES = example_response("It is queued, or runs already.", QUEUED, 202)
+_QUEUED_RESPONSES = success(ExecutionCreated, "It is queued, or runs already.", QUEUED, 202)
 
 
 @router.post(
@@ -91,9 +89,8 @@ _QUEUED_RESPONSES = example_response("It is queued, or runs already.", QUEUED, 2
     operation_id="createExecution",
     summary="Make an execution",
     status_code=201,
-    response_model=ExecutionCreated,
     responses={
-        **example_response("It is made.", CREATED, 201),
+        **success(ExecutionCreated, "It is made.", CREATED, 201),
         **STARTED_RESPONSES,
         **problems(404, 409),
     },
@@ -131,7 +128,6 @@ async def create_execution(
     operation_id="startExecution",
     summary="Start an execution",
     status_code=202,
-    response_model=ExecutionCreated,
     responses={**_QUEUED_RESPONSES, **problems(404, 409, 422)},
 )
 async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
@@ -144,7 +140,6 @@ async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Res
     operation_id="run",
     summary="Plan a goal and run the plan",
     status_code=202,
-    response_model=ExecutionCreated,
     responses={**_QUEUED_RESPONSES, **problems(409, 502)},
 )
 async def run(
@@ -179,8 +174,7 @@ async def run(
     "/api/executions",
     operation_id="listExecutions",
     summary="List executions",
-    response_model=ExecutionsResponse,
-    responses={**example_response("One page.", EXECUTIONS), **problems(422)},
+    responses={**success(ExecutionsResponse, "One page.", EXECUTIONS), **problems(422)},
 )
 async def list_executions(
     request: Request,
@@ -228,8 +222,7 @@ async def list_executions(
         "next_cursor": next_cursor,
     }
     if counts:
-        counted = await service.count_executions(**filters)
-        listed["counts"] = ExecutionCounts(**counted).model_dump()
+        listed["counts"] = await service.count_executions(**filters)
     return json_response(listed)
 
 
@@ -237,8 +230,7 @@ async def list_executions(
     "/api/executions/{execution_id}",
     operation_id="getExecution",
     summary="Look at an execution",
-    response_model=ExecutionResponse,
-    responses={**example_response("Its state.", EXECUTION), **problems(404, 409)},
+    responses={**success(ExecutionResponse, "Its state.", EXECUTION), **problems(404, 409)},
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
@@ -250,20 +242,18 @@ async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Respo
     "/api/executions/{execution_id}/result",
     operation_id="getResult",
     summary="What an execution gave",
-    response_model=ResultResponse,
-    responses={**example_response("Its results.", RESULT), **problems(404, 409)},
+    responses={**success(ResultResponse, "Its results.", RESULT), **problems(404, 409)},
 )
 async def get_result(request: Request, execution_id: ExecutionId) -> Response:
     """Return the results of the nodes as text, and the log; before the end, those that exist."""
-    return await document_response(request, execution_id, ResultResponse.model_fields)
+    return await document_response(request, execution_id, ResultResponse.__annotations__)
 
 
 @router.get(
     "/api/executions/{execution_id}/document",
     operation_id="getDocument",
     summary="The whole execution as one document",
-    response_model=DocumentResponse,
-    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
+    responses={**success(DocumentResponse, "The document.", DOCUMENT), **problems(404, 409)},
 )
 async def get_document(request: Request, execution_id: ExecutionId) -> Response:
     """Return the whole document: graph, inputs, prompts, results, times and usage of every node, the log."""
@@ -274,8 +264,7 @@ async def get_document(request: Request, execution_id: ExecutionId) -> Response:
     "/api/executions/{execution_id}/nodes/{path:path}",
     operation_id="getNode",
     summary="All there is of one node",
-    response_model=DocumentNode,
-    responses={**example_response("The node.", NODE), **problems(404, 409)},
+    responses={**success(DocumentNode, "The node.", NODE), **problems(404, 409)},
 )
 async def get_node(
     service: ServiceDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
@@ -288,8 +277,7 @@ async def get_node(
     "/api/executions/{execution_id}/explain/{path:path}",
     operation_id="explainNode",
     summary="Why a node ran, did not run, or waits",
-    response_model=ExplainResponse,
-    responses={**example_response("Why.", EXPLANATION), **problems(404, 409)},
+    responses={**success(ExplainResponse, "Why.", EXPLANATION), **problems(404, 409)},
 )
 async def explain_node(
     service: ServiceDep,

@@ -28,23 +28,16 @@ from planwave.api.pagination import (
 from planwave.api.preconditions import IfMatch, expected_versions, required_versions
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.edits import PlanEditRequest
-from planwave.api.schemas.examples import (
-    EDITED_FLOW,
-    FLOW,
-    FLOWS,
-    example_response,
-)
-from planwave.api.schemas.flows import (
-    FlowEditResponse,
-    FlowResponse,
-    FlowsResponse,
+from planwave.api.schemas.examples import EDITED_FLOW, FLOW, FLOWS, success
+from planwave.api.schemas.requests import (
+    FlowCreateRequest,
+    FlowUpdateRequest,
+    PlanEditRequest,
     PublicationRequest,
-    PublicationResponse,
 )
-from planwave.api.schemas.requests import FlowCreateRequest, FlowUpdateRequest
-from planwave.api.schemas.trigger_examples import PUBLICATION
+from planwave.api.schemas.triggers import PUBLICATION
 from planwave.service.flows.flow_queries import Flow, Publication
+from planwave.shapes.plans import FlowEditResponse, FlowResponse, FlowsResponse, PublicationResponse
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
 
@@ -54,8 +47,7 @@ router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
     operation_id="createFlow",
     summary="Save a flow",
     status_code=201,
-    response_model=FlowResponse,
-    responses={**example_response("The flow.", FLOW, 201), **problems(404, 409)},
+    responses={**success(FlowResponse, "The flow.", FLOW, 201), **problems(404, 409)},
 )
 async def create_flow(
     service: ServiceDep,
@@ -81,8 +73,7 @@ async def create_flow(
     "/api/flows",
     operation_id="listFlows",
     summary="List flows",
-    response_model=FlowsResponse,
-    responses={**example_response("One page.", FLOWS), **problems(422)},
+    responses={**success(FlowsResponse, "One page.", FLOWS), **problems(422)},
 )
 async def list_flows(
     service: ServiceDep,
@@ -103,8 +94,7 @@ async def list_flows(
     "/api/flows/{plan_id}",
     operation_id="getFlow",
     summary="Look at a flow",
-    response_model=FlowResponse,
-    responses={**example_response("The flow.", FLOW), **problems(404, 422)},
+    responses={**success(FlowResponse, "The flow.", FLOW), **problems(404, 422)},
 )
 async def get_flow(
     request: Request, service: ServiceDep, plan_id: FlowId, revision: RevisionChoice = None
@@ -125,8 +115,7 @@ async def get_flow(
     "/api/flows/{plan_id}",
     operation_id="updateFlow",
     summary="Change a flow",
-    response_model=FlowResponse,
-    responses={**example_response("The flow as it is now.", FLOW), **problems(404, 409, 412)},
+    responses={**success(FlowResponse, "The flow as it is now.", FLOW), **problems(404, 409, 412)},
 )
 async def update_flow(
     service: ServiceDep,
@@ -159,9 +148,8 @@ async def update_flow(
     "/api/flows/{plan_id}",
     operation_id="editFlow",
     summary="Change a flow by operations",
-    response_model=FlowEditResponse,
     responses={
-        **example_response("The flow as it is now.", EDITED_FLOW),
+        **success(FlowEditResponse, "The flow as it is now.", EDITED_FLOW),
         **problems(404, 412, 428),
     },
 )
@@ -221,8 +209,10 @@ async def remove_name(service: ServiceDep, plan_id: FlowId, force: Force = False
     "/api/flows/{plan_id}/publication",
     operation_id="getPublication",
     summary="Look at what a flow is published as",
-    response_model=PublicationResponse,
-    responses={**example_response("What it is published as.", PUBLICATION), **problems(404)},
+    responses={
+        **success(PublicationResponse, "What it is published as.", PUBLICATION),
+        **problems(404),
+    },
 )
 async def get_publication(triggers: TriggersDep, plan_id: FlowId) -> Response:
     """Return whether a flow is a model and a tool, and its webhooks."""
@@ -233,8 +223,10 @@ async def get_publication(triggers: TriggersDep, plan_id: FlowId) -> Response:
     "/api/flows/{plan_id}/publication",
     operation_id="publishFlow",
     summary="Publish a flow",
-    response_model=PublicationResponse,
-    responses={**example_response("What it is published as now.", PUBLICATION), **problems(404)},
+    responses={
+        **success(PublicationResponse, "What it is published as now.", PUBLICATION),
+        **problems(404),
+    },
 )
 async def publish_flow(
     triggers: TriggersDep,

@@ -17,16 +17,13 @@ from planwave.api.pagination import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import STARTED_RESPONSES, created_response, run_options
-from planwave.api.schemas.examples import CREATED, DIFFERENCE, example_response
-from planwave.api.schemas.executions import (
-    DifferenceResponse,
-    ExecutionCreated,
-)
+from planwave.api.schemas.examples import CREATED, DIFFERENCE, success
 from planwave.api.schemas.requests import ForkExecutionRequest, RetryRequest
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_of_name
 from planwave.service.executions.fork import CHANGES
+from planwave.shapes.executions import DifferenceResponse, ExecutionCreated
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 
@@ -38,9 +35,8 @@ _NODE_POINTER: Final = re.compile(r"/nodes/\d+(/(?:description|data)(?:/.*)?)")
     operation_id="retryExecution",
     summary="Run failed nodes again",
     status_code=201,
-    response_model=ExecutionCreated,
     responses={
-        **example_response("It is made.", CREATED, 201),
+        **success(ExecutionCreated, "It is made.", CREATED, 201),
         **STARTED_RESPONSES,
         **problems(404, 409),
     },
@@ -64,9 +60,8 @@ async def retry_execution(
     operation_id="forkExecution",
     summary="Make a changed execution out of this one",
     status_code=201,
-    response_model=ExecutionCreated,
     responses={
-        **example_response("It is made.", CREATED, 201),
+        **success(ExecutionCreated, "It is made.", CREATED, 201),
         **STARTED_RESPONSES,
         **problems(404, 409),
     },
@@ -121,8 +116,7 @@ diff_router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
     "/api/executions/{execution_id}/diff/{other_id}",
     operation_id="diffExecutions",
     summary="What differs between two executions",
-    response_model=DifferenceResponse,
-    responses={**example_response("What differs.", DIFFERENCE), **problems(404, 409)},
+    responses={**success(DifferenceResponse, "What differs.", DIFFERENCE), **problems(404, 409)},
 )
 async def diff_executions(
     service: ServiceDep, execution_id: ExecutionId, other_id: ExecutionId

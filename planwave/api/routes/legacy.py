@@ -13,72 +13,35 @@ from planwave.api.pagination import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
 from planwave.api.routes.executions import execution_state_json
-from planwave.api.schemas.common import ExecutionStatus, NodeStatus, ResponseModel
-from planwave.api.schemas.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, example_response
-from planwave.api.schemas.executions import DocumentResponse
+from planwave.api.schemas.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, success
+from planwave.shapes.executions import DocumentResponse, LegacyResult, LegacyStatus
 
 router = APIRouter(tags=["status (short paths)"], dependencies=AUTHENTICATED)
-
-
-class LegacyStatus(ResponseModel):
-    """The state of an execution in a compact shape."""
-
-    execution_id: str
-    plan_id: str | None
-    status: ExecutionStatus
-    node_states: dict[str, NodeStatus]
-    logs: list[str]
-
-
-class LegacyNodeResult(ResponseModel):
-    """What one node gave."""
-
-    node_id: str
-    name: str
-    status: NodeStatus
-    result: str | None
-    error: str | None
-    execution_time: float | None
-    """Seconds."""
-
-
-class LegacyResult(ResponseModel):
-    """The results of an execution in a compact shape."""
-
-    execution_id: str
-    plan_id: str | None
-    status: ExecutionStatus
-    node_results: list[LegacyNodeResult]
-    execution_logs: list[str]
-    started_at: str | None
-    completed_at: str | None
 
 
 @router.get(
     "/api/execution/{execution_id}/status",
     operation_id="getFirstStatus",
     summary="The state of an execution, in a compact shape",
-    response_model=LegacyStatus,
-    responses={**example_response("Its state.", LEGACY_STATUS), **problems(404, 409)},
+    responses={**success(LegacyStatus, "Its state.", LEGACY_STATUS), **problems(404, 409)},
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
     shown = await execution_state_json(service, execution_id)
-    return json_response({name: shown[name] for name in LegacyStatus.model_fields})
+    return json_response({name: shown[name] for name in LegacyStatus.__annotations__})
 
 
 @router.get(
     "/api/execution/{execution_id}/result",
     operation_id="getFirstResult",
     summary="The results of an execution, in a compact shape",
-    response_model=LegacyResult,
-    responses={**example_response("Its results.", LEGACY_RESULT), **problems(404, 409)},
+    responses={**success(LegacyResult, "Its results.", LEGACY_RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the result of each node as a list, and the log."""
     document = await service.document(execution_id)
     results = [_node_result(node) for node in document["nodes"]]
-    shown = {name: document[name] for name in LegacyResult.model_fields}
+    shown = {name: document[name] for name in LegacyResult.__annotations__}
     return await json_response_in_thread({**shown, "node_results": results})
 
 
@@ -86,8 +49,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     "/api/execution/{execution_id}/load",
     operation_id="loadExecution",
     summary="The whole execution as one document",
-    response_model=DocumentResponse,
-    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
+    responses={**success(DocumentResponse, "The document.", DOCUMENT), **problems(404, 409)},
 )
 async def load(request: Request, execution_id: ExecutionId) -> Response:
     """Return the same as `GET /api/executions/{execution_id}/document`."""

@@ -23,12 +23,13 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, example_response
-from planwave.api.schemas.plans import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
+from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, success
 from planwave.api.schemas.requests import CheckRequest, PlanRequest
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
 from planwave.service.plans.documents import CheckReport, plan_json
 from planwave.service.service import Service
+from planwave.shapes.graphs import CheckResponse, ForecastResponse
+from planwave.shapes.plans import PlanResponse, PlansResponse
 from planwave.storage.records import PlanRecord
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
@@ -44,9 +45,8 @@ Stream = Annotated[
     operation_id="createPlan",
     summary="Plan a goal",
     status_code=201,
-    response_model=PlanResponse,
     responses={
-        **example_response("The plan.", PLAN, 201),
+        **success(PlanResponse, "The plan.", PLAN, 201),
         **PLAN_STREAM_RESPONSES,
         **problems(409, 502),
     },
@@ -87,8 +87,7 @@ async def create_plan(
     "/api/plans",
     operation_id="listPlans",
     summary="List plans",
-    response_model=PlansResponse,
-    responses={**example_response("One page.", PLANS), **problems(422)},
+    responses={**success(PlansResponse, "One page.", PLANS), **problems(422)},
 )
 async def list_plans(
     service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
@@ -106,8 +105,7 @@ async def list_plans(
     "/api/plans/{plan_id}",
     operation_id="getPlan",
     summary="Look at a plan",
-    response_model=PlanResponse,
-    responses={**example_response("The plan.", PLAN), **problems(404)},
+    responses={**success(PlanResponse, "The plan.", PLAN), **problems(404)},
 )
 async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Return a plan in its newest revision, with the status of its newest execution.
@@ -140,8 +138,7 @@ async def delete_plan(service: ServiceDep, plan_id: PlanId, force: Force = False
     "/api/plans/{plan_id}/validate",
     operation_id="validatePlan",
     summary="Check a plan again",
-    response_model=CheckResponse,
-    responses={**example_response("What was found.", CHECK), **problems(404)},
+    responses={**success(CheckResponse, "What was found.", CHECK), **problems(404)},
 )
 async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Check a plan against the node types, providers and limits there are now."""
@@ -152,8 +149,7 @@ async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     "/api/plans/{plan_id}/forecast",
     operation_id="forecastPlan",
     summary="Estimate the calls, tokens and cost of a plan",
-    response_model=ForecastResponse,
-    responses={**example_response("The estimate.", FORECAST), **problems(404, 422)},
+    responses={**success(ForecastResponse, "The estimate.", FORECAST), **problems(404, 422)},
 )
 async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Return waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
@@ -164,8 +160,7 @@ async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     "/api/check",
     operation_id="checkGraph",
     summary="Check a graph",
-    response_model=CheckResponse,
-    responses=example_response("What was found.", CHECK),
+    responses=success(CheckResponse, "What was found.", CHECK),
 )
 async def check_graph(
     service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]

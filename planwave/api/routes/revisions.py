@@ -22,13 +22,6 @@ from planwave.api.preconditions import IfMatch, required_versions
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.routes.plans import plan_response
-from planwave.api.schemas.edits import (
-    PlanEditRequest,
-    RestoreRequest,
-    RevisionDiffResponse,
-    RevisionResponse,
-    RevisionsResponse,
-)
 from planwave.api.schemas.examples import (
     APPROVED_PLAN,
     EDITED_PLAN,
@@ -36,10 +29,16 @@ from planwave.api.schemas.examples import (
     REVISION,
     REVISION_DIFF,
     REVISIONS,
-    example_response,
+    success,
 )
-from planwave.api.schemas.plans import PlanResponse
+from planwave.api.schemas.requests import PlanEditRequest, RestoreRequest
 from planwave.service.plans.revisions import revision_json
+from planwave.shapes.plans import (
+    PlanResponse,
+    RevisionDiffResponse,
+    RevisionResponse,
+    RevisionsResponse,
+)
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
 
@@ -61,9 +60,8 @@ OtherRevision = Annotated[
     "/api/plans/{plan_id}",
     operation_id="editPlan",
     summary="Change a plan",
-    response_model=PlanResponse,
     responses={
-        **example_response("The plan as it is now.", EDITED_PLAN),
+        **success(PlanResponse, "The plan as it is now.", EDITED_PLAN),
         **problems(404, 412, 428),
     },
 )
@@ -94,8 +92,7 @@ async def edit_plan(
     "/api/plans/{plan_id}/revisions",
     operation_id="listRevisions",
     summary="List the revisions of a plan",
-    response_model=RevisionsResponse,
-    responses={**example_response("One page.", REVISIONS), **problems(404, 422)},
+    responses={**success(RevisionsResponse, "One page.", REVISIONS), **problems(404, 422)},
 )
 async def list_revisions(
     service: ServiceDep, plan_id: PlanId, cursor: Cursor = None, limit: PageSize = None
@@ -113,8 +110,7 @@ async def list_revisions(
     "/api/plans/{plan_id}/revisions/{revision}",
     operation_id="getRevision",
     summary="Look at a revision",
-    response_model=RevisionResponse,
-    responses={**example_response("The revision.", REVISION), **problems(404)},
+    responses={**success(RevisionResponse, "The revision.", REVISION), **problems(404)},
 )
 async def get_revision(service: ServiceDep, plan_id: PlanId, revision: Revision) -> Response:
     """Return one revision of a plan, with its graph and its diagnostics."""
@@ -126,8 +122,10 @@ async def get_revision(service: ServiceDep, plan_id: PlanId, revision: Revision)
     "/api/plans/{plan_id}/revisions/{revision}/diff",
     operation_id="diffRevisions",
     summary="Compare two revisions",
-    response_model=RevisionDiffResponse,
-    responses={**example_response("The differences.", REVISION_DIFF), **problems(404, 422)},
+    responses={
+        **success(RevisionDiffResponse, "The differences.", REVISION_DIFF),
+        **problems(404, 422),
+    },
 )
 async def diff_revisions(
     service: ServiceDep, plan_id: PlanId, revision: Revision, to: OtherRevision = None
@@ -140,8 +138,7 @@ async def diff_revisions(
     "/api/plans/{plan_id}/revisions/{revision}/restore",
     operation_id="restoreRevision",
     summary="Restore a revision",
-    response_model=PlanResponse,
-    responses={**example_response("The plan as it is now.", PLAN), **problems(404, 412, 428)},
+    responses={**success(PlanResponse, "The plan as it is now.", PLAN), **problems(404, 412, 428)},
 )
 async def restore_revision(
     service: ServiceDep,
@@ -168,9 +165,8 @@ async def restore_revision(
     "/api/plans/{plan_id}/revisions/{revision}/approve",
     operation_id="approveRevision",
     summary="Approve a revision",
-    response_model=PlanResponse,
     responses={
-        **example_response("The plan as it is now.", APPROVED_PLAN),
+        **success(PlanResponse, "The plan as it is now.", APPROVED_PLAN),
         **problems(404, 412, 422, 428),
     },
 )

@@ -13,15 +13,10 @@ from planwave.api.middleware.audit import add_audit_ids
 from planwave.api.pagination import TokenId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import NOT_REPLAYABLE, json_response
-from planwave.api.schemas.examples import example_response
-from planwave.api.schemas.tokens import (
-    CREATED_TOKEN,
-    TOKENS,
-    TokenCreatedResponse,
-    TokenCreateRequest,
-    TokensResponse,
-)
+from planwave.api.schemas.examples import success
+from planwave.api.schemas.triggers import CREATED_TOKEN, TOKENS, TokenCreateRequest
 from planwave.service.access_tokens import TokenLimits
+from planwave.shapes.triggers import TokenCreatedResponse, TokensResponse
 from planwave.storage.access_tokens import token_json
 
 router = APIRouter(tags=["tokens"], dependencies=AUTHENTICATED)
@@ -32,8 +27,7 @@ router = APIRouter(tags=["tokens"], dependencies=AUTHENTICATED)
     operation_id="createToken",
     summary="Create an access token",
     status_code=201,
-    response_model=TokenCreatedResponse,
-    responses={**example_response("The token.", CREATED_TOKEN, 201), **problems(404)},
+    responses={**success(TokenCreatedResponse, "The token.", CREATED_TOKEN, 201), **problems(404)},
 )
 async def create_token(
     request: Request,
@@ -58,8 +52,7 @@ async def create_token(
     "/api/tokens",
     operation_id="listTokens",
     summary="List access tokens",
-    response_model=TokensResponse,
-    responses=example_response("All of them.", TOKENS),
+    responses=success(TokensResponse, "All of them.", TOKENS),
 )
 async def list_tokens(service: ServiceDep) -> Response:
     """Return all access tokens without their texts, newest first."""

@@ -548,10 +548,21 @@ LIMITS: Final[_Json] = {
 }
 
 
-def example_response(description: str, example: _Json, status: int = 200) -> dict[int | str, _Json]:
-    """Return OpenAPI ``responses`` for the successful response of a route."""
-    content = {"application/json": {"example": example}}
+def success(
+    shape: type, description: str, example: _Json, status: int = 200
+) -> dict[int | str, _Json]:
+    """Return OpenAPI ``responses`` for the successful response of a route.
+
+    The schema of the shape is made with the document (``openapi.py``). What FastAPI calls the response
+    model would be made at each start of the service, of each route anew.
+    """
+    content = {"application/json": {"schema": schema_of(shape), "example": example}}
     return {status: {"description": description, "content": content}}
+
+
+def schema_of(shape: type) -> dict[str, str]:
+    """Return the reference to the schema of a shape."""
+    return {"$ref": f"#/components/schemas/{shape.__name__}"}
 
 
 _FLOW_FIELDS: Final[dict[str, Any]] = {

@@ -1,41 +1,52 @@
-"""Models of request bodies."""
+"""Models of request bodies: of plans, flows and executions, and their base."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     RootModel,
     SecretStr,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from planwave.api.schemas.common import GraphDocument, RequestModel
-from planwave.api.schemas.edits import AuthoredRequest
-from planwave.api.schemas.examples import (
-    GOAL,
-    GRAPH,
-    PLAN_ID,
-)
+from planwave.api.schemas.examples import EDITED_NOTE, GOAL, GRAPH, PLAN_ID
+from planwave.graph import operations as edits
+from planwave.graph.editing.forms import MAX_TITLE_CHARS
 from planwave.service.flows.flow_service import NAME_CHARS
+from planwave.shapes.common import EdgeDocument, GraphDocument, NodeDocument
+
+MAX_NOTE_CHARS: Final = 1_000
 
 
-class _GraphSchema:
-    """Documents an object as a graph; the graph reader checks it, and finds every fault at once."""
+class RequestModel(BaseModel):
+    """A request: unknown fields and values of another type are refused."""
 
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, _: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return handler(GraphDocument.__pydantic_core_schema__)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-# -- requests -------------------------------------------------------------------------------------
+class _Documented:
+    """Documents an object as a shape without checking it, so that its reader finds every fault at once."""
+
+    def __init__(self, shape: Any) -> None:
+        self._shape = shape
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        # The document shows the schema for JSON; bodies are read as Python objects.
+        shape = handler.generate_schema(self._shape)
+        return core_schema.json_or_python_schema(shape, handler(source))
+
+
+# -- plans and executions --------------------------------------------------------------------------
 
 
 class _GoalModel(RequestModel):
@@ -164,7 +175,7 @@ class ExecuteRequest(RequestModel):
         ge=1,
         description="One of its revisions; else the newest of a plan, or the live one of a flow.",
     )
-    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+    graph: Annotated[dict[str, Any], _Documented(GraphDocument)] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     inputs: dict[str, Any] | None = _INPUTS
@@ -195,6 +206,139 @@ class RunRequest(_GoalModel):
     require_approval: bool = _REQUIRE_APPROVAL
 
 
+# -- changes of plans ------------------------------------------------------------------------------
+
+
+class AuthoredRequest(RequestModel):
+    """Who makes a change, and why."""
+
+    author: Literal["person", "api"] = Field(
+        "api", description="Who makes the change: a person, or a program."
+    )
+    note: str = Field(
+        "", max_length=MAX_NOTE_CHARS, description="Why; it is stored with the revision."
+    )
+
+
+class AddNodeOperation(RequestModel):
+    """Adds a node at the end."""
+
+    op: Literal["add_node"]
+    node: Annotated[dict[str, Any], _Documented(NodeDocument)]
+
+
+class UpdateNodeOperation(RequestModel):
+    """Changes fields of a node, but not its id."""
+
+    op: Literal["update_node"]
+    id: str
+    set: dict[str, Any] = Field(
+        description="A merge patch (RFC 7396) for the node: null removes a field."
+    )
+
+
+class RemoveNodeOperation(RequestModel):
+    """Removes a node and its edges."""
+
+    op: Literal["remove_node"]
+    id: str
+
+
+class AddEdgeOperation(RequestModel):
+    """Adds an edge at the end; without an id it gets one."""
+
+    op: Literal["add_edge"]
+    edge: Annotated[dict[str, Any], _Documented(EdgeDocument)]
+
+
+class RemoveEdgeOperation(RequestModel):
+    """Removes an edge."""
+
+    op: Literal["remove_edge"]
+    id: str
+
+
+class RenameOperation(RequestModel):
+    """Changes the id of a node, in its edges and in expressions too."""
+
+    op: Literal["rename"]
+    id: str
+    to: str
+
+
+class SetTitleOperation(RequestModel):
+    """Changes the title of the plan, or the name of the flow."""
+
+    op: Literal["set_title"]
+    title: str = Field(description=f"One line of at most {MAX_TITLE_CHARS} characters.")
+
+
+class ReplaceGraphOperation(RequestModel):
+    """Replaces the graph; a node without `ui` keeps that of the node of its id."""
+
+    op: Literal["replace_graph"]
+    graph: Annotated[dict[str, Any], _Documented(GraphDocument)]
+
+
+OperationModel = Annotated[
+    AddNodeOperation
+    | UpdateNodeOperation
+    | RemoveNodeOperation
+    | AddEdgeOperation
+    | RemoveEdgeOperation
+    | RenameOperation
+    | SetTitleOperation
+    | ReplaceGraphOperation,
+    Field(discriminator="op"),
+]
+_CLASSES: Final[Mapping[str, type[edits.Operation]]] = {
+    kind.op: kind
+    for kind in (
+        edits.AddNode,
+        edits.UpdateNode,
+        edits.RemoveNode,
+        edits.AddEdge,
+        edits.RemoveEdge,
+        edits.Rename,
+        edits.SetTitle,
+        edits.ReplaceGraph,
+    )
+}
+
+
+def to_operation(model: OperationModel) -> edits.Operation:
+    """Return an operation as the service takes it."""
+    fields = {name: getattr(model, name) for name in type(model).model_fields if name != "op"}
+    return _CLASSES[model.op](**fields)
+
+
+class PlanEditRequest(AuthoredRequest):
+    """Changes to a plan or a flow, applied all or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"operations": [EDITED_NOTE], "author": "person", "note": "shorter"},
+                {"operations": [{"op": "replace_graph", "graph": GRAPH}]},
+            ]
+        }
+    )
+
+    operations: list[OperationModel] = Field(
+        min_length=1, description="Applied in order; see the limit `plan_operations`."
+    )
+
+    def to_operations(self) -> Sequence[edits.Operation]:
+        """Return the operations as the service takes them."""
+        return [to_operation(each) for each in self.operations]
+
+
+class RestoreRequest(AuthoredRequest):
+    """The author of a restored revision; without a body, a program."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"author": "person"}]})
+
+
 # -- flows ----------------------------------------------------------------------------------------
 
 _GRAPH_OR_PLAN: Final[dict[str, Any]] = {
@@ -219,7 +363,7 @@ class FlowCreateRequest(RequestModel):
         None,
         description="What it is for, which callers read; by default the title of a plan made for a goal.",
     )
-    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+    graph: Annotated[dict[str, Any], _Documented(GraphDocument)] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     plan_id: str | None = Field(
@@ -248,7 +392,7 @@ class FlowUpdateRequest(AuthoredRequest):
         None, description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
     )
     description: str | None = Field(None, description="What it is for; see `goal_chars`.")
-    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+    graph: Annotated[dict[str, Any], _Documented(GraphDocument)] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     from_plan_id: str | None = Field(None, description="A stored plan whose graph it gets.")
@@ -261,6 +405,25 @@ class FlowUpdateRequest(AuthoredRequest):
             raise PydanticCustomError("nothing", "give name, description, graph or from_plan_id")
         return self
 
+
+class PublicationRequest(RequestModel):
+    """What a flow is to be published as; what is omitted stays as it is."""
+
+    model: bool | None = Field(
+        default=None, description="As a model of `/v1/models`.", examples=[True]
+    )
+    tool: bool | None = Field(
+        default=None, description="As a tool of the MCP server.", examples=[False]
+    )
+    hook: bool | None = Field(
+        default=None,
+        description="At the address of its `webhook` node: true creates or enables its trigger, "
+        "false disables it.",
+        examples=[True],
+    )
+
+
+# -- control of executions -------------------------------------------------------------------------
 
 _LONGEST_CAUSE = 1_000
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from planwave.cli.inputs import InputArgument, Source
 
 if TYPE_CHECKING:
-    from planwave.cli.backends.chats import ChatBackend
-    from planwave.cli.backends.notifications import NotificationBackend
-    from planwave.cli.backends.tokens import TokenBackend
-    from planwave.cli.backends.triggers import TriggerBackend
+    from planwave.client import AsyncClient
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
@@ -22,12 +19,15 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.plans.revisions import Editor
-    from planwave.settings import Settings
+    from planwave.service.service import Service
     from planwave.storage.records import (
         ExecutionRecord,
         PlanRecord,
         PlanRevision,
     )
+
+
+_Feature = TypeVar("_Feature")
 
 
 class Queries(Protocol):
@@ -146,20 +146,10 @@ class Backend(Protocol):
         """The stored plans, flows and executions of this backend."""
         ...
 
-    def triggers(self, settings: Settings) -> TriggerBackend:
-        """Return the triggers of this backend."""
-        ...
-
-    def notifications(self) -> NotificationBackend:
-        """Return the notifications of this backend."""
-        ...
-
-    def tokens(self) -> TokenBackend:
-        """Return the access tokens of this backend."""
-        ...
-
-    def chats(self) -> ChatBackend:
-        """Return the chats of this backend."""
+    def choose(
+        self, local: Callable[[Service], _Feature], remote: Callable[[AsyncClient], _Feature], /
+    ) -> _Feature:
+        """Return a feature of this backend: of its service, or of the client of a running one."""
         ...
 
     def planner_name(self) -> str:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from planwave.cli.backends.backend import PlanUpdate
-from planwave.cli.backends.tokens import LocalTokens
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
 from planwave.errors import Conflict, GraphInvalid, NotFound
 from planwave.service.flows.flow_queries import FlowRef, plan_of_flow
 
 if TYPE_CHECKING:
-    from planwave.cli.backends.chats import LocalChats
-    from planwave.cli.backends.notifications import LocalNotifications
-    from planwave.cli.backends.triggers import LocalTriggers
+    from planwave.client import AsyncClient
     from planwave.executor.options import RunOptions
     from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Json
@@ -24,8 +21,10 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.service import Service
-    from planwave.settings import Settings
     from planwave.storage.records import ExecutionRecord
+
+
+_Feature = TypeVar("_Feature")
 
 
 class LocalBackend:
@@ -52,30 +51,11 @@ class LocalBackend:
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
         self.approve_revision = service.approve_revision
 
-    def triggers(self, settings: Settings) -> LocalTriggers:
-        """See :meth:`Backend.triggers`."""
-        # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.triggers import LocalTriggers
-
-        return LocalTriggers(self.service, settings)
-
-    def notifications(self) -> LocalNotifications:
-        """See :meth:`Backend.notifications`."""
-        # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.notifications import LocalNotifications
-
-        return LocalNotifications(self.service)
-
-    def tokens(self) -> LocalTokens:
-        """See :meth:`Backend.tokens`."""
-        return LocalTokens(self.service)
-
-    def chats(self) -> LocalChats:
-        """See :meth:`Backend.chats`."""
-        # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.chats import LocalChats
-
-        return LocalChats(self.service)
+    def choose(
+        self, local: Callable[[Service], _Feature], _remote: Callable[[AsyncClient], _Feature], /
+    ) -> _Feature:
+        """See :meth:`Backend.choose`."""
+        return local(self.service)
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""

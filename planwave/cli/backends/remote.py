@@ -10,11 +10,9 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-from planwave.cli.backends.notifications import RemoteNotifications
 from planwave.cli.backends.records import (
     execution_from_json,
     flow_from_json,
@@ -22,7 +20,6 @@ from planwave.cli.backends.records import (
     plan_from_json,
     revision_from_json,
 )
-from planwave.cli.backends.tokens import RemoteTokens
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
 from planwave.errors import (
@@ -54,8 +51,6 @@ from planwave.storage.records import (
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import PlanUpdate
-    from planwave.cli.backends.chats import RemoteChats
-    from planwave.cli.backends.triggers import RemoteTriggers
     from planwave.client import AsyncClient
     from planwave.events import Event
     from planwave.executor.options import RunOptions
@@ -64,10 +59,11 @@ if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.plans.revisions import Editor
-    from planwave.settings import Settings
+    from planwave.service.service import Service
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
+_Feature = TypeVar("_Feature")
 _POLL_INTERVAL_S: Final = 0.02
 _DOCUMENT_POLLS: Final = 250
 """A service writes a document within a second after an execution pauses or ends."""
@@ -109,8 +105,6 @@ class RemoteBackend:
         import_conflict: Conflict | None = None,
     ) -> None:
         self._client, self._directory = client, directory
-        self.notifications = partial(RemoteNotifications, client)
-        self.tokens = partial(RemoteTokens, client)
         self._provider, self._model = provider, model
         self._is_service, self._import_conflict = is_service, import_conflict
         self._seen: dict[str, int] = {}
@@ -126,19 +120,11 @@ class RemoteBackend:
     async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    def triggers(self, settings: Settings) -> RemoteTriggers:
-        """See :meth:`Backend.triggers`."""
-        # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.triggers import RemoteTriggers
-
-        return RemoteTriggers(self._client)
-
-    def chats(self) -> RemoteChats:
-        """See :meth:`Backend.chats`."""
-        # Lazy: test_help_loads_no_heavy_library
-        from planwave.cli.backends.chats import RemoteChats
-
-        return RemoteChats(self._client)
+    def choose(
+        self, _local: Callable[[Service], _Feature], remote: Callable[[AsyncClient], _Feature], /
+    ) -> _Feature:
+        """See :meth:`Backend.choose`."""
+        return remote(self._client)
 
     # -- queries -----------------------------------------------------------------------------------
 

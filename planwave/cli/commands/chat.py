@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
 
 import typer
+from rich.text import Text
 
 from planwave.cli.context import CommandContext
+from planwave.cli.formatting import one_line, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import ModelOption, ProviderOption, shared_options
 from planwave.cli.prompts import ask, terminal_prompter
-from planwave.cli.views.chat import ReplyView
 from planwave.errors import Conflict, InputError, PlanwaveError
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
     from planwave.cli.prompts import Prompter
+    from planwave.client import AsyncClient
+    from planwave.service.service import Service
     from planwave.settings import Settings
 
 _PROMPT: Final = "> "
@@ -82,7 +86,7 @@ async def _talk(
         found = None if flow is None else await find_flow(backend.queries, flow)
         plan_id = None if found is None else found.plan_id
         chosen = None if plan_id is not None else config
-        chat_id = await backend.chats().create(plan_id, None, chosen)
+        chat_id = await chats_of(backend).create(plan_id, None, chosen)
         await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
 
 
@@ -104,7 +108,7 @@ class ChatSession:
         chat_id: str,
     ) -> None:
         self._backend = backend
-        self._chats = backend.chats()
+        self._chats = chats_of(backend)
         self._console = console
         self._prompter = prompter
         self._chat_id = chat_id
@@ -222,3 +226,179 @@ async def _stopped(reading: asyncio.Task[str | None]) -> bool:
     # Only one task may wait for the terminal: the end of this one would unregister the next one.
     await asyncio.wait([reading])
     return reading.cancelled()
+
+
+def chats_of(backend: Backend) -> ChatBackend:
+    """Return the chats of a backend."""
+    return backend.choose(LocalChats, RemoteChats)
+
+
+class ChatBackend(Protocol):
+    """Begins chats and replies; each method that begins a reply returns the id of its message."""
+
+    async def create(
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
+    ) -> str:
+        """Create a chat; return its id."""
+        ...
+
+    async def send(self, chat_id: str, text: str) -> tuple[str, str]:
+        """Say something; return the ids of the message and of the reply."""
+        ...
+
+    async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]: ...
+    async def retry(self, chat_id: str, message_id: str) -> str: ...
+    async def continue_(self, chat_id: str, message_id: str) -> str: ...
+    async def cancel(self, chat_id: str, message_id: str) -> object: ...
+    def events(self, chat_id: str, message_id: str) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the events of a reply as they happen, until it ends."""
+        ...
+
+
+class LocalChats:
+    """The chats of a service in this process."""
+
+    def __init__(self, service: Service) -> None:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.service.chats.chat_documents import UserContent
+
+        self._content = UserContent
+        self._service = service
+        self.cancel = service.chats.cancel_reply
+
+    async def create(
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
+    ) -> str:
+        """See :meth:`ChatBackend.create`."""
+        made = await self._service.chats.create(
+            plan_id=plan_id, plan_revision=plan_revision, config=config
+        )
+        return made.record.chat_id
+
+    async def send(self, chat_id: str, text: str) -> tuple[str, str]:
+        """See :meth:`ChatBackend.send`."""
+        turn = await self._service.chats.send(chat_id, self._content(text))
+        return turn.reply.parent_id or "", turn.reply.message_id
+
+    async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]:
+        """See :meth:`ChatBackend.edit`."""
+        turn = await self._service.chats.edit(chat_id, message_id, self._content(text))
+        return turn.reply.parent_id or "", turn.reply.message_id
+
+    async def retry(self, chat_id: str, message_id: str) -> str:
+        """See :meth:`ChatBackend.retry`."""
+        return (await self._service.chats.retry_reply(chat_id, message_id)).reply.message_id
+
+    async def continue_(self, chat_id: str, message_id: str) -> str:
+        """See :meth:`ChatBackend.continue_`."""
+        return (await self._service.chats.continue_reply(chat_id, message_id)).reply.message_id
+
+    async def events(self, chat_id: str, message_id: str) -> AsyncGenerator[dict[str, Any]]:
+        """See :meth:`ChatBackend.events`."""
+        async with self._service.chats.follow_reply(chat_id, message_id) as reply:
+            while (events := await reply.next()) is not None:
+                for event in events:
+                    yield event
+
+
+class RemoteChats:
+    """The chats of a running service."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.cancel = client.cancel_message
+        self.events = client.reply_events
+
+    async def create(
+        self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
+    ) -> str:
+        """See :meth:`ChatBackend.create`."""
+        made = await self._client.create_chat(plan_id, plan_revision=plan_revision, config=config)
+        return made["chat_id"]
+
+    async def send(self, chat_id: str, text: str) -> tuple[str, str]:
+        """See :meth:`ChatBackend.send`."""
+        return _ids(await self._client.send_message(chat_id, text))
+
+    async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]:
+        """See :meth:`ChatBackend.edit`."""
+        return _ids(await self._client.edit_message(chat_id, message_id, text))
+
+    async def retry(self, chat_id: str, message_id: str) -> str:
+        """See :meth:`ChatBackend.retry`."""
+        return (await self._client.retry_message(chat_id, message_id))["message"]["message_id"]
+
+    async def continue_(self, chat_id: str, message_id: str) -> str:
+        """See :meth:`ChatBackend.continue_`."""
+        return (await self._client.continue_message(chat_id, message_id))["message"]["message_id"]
+
+
+def _ids(turn: object) -> tuple[str, str]:
+    found = cast("dict[str, Any]", turn)
+    return found["user_message"]["message_id"], found["message"]["message_id"]
+
+
+_SHOWN_CHARS = 200
+
+
+class ReplyView:
+    """Writes the events of a reply: its text as it comes, one line for everything else.
+
+    Args:
+        console: The terminal.
+        shows_reasoning: Whether reasoning is written too.
+    """
+
+    def __init__(self, console: CommandConsole, *, shows_reasoning: bool = True) -> None:
+        self._console = console
+        self._shows_reasoning = shows_reasoning
+        self._lengths: dict[str, int] = {}
+        self._block: str | None = None
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Write an event; those that say nothing to people write nothing."""
+        match event["event"]:
+            case "RunContent":
+                self._piece(event, event["content"])
+            case "ReasoningStep" if self._shows_reasoning:
+                self._piece(event, event["reasoningContent"])
+            case "ToolCallStarted":
+                tool = event["tool"]
+                self._note(f"calls {tool['toolName']} {tool['toolArgs']}")
+            case "ToolCallCompleted":
+                self._note(f"{event['tool']['toolName']}: {event['tool']['toolResult']}")
+            case "ToolCallFailed" | "MemberRunError" | "FlowNodeError" | "RunError":
+                self._note(f"failed: {event['error']['message']}")
+            case "MemberRunStarted":
+                self._note(f"asks {event['memberName']}: {event['task']}")
+            case "ApprovalResolved":
+                self._note(str(event["state"]))
+            case "StreamWarning":
+                self._note(str(event["warning"]))
+            case "RunCancelled":
+                self._note("cancelled")
+            case _:
+                pass
+
+    def close(self) -> None:
+        """End the line that is open."""
+        if self._block is not None:
+            self._console.line()
+            self._block = None
+
+    def _piece(self, event: dict[str, Any], piece: str) -> None:
+        """Write what is new of a text; what was written cannot be taken back."""
+        block_id, offset = event["blockId"], event["offset"]
+        known = self._lengths.get(block_id, 0)
+        new = piece[max(known - offset, 0) :]
+        self._lengths[block_id] = max(known, offset + len(piece))
+        if not new:
+            return
+        if self._block != block_id:
+            self.close()
+            self._block = block_id
+        self._console.prompt(new)
+
+    def _note(self, text: str) -> None:
+        self.close()
+        self._console.line(Text(f"  {truncate(one_line(text), _SHOWN_CHARS)}", style="dim"))

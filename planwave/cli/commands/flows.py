@@ -12,6 +12,7 @@ import typer
 
 from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
+from planwave.cli.commands.triggers import triggers_of
 from planwave.cli.context import CommandContext
 from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
@@ -346,7 +347,7 @@ def publish(
 
     async def change(backend: Backend) -> dict[str, Any]:
         flow = await find_flow(backend.queries, name)
-        triggers = backend.triggers(ctx.settings())
+        triggers = triggers_of(backend, ctx.settings())
         return await triggers.publish(flow.plan_id, changes, False if none else hook)
 
     published = asyncio.run(_with_backend(ctx, change))

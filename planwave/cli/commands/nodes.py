@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import hint_with_command
+from planwave.cli.formatting import json_text
 from planwave.cli.options import shared_options
-from planwave.cli.views.node_type import show_node_type, show_node_types
 from planwave.errors import NotFound
 from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match
 from planwave.nodes.authoring.node_type import INPUT
@@ -54,3 +60,121 @@ def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
     served = ctx.running_service(settings)
     if served is not None:
         console.note(f"{served.title} has the types that it was started with")
+
+
+_ORIGIN_ORDER = ("module", "package", "library")
+_EFFECT_WIDTH = len("effect")
+
+
+def show_node_types(console: CommandConsole, types: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line for each type, grouped by origin, those of the operator first."""
+    width = max(len(each["node_type"]) for each in types)
+    for origin, members in groupby(sorted(types, key=_origin_key), key=_origin_key):
+        console.line(Text(f"{origin[1]}", style="bold"))
+        for each in members:
+            console.line(
+                Text.assemble(
+                    (f"  {each['node_type']:<{width}}  ", "cyan"),
+                    (f"{each['effect']:<{_EFFECT_WIDTH}}  ", "dim"),
+                    each["purpose"],
+                )
+            )
+        console.line()
+    console.text("The second column is the effect of a type. One in full: planwave nodes TYPE")
+
+
+def show_node_type(
+    console: CommandConsole, about: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write one type: its purpose, origin, ports, data fields and example.
+
+    Args:
+        console: Where it is written.
+        about: The type as JSON, with its origin.
+        inputs: Its input ports besides those of data fields.
+    """
+    console.text(Text.assemble((about["node_type"], "bold cyan"), f"  {about['purpose']}"))
+    console.verbatim(f"From      {_origin_text(about['origin'])}")
+    console.text(f"Effect    {about['effect']}")
+    _show_rows(console, "Inputs", map(_port_row, inputs))
+    _show_rows(console, "Outputs", map(_port_row, about["outputs"]))
+    title = "Data" if len(inputs) == len(about["inputs"]) else "Data (an edge may replace a value)"
+    _show_rows(console, title, _field_rows(about["schema"]))
+    if about["example"]:
+        console.line()
+        console.line(Text("Example", style="bold"))
+        console.verbatim(json_text(about["example"]))
+
+
+def _origin_key(about: Mapping[str, Any]) -> tuple[int, str]:
+    return _ORIGIN_ORDER.index(about["origin"]["kind"]), _origin_text(about["origin"])
+
+
+def _origin_text(origin: Mapping[str, Any]) -> str:
+    match origin["kind"]:
+        case "library":
+            return "planwave"
+        case "package":
+            return f"package {origin['name']}"
+        case _:
+            return f"module {origin['name']}" + (
+                f" ({_near(origin['file'])})" if origin["file"] else ""
+            )
+
+
+def _near(file: str) -> str:
+    """Return the path of a file, relative to the working directory if the file is below it."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _show_rows(console: CommandConsole, title: str, rows: Iterable[tuple[str, str, str]]) -> None:
+    found = list(rows)
+    if not found:
+        return
+    console.line()
+    console.line(Text(title, style="bold"))
+    first, second = (max(len(row[i]) for row in found) for i in (0, 1))
+    console.lines(_row_line(row, first, second) for row in found)
+
+
+def _row_line(row: tuple[str, str, str], first: int, second: int) -> Line:
+    name, kind, note = row
+    line = Text.assemble((f"  {name:<{first}}", "cyan"), f"  {kind:<{second}}  ", (note, "dim"))
+    line.rstrip()
+    return line
+
+
+def _port_row(port: Mapping[str, Any]) -> tuple[str, str, str]:
+    notes = [name for name in ("required", "multiple") if port[name]]
+    if port["channel"] != "flow":
+        notes.insert(0, port["channel"])
+    return port["name"], port["type"], ", ".join(notes)
+
+
+def _field_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        notes = ["required"] if name in required else []
+        if field.get("default") is not None:
+            notes.append(f"default {json.dumps(field['default'], ensure_ascii=False)}")
+        if "sameAs" in field:
+            notes.append(f"another name of {field['sameAs']}")
+        if field.get("template"):
+            notes.append("may hold {{ … }}")
+        if "description" in field:
+            notes.append(field["description"])
+        yield name, _kind_of(field), "; ".join(notes)
+
+
+def _kind_of(schema: Mapping[str, Any]) -> str:
+    """Return the type of a JSON Schema in a few words."""
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(dict.fromkeys(_kind_of(each) for each in choices))
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2]
+    if "enum" in schema or "const" in schema:
+        return " or ".join(json.dumps(each) for each in schema.get("enum", [schema.get("const")]))
+    if schema.get("type") == "array":
+        return f"list of {_kind_of(schema.get('items', {}))}"
+    return {"string": "text", None: "any"}.get(schema.get("type"), str(schema.get("type")))

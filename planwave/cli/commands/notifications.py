@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 import typer
+from rich.text import Text
 
+from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
+from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import shared_options
-from planwave.cli.views.notifications import dead_letter_lines, target_lines
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
-    from planwave.cli.backends.notifications import NotificationBackend
+    from planwave.client import AsyncClient
+    from planwave.service.service import Service
 
 _Result = TypeVar("_Result")
 _SHOWN = 200
@@ -213,6 +216,116 @@ def _run(
 ) -> _Result:
     async def in_loop() -> _Result:
         async with ctx.backend(ctx.settings()) as backend:
-            return await use(backend, backend.notifications())
+            return await use(backend, backend.choose(LocalNotifications, RemoteNotifications))
 
     return asyncio.run(in_loop())
+
+
+class NotificationBackend(Protocol):
+    """Lists and changes notifications; each is the JSON of the API."""
+
+    async def targets(self) -> list[dict[str, Any]]:
+        """Return what is notified: the targets of the operator, then those of flows."""
+        ...
+
+    async def dead(self, limit: int) -> list[dict[str, Any]]:
+        """Return notifications that nobody accepted, newest first."""
+        ...
+
+    async def create_target(
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+    ) -> dict[str, Any]: ...
+    async def delete_target(self, target_id: str) -> None: ...
+    async def resend(self, notification_id: str) -> dict[str, Any]: ...
+
+
+class LocalNotifications:
+    """The notifications of a service in this process, which does not send them."""
+
+    def __init__(self, service: Service) -> None:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.service.notifications.documents import notification_document, target_document
+
+        self._document, self._target = notification_document, target_document
+        self._service = service
+        self.delete_target = service.notifications.delete_target
+
+    async def targets(self) -> list[dict[str, Any]]:
+        """See :meth:`NotificationBackend.targets`."""
+        return [self._target(each) for each in await self._service.notifications.targets()]
+
+    async def dead(self, limit: int) -> list[dict[str, Any]]:
+        """See :meth:`NotificationBackend.dead`."""
+        found = await self._service.notifications.list(status="dead", limit=limit)
+        return [self._document(each) for each in found]
+
+    async def create_target(
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+    ) -> dict[str, Any]:
+        """See :meth:`NotificationService.create_target`."""
+        made = await self._service.notifications.create_target(plan_id, url, secrets, events)
+        return self._target(made)
+
+    async def resend(self, notification_id: str) -> dict[str, Any]:
+        """See :meth:`NotificationService.resend`."""
+        return self._document(await self._service.notifications.resend(notification_id))
+
+
+class RemoteNotifications:
+    """The notifications of a running service."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.delete_target = client.delete_notification_target
+
+    async def targets(self) -> list[dict[str, Any]]:
+        """See :meth:`AsyncClient.notification_targets`."""
+        return cast("list[dict[str, Any]]", (await self._client.notification_targets())["targets"])
+
+    async def dead(self, limit: int) -> list[dict[str, Any]]:
+        """See :meth:`AsyncClient.notifications`."""
+        page = await self._client.notifications(status="dead", limit=limit)
+        return cast("list[dict[str, Any]]", page["notifications"])
+
+    async def create_target(
+        self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
+    ) -> dict[str, Any]:
+        """See :meth:`AsyncClient.create_notification_target`."""
+        made = await self._client.create_notification_target(plan_id, url, secrets, events)
+        return cast("dict[str, Any]", made)
+
+    async def resend(self, notification_id: str) -> dict[str, Any]:
+        """See :meth:`AsyncClient.resend_notification`."""
+        return cast("dict[str, Any]", await self._client.resend_notification(notification_id))
+
+
+_URL_CHARS = 100
+_ERROR_CHARS = 200
+
+
+def target_lines(console: CommandConsole, targets: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+    """Return the lines of a list of targets."""
+    ids = console.short_ids(each["target_id"] for each in targets)
+    for target in targets:
+        of = target["flow"] or "all executions"
+        yield Text.assemble(
+            (ids[target["target_id"]], "cyan"),
+            f"  {truncate(target['url'], _URL_CHARS)}  ",
+            (f"{truncate(of, _URL_CHARS)}: {', '.join(target['events'])}", "dim"),
+        )
+        if target["problem"]:
+            yield Text.assemble("    ", (f"gets nothing: {target['problem']}", "red"))
+
+
+def dead_letter_lines(
+    console: CommandConsole, notifications: Sequence[Mapping[str, Any]]
+) -> Iterable[Line]:
+    """Return the lines of a list of notifications that nobody accepted."""
+    ids = console.short_ids(each["notification_id"] for each in notifications)
+    for each in notifications:
+        yield Text.assemble(
+            (ids[each["notification_id"]], "cyan"),
+            f"  {local_time(each['created_at'])}  {each['event']:<10} ",
+            (each["execution_id"], "cyan"),
+        )
+        yield Text.assemble("    ", (truncate(each["error"], _ERROR_CHARS), "red"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar, cast
 
 import typer
 from rich.text import Text
@@ -15,10 +15,13 @@ from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import shared_options
 from planwave.errors import InputError, NotFound
+from planwave.storage.access_tokens import token_json
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
-    from planwave.service.access_tokens import Scope
+    from planwave.client import AsyncClient
+    from planwave.service.access_tokens import Scope, TokenLimits
+    from planwave.service.service import Service
 
 _Result = TypeVar("_Result")
 _DAY_S: Final = 86_400
@@ -68,7 +71,7 @@ def tokens(ctx: CommandContext) -> None:
     if ctx.subcommand is not None:
         return
     console = ctx.console()
-    found = _run(ctx, lambda backend: backend.tokens().all())
+    found = _run(ctx, lambda backend: _tokens(backend).all())
     if console.json:
         console.result({"tokens": found})
     elif found:
@@ -112,7 +115,7 @@ def create(
         found = [(await find_flow(backend.queries, each)).plan_id for each in flows]
         limits = TokenLimits(requests, executions, None if days is None else days * _DAY_S)
         wanted: Sequence[Scope] = [each.value for each in scopes]
-        return await backend.tokens().create(name, wanted, found, limits)
+        return await _tokens(backend).create(name, wanted, found, limits)
 
     made = _run(ctx, make)
     console = ctx.console()
@@ -138,8 +141,8 @@ def revoke(
     """Revoke an access token; the next request with it is refused."""
 
     async def remove(backend: Backend) -> dict[str, Any]:
-        found = _find(await backend.tokens().all(), token)
-        await backend.tokens().revoke(found["token_id"])
+        found = _find(await _tokens(backend).all(), token)
+        await _tokens(backend).revoke(found["token_id"])
         return found
 
     revoked = _run(ctx, remove)
@@ -186,3 +189,61 @@ def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _
             return await use(backend)
 
     return asyncio.run(in_loop())
+
+
+def _tokens(backend: Backend) -> TokenBackend:
+    return backend.choose(LocalTokens, RemoteTokens)
+
+
+class TokenBackend(Protocol):
+    """Creates, lists and revokes access tokens; each is the JSON of ``TokenResponse``."""
+
+    async def all(self) -> list[dict[str, Any]]:
+        """Return all tokens, newest first."""
+        ...
+
+    async def create(
+        self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
+    ) -> dict[str, Any]:
+        """Create a token; return it with its text, ``token``."""
+        ...
+
+    async def revoke(self, token_id: str) -> None: ...
+
+
+class LocalTokens:
+    """The access tokens of a service in this process."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.revoke = service.access_tokens.revoke
+
+    async def all(self) -> list[dict[str, Any]]:
+        """See :meth:`TokenBackend.all`."""
+        return [token_json(each) for each in await self._service.access_tokens.list()]
+
+    async def create(
+        self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
+    ) -> dict[str, Any]:
+        """See :meth:`AccessTokens.create`."""
+        made = await self._service.access_tokens.create(name, scopes, flows, limits)
+        return {**token_json(made.record), "token": made.secret}
+
+
+class RemoteTokens:
+    """The access tokens of a running service."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.revoke = client.revoke_token
+
+    async def all(self) -> list[dict[str, Any]]:
+        """See :meth:`AsyncClient.tokens`."""
+        return cast("list[dict[str, Any]]", (await self._client.tokens())["tokens"])
+
+    async def create(
+        self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
+    ) -> dict[str, Any]:
+        """See :meth:`AsyncClient.create_token`."""
+        made = await self._client.create_token(name, scopes, flows, **limits._asdict())
+        return cast("dict[str, Any]", made)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from planwave.cli.console import CommandConsole
 from planwave.cli.context import CommandContext
+from planwave.cli.formatting import json_text
 from planwave.cli.options import shared_options
-from planwave.cli.views.tools import show_tool, show_tools
 from planwave.errors import NotFound
 from planwave.graph.suggestions import closest_match
 
@@ -51,3 +55,40 @@ def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     served = ctx.running_service(settings)
     if served is not None:
         console.note(f"{served.title} has the tools that it was started with")
+
+
+_EFFECT_WIDTH = len("effect")
+
+
+def show_tools(console: CommandConsole, tools: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line for each tool, grouped by origin."""
+    width = max(len(each["name"]) for each in tools)
+    for origin, members in groupby(sorted(tools, key=_origin_text), key=_origin_text):
+        console.line(Text(origin, style="bold"))
+        for each in members:
+            console.line(
+                Text.assemble(
+                    (f"  {each['name']:<{width}}  ", "cyan"),
+                    (f"{each['effect']:<{_EFFECT_WIDTH}}  ", "dim"),
+                    " ".join(each["description"].split()),
+                )
+            )
+        console.line()
+    console.text("The second column is the effect of a call. One in full: planwave tools NAME")
+
+
+def show_tool(console: CommandConsole, about: Mapping[str, Any]) -> None:
+    """Write one tool: what models read about it, its origin, effect, approval and arguments."""
+    console.text(Text.assemble((about["name"], "bold cyan"), f"  {about['description']}"))
+    console.verbatim(f"From      {_origin_text(about)}")
+    console.text(f"Effect    {about['effect']}")
+    console.text(f"Approval  {about['approval']}")
+    if about["timeout_s"] is not None:
+        console.text(f"Time      {about['timeout_s']:g} s")
+    console.line()
+    console.line(Text("Arguments", style="bold"))
+    console.verbatim(json_text(about["parameters"]))
+
+
+def _origin_text(about: Mapping[str, Any]) -> str:
+    return f"{about['origin']['kind']} {about['origin']['name']}"

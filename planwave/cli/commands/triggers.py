@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json as json_module
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 import typer
+from rich.text import Text
 
+from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
+from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import shared_options
-from planwave.cli.views.triggers import trigger_lines
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
-    from planwave.cli.backends.triggers import TriggerBackend
+    from planwave.client import AsyncClient
+    from planwave.service.flows.flow_queries import Publication
+    from planwave.service.service import Service
+    from planwave.settings import Settings
 
 _Result = TypeVar("_Result")
 
@@ -214,6 +219,162 @@ def _run(
     async def in_loop() -> _Result:
         settings = ctx.settings()
         async with ctx.backend(settings) as backend:
-            return await use(backend, backend.triggers(settings))
+            return await use(backend, triggers_of(backend, settings))
 
     return asyncio.run(in_loop())
+
+
+_PAGE: int = 200
+
+
+def triggers_of(backend: Backend, settings: Settings) -> TriggerBackend:
+    """Return the triggers of a backend."""
+    return backend.choose(lambda service: LocalTriggers(service, settings), RemoteTriggers)
+
+
+class TriggerBackend(Protocol):
+    """Lists and changes triggers; each is the JSON of ``TriggerResponse``."""
+
+    async def all(self) -> list[dict[str, Any]]:
+        """Return all triggers, newest first."""
+        ...
+
+    async def create(
+        self, plan_id: str, node_id: str | None, revision: int | None
+    ) -> dict[str, Any]: ...
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]: ...
+    async def delete(self, trigger_id: str) -> None: ...
+    async def publish(
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """Publish a flow, or unpublish it; return the JSON of ``PublicationResponse``."""
+        ...
+
+    async def fire(self, trigger_id: str, value: Any) -> str:
+        """Start the execution of a test delivery; return its id."""
+        ...
+
+
+class LocalTriggers:
+    """The triggers of a service in this process, which does not listen for them."""
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.triggers.host import TriggerHost
+
+        self._host = TriggerHost(service, settings)
+        self._service = service
+        self.delete = self._host.delete
+
+    async def publish(
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """See :meth:`TriggerHost.publish`."""
+        return await self._host.publish(plan_id, changes, hook=hook)
+
+    async def all(self) -> list[dict[str, Any]]:
+        """See :meth:`TriggerBackend.all`."""
+        return await self._host.as_json(await self._host.page(limit=self._service.limits.triggers))
+
+    async def create(
+        self, plan_id: str, node_id: str | None, revision: int | None
+    ) -> dict[str, Any]:
+        """See :meth:`TriggerHost.create`."""
+        made = await self._host.create(plan_id, node_id=node_id, revision=revision)
+        return (await self._host.as_json([made]))[0]
+
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:
+        """See :meth:`TriggerHost.set_enabled`."""
+        changed = await self._host.set_enabled(trigger_id, enabled=enabled)
+        return (await self._host.as_json([changed]))[0]
+
+    async def fire(self, trigger_id: str, value: Any) -> str:
+        """See :meth:`TriggerHost.fire`; the execution has come to rest when this returns."""
+        record = await self._host.fire(trigger_id, value)
+        await self._service.wait(record.execution_id)
+        return record.execution_id
+
+
+class RemoteTriggers:
+    """The triggers of a running service."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.delete = client.delete_trigger
+
+    async def publish(
+        self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
+    ) -> dict[str, Any]:
+        """See :meth:`AsyncClient.publish_flow`."""
+        made = await self._client.publish_flow(plan_id, **changes, hook=hook)
+        return cast("dict[str, Any]", made)
+
+    async def all(self) -> list[dict[str, Any]]:
+        """See :meth:`TriggerBackend.all`."""
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            page = await self._client.triggers(cursor=cursor, limit=_PAGE)
+            found += cast("list[dict[str, Any]]", page["triggers"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+    async def create(
+        self, plan_id: str, node_id: str | None, revision: int | None
+    ) -> dict[str, Any]:
+        """See :meth:`AsyncClient.create_trigger`."""
+        made = await self._client.create_trigger(plan_id, node_id=node_id, revision=revision)
+        return cast("dict[str, Any]", made)
+
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:
+        """See :meth:`AsyncClient.enable_trigger`."""
+        change = self._client.enable_trigger if enabled else self._client.disable_trigger
+        return cast("dict[str, Any]", await change(trigger_id))
+
+    async def fire(self, trigger_id: str, value: Any) -> str:
+        """See :meth:`AsyncClient.fire_trigger`."""
+        return (await self._client.fire_trigger(trigger_id, value))["execution_id"]
+
+
+_NAME_CHARS = 60
+_NOTE_CHARS = 200
+
+
+def trigger_lines(console: CommandConsole, triggers: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+    """Return the lines of a list of triggers, each with its last deliveries."""
+    ids = console.short_ids(each["trigger_id"] for each in triggers)
+    for trigger in triggers:
+        yield _trigger_line(trigger, ids[trigger["trigger_id"]])
+        if trigger["problem"]:
+            yield Text.assemble("    ", (f"starts nothing: {trigger['problem']}", "red"))
+        for name, value in trigger["details"].items():
+            shown = ", ".join(map(str, _items(value)))
+            yield Text.assemble("    ", (f"{name}: ", "dim"), truncate(shown, _NOTE_CHARS))
+        for delivery in trigger["deliveries"]:
+            yield _delivery_line(delivery)
+
+
+def _items(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _trigger_line(trigger: Mapping[str, Any], shown_id: str) -> Line:
+    state = "enabled" if trigger["enabled"] else "disabled"
+    return Text.assemble(
+        (shown_id, "cyan"),
+        f"  {trigger['kind']:<10} ",
+        (f"{state:<9} ", "dim"),
+        truncate(trigger["flow"], _NAME_CHARS),
+        (f" / {trigger['node_id']}", "dim"),
+    )
+
+
+def _delivery_line(delivery: Mapping[str, Any]) -> Line:
+    note = f"  {truncate(delivery['note'], _NOTE_CHARS)}" if delivery["note"] else ""
+    return Text.assemble(
+        f"    {local_time(delivery['received_at'])}  ",
+        (f"{delivery['outcome'] or 'under way':<10}", "dim"),
+        (delivery["execution_id"] or "", "cyan"),
+        (note, "dim"),
+    )

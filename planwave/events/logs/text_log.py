@@ -26,7 +26,6 @@ from planwave.events.types import (
     Event,
     ExecutionPaused,
     ExecutionResumed,
-    GraphDocument,
     NodeAnswered,
     NodeBlockedData,
     NodeCompletedData,
@@ -39,6 +38,7 @@ from planwave.events.types import (
     typed_event,
 )
 from planwave.expressions.json_text import to_text
+from planwave.shapes.common import GraphDocument
 
 _LINE_BREAKS: Final = frozenset("\n\r\v\f\x85\u2028\u2029")
 _CONTROL: Final = re.compile(

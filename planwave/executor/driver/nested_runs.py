@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from planwave.errors import PermanentError
-from planwave.events.types import GraphDocument, NestedRunOpenedData
+from planwave.events.types import NestedRunOpenedData
 from planwave.executor.driver.attempts import ensure_node_run
 from planwave.executor.driver.endings import (
     begin_graph,
@@ -32,6 +32,7 @@ from planwave.executor.messages import (
 from planwave.executor.state import DONE, RUNNING, Attempt, GraphRun, NestedRun
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.plan import graph_content
+from planwave.shapes.common import GraphDocument
 
 
 def open_nested_run(run: RunState, request: NestedRunRequested) -> None:

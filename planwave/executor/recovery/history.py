@@ -21,7 +21,6 @@ from planwave.events.types import (
     ExecutionResumed,
     ExecutionStarted,
     ExecutionWarned,
-    GraphDocument,
     NestedRunOpened,
     NodeCompleted,
     NodeWaiting,
@@ -33,6 +32,7 @@ from planwave.events.types import (
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.json_values import size_of
 from planwave.graph.model import Json
+from planwave.shapes.common import GraphDocument
 
 _ENDS: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}

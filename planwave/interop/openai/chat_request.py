@@ -25,7 +25,7 @@ from planwave.interop.openai.requests import (
 from planwave.service.flows.chat_entries import ChatTurn
 
 
-class _Part(ClientModel):
+class _ChatPart(ClientModel):
     """A part of a content: ``{"type": "text", "text"}`` or ``{"type": "image_url", "image_url": {"url"}}``.
 
     The fields are checked where the part is used, so that the answer to any other part names its type.
@@ -49,13 +49,13 @@ class _Call(ClientModel):
 
 class _Message(ClientModel):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[_Part] | None = None
+    content: str | list[_ChatPart] | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
     function_call: Any = None
 
 
-class _Tool(ClientModel):
+class _ChatTool(ClientModel):
     type: Literal["function"]
     function: FunctionTool
 
@@ -90,7 +90,7 @@ class ChatCompletionRequest(ClientModel):
     stream_options: _StreamOptions | None = Field(
         None, description="`include_usage`: send the tokens in a last chunk."
     )
-    tools: list[_Tool] | None = Field(
+    tools: list[_ChatTool] | None = Field(
         None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
     )
     tool_choice: Any = Field(None, description="`auto`, `none`, `required`, or a function.")
@@ -180,7 +180,7 @@ def _without_functions(param: str) -> InvalidParameter:
 
 
 def _content(
-    content: str | Sequence[_Part] | None, role: str, where: str
+    content: str | Sequence[_ChatPart] | None, role: str, where: str
 ) -> str | list[dict[str, Any]] | None:
     """Return the content of a message; that of the user may have images.
 
@@ -192,9 +192,9 @@ def _content(
     parts: list[dict[str, Any]] = []
     for index, part in enumerate(content):
         match part:
-            case _Part(type="image_url", image_url={"url": str(url)}) if role == "user":
+            case _ChatPart(type="image_url", image_url={"url": str(url)}) if role == "user":
                 parts.append({"type": "image_url", "image_url": {"url": url}})
-            case _Part(type="text", text=str(text)):
+            case _ChatPart(type="text", text=str(text)):
                 parts.append({"type": "text", "text": text})
             case _:
                 raise unusable_part(f"{where}.content[{index}]", part.type)

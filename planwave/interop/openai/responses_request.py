@@ -23,7 +23,7 @@ from planwave.interop.openai.requests import (
 from planwave.service.flows.chat_entries import ChatTurn
 
 
-class _Part(ClientModel):
+class _ResponsePart(ClientModel):
     """A part of a content; its fields are checked where it is used, so that the answer names its type."""
 
     type: Any = None
@@ -34,14 +34,14 @@ class _Part(ClientModel):
 class _Item(ClientModel):
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = None
-    content: str | list[_Part] | None = None
+    content: str | list[_ResponsePart] | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
-    output: str | list[_Part] | None = None
+    output: str | list[_ResponsePart] | None = None
 
 
-class _Tool(FunctionTool):
+class _ResponseTool(FunctionTool):
     type: Literal["function"]
 
 
@@ -67,7 +67,7 @@ class ResponsesRequest(ClientModel):
     )
     instructions: str | None = Field(None, description="A system message before the conversation.")
     stream: bool | None = Field(None, description="Send the answer as it comes.")
-    tools: list[_Tool] | None = Field(
+    tools: list[_ResponseTool] | None = Field(
         None, max_length=MAX_TOOLS, description="Functions that the client calls itself."
     )
     tool_choice: Any = Field(None, description="`auto`, `none`, `required`, or a function.")
@@ -159,7 +159,7 @@ def _add_item(messages: list[dict[str, Any]], item: _Item, where: str) -> None:
             raise InvalidParameter(where, f"an item {item.type!r} of this form cannot be used")
 
 
-def _texts(content: str | list[_Part], where: str) -> str:
+def _texts(content: str | list[_ResponsePart], where: str) -> str:
     if isinstance(content, str):
         return content
     for index, part in enumerate(content):
@@ -168,7 +168,7 @@ def _texts(content: str | list[_Part], where: str) -> str:
     return "\n".join(part.text for part in content)
 
 
-def _user_content(content: str | list[_Part], where: str) -> str | list[dict[str, Any]]:
+def _user_content(content: str | list[_ResponsePart], where: str) -> str | list[dict[str, Any]]:
     if isinstance(content, str):
         return content
     parts: list[dict[str, Any]] = []

@@ -27,6 +27,7 @@ from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec, new_execution
 from planwave.service.executions.retry import failed_nodes
 from planwave.service.flows.flow_queries import (
+    Flow,
     FlowQueries,
     FlowRef,
     FlowsOfToken,

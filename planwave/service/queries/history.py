@@ -35,6 +35,7 @@ from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, StoredCall
 
 if TYPE_CHECKING:
+    from planwave.shapes.executions import ExecutionCounts
     from planwave.storage.backup import Backup
     from planwave.storage.sqlite.sql_store import Store
 
@@ -153,7 +154,7 @@ class QueryService:
         since: str | None = None,
         plan_id: str | None = None,
         as_flow: bool = False,
-    ) -> dict[str, int]:
+    ) -> ExecutionCounts:
         """Return the number of executions: ``total``, by status, and of those ``waiting``.
 
         The filters are those of :meth:`executions`.
@@ -164,7 +165,16 @@ class QueryService:
         filters = _filters(text, since, plan_id, as_flow)
         counts = await self._store.count_executions(**filters)
         waiting = await self._waiting_executions(ACTIVE_STATUSES, None, filters)
-        return {"total": sum(counts.values()), "waiting": len(waiting), **counts}
+        return {
+            "total": sum(counts.values()),
+            "waiting": len(waiting),
+            "starting": counts.get("starting", 0),
+            "executing": counts.get("executing", 0),
+            "paused": counts.get("paused", 0),
+            "completed": counts.get("completed", 0),
+            "failed": counts.get("failed", 0),
+            "cancelled": counts.get("cancelled", 0),
+        }
 
     async def _waiting_executions(
         self,

@@ -17,7 +17,7 @@ from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
 from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.remote import RemoteBackend
-from planwave.cli.commands.chat import ChatSession
+from planwave.cli.commands.chat import ChatSession, chats_of
 from planwave.cli.console import CommandConsole
 from planwave.client import AsyncClient
 from planwave.service.service import Service
@@ -75,7 +75,7 @@ async def typed(
     plan_id = None
     if flow is not None:
         plan_id = (await backend.create_flow("F", graph=json.dumps(flow).encode())).plan_id
-    chat_id = await backend.chats().create(plan_id, None, {} if flow is None else None)
+    chat_id = await chats_of(backend).create(plan_id, None, {} if flow is None else None)
     prompter = prompter_type(lines, console)
     async with asyncio.timeout(30):
         await ChatSession(backend, console, prompter, chat_id).run()

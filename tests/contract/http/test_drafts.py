@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from planwave.api.schemas.plans import PlanResponse
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.storage.sqlite.sql_store import MemoryStore, Store
 from planwave.storage.sqlite.store import SqliteStore
@@ -143,7 +142,6 @@ async def approve(calls: InProcessClient, plan_id: str, revision: int) -> dict[s
     found = await calls.get(path)
     answer = await calls.post(f"{path}/approve", headers={"If-Match": found.headers["etag"]})
     assert answer.status_code == 200, answer.text
-    PlanResponse.model_validate(answer.json())
     return answer.json()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planwave.cli import options
+from planwave.cli import context
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke
 from tests.support.llm.fake_llm_server import (
@@ -277,7 +277,7 @@ def test_locked_storage_rejects_runs_and_allows_reads(monkeypatch: pytest.Monkey
 
     from planwave.storage.sqlite.store import SqliteStore
 
-    monkeypatch.setattr(options, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(context, "LOCK_WAIT_S", 0.1)
     store = SqliteStore.open(Path("storage"))
     try:
         done = invoke("exec", written("g.json", TEXT_GRAPH))

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from planwave.cli import options
+from planwave.cli import context
 from planwave.cli.backends.lock_owner import LockOwner, lock_owner
 from planwave.storage.lock import LOCK_NAME, DirectoryLock
 from planwave.storage.ownership import make_directory
@@ -278,8 +278,8 @@ def test_command_waits_for_an_owner_that_has_no_address_yet() -> None:
 def test_owner_that_never_answers_is_an_error_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(options, "LOCK_WAIT_S", 0.1)
-    monkeypatch.setattr(options, "LOCK_NOTE_S", 0.0)
+    monkeypatch.setattr(context, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(context, "LOCK_NOTE_S", 0.0)
     make_directory(STORAGE)
     lock = DirectoryLock(STORAGE)
     try:

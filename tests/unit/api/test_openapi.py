@@ -12,10 +12,10 @@ from planwave.api.dependencies import PreassignedIdDep
 from planwave.api.json_body import json_body
 from planwave.api.openapi import build_openapi, dependencies_of, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
-from planwave.api.schemas.openai.responses import OpenAIError
 from planwave.api.schemas.requests import ExecuteOptionsModel
 from planwave.service.service import Service
 from planwave.settings import Settings
+from tests.support.server.documented_shapes import check_shape
 from tests.support.service.dependencies import dependencies
 
 HOOKS = "/hooks/{hook_id}"
@@ -60,7 +60,7 @@ def test_every_error_response_is_a_problem_with_example(whole: dict[str, Any]) -
             if "400" <= status < "600" and path.startswith("/v1/"):
                 assert list(response["content"]) == ["application/json"], (method, path, status)
                 example = response["content"]["application/json"]["example"]
-                OpenAIError.model_validate(example, extra="forbid")
+                check_shape(example, "OpenAIError")
             elif "400" <= status < "600":
                 assert list(response["content"]) == [MEDIA_TYPE], (method, path, status)
                 Problem.model_validate(response["content"][MEDIA_TYPE]["example"])
@@ -117,6 +117,29 @@ def test_every_reference_resolves(whole: dict[str, Any]) -> None:
 
     assert refs(whole) <= known
     assert not known & {"HTTPValidationError", "ValidationError"}
+
+
+def test_every_json_response_has_a_shape_with_a_name(whole: dict[str, Any]) -> None:
+    for method, path, operation in operations(whole):
+        for status, response in operation["responses"].items():
+            schema = response.get("content", {}).get("application/json", {}).get("schema")
+            if status.startswith("2") and schema is not None and path != HOOKS:
+                assert all("$ref" in each for each in schema.get("anyOf", [schema])), (method, path)
+
+
+def test_no_two_types_share_a_name(whole: dict[str, Any]) -> None:
+    # Pydantic tells such types apart by the modules that they are in.
+    assert not [name for name in whole["components"]["schemas"] if "__" in name]
+
+
+def test_docstrings_of_fields_are_their_descriptions(whole: dict[str, Any]) -> None:
+    flow = whole["components"]["schemas"]["FlowResponse"]["properties"]
+    assert flow["hash"]["description"].startswith("Of the graph: the `ETag`")
+    assert (
+        flow["name"]["description"] == "Unique without regard to case."
+    )  # of the shape it extends
+    principal = whole["components"]["schemas"]["PrincipalDocument"]["properties"]
+    assert principal["by"]["description"] == "Who set up the trigger or the chat."
 
 
 def test_optional_options_have_defaults(whole: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,13 @@ from planwave.events import Event
 
 ID = "01900000-0000-7000-8000-000000000001"
 STREAM = {"content-type": "text/event-stream"}
+
+
+def test_importing_the_client_loads_no_framework() -> None:
+    code = "import sys, planwave.client; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "planwave.client.async_client" in run.stdout.split()
+    assert {"fastapi", "pydantic", "pydantic_core", "starlette"}.isdisjoint(run.stdout.split())
 
 
 def public(client: type) -> dict[str, Any]:

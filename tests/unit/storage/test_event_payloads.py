@@ -57,7 +57,7 @@ def test_a_payload_of_another_form_is_named(kind: str, data: Any, field: str) ->
             "node.completed",
             {"outputs": {"output": {"type": "any", "value": None}}, "duration_s": 1},
         ),
-        ("node.failed", {"error": {"code": 404, "message": None, "retry": 1}}),
+        ("node.failed", {"error": {"code": "404", "message": "", "retry": 1}}),
         ("node.log", {"message": "m", "level": 3}),
         ("usage", {"input_tokens": "many", "provider": None}),
         ("execution.paused", {"kind": "of-a-newer-version"}),

@@ -8,50 +8,52 @@ export type NodeStatus = "pending" | "running" | "retrying" | "waiting" | "compl
 
 export type PlanStatus = "draft" | "executing" | "completed" | "failed";
 
-/** Adds an edge at the end; without an id it gets one. */
-export type AddEdgeOperation = {
-  op: "add_edge";
-  /** One wire. */
-  edge: {
-    id?: string | null;
-    source: string;
-    sourceHandle?: string | null;
-    target: string;
-    targetHandle?: string | null;
-    type?: string | null;
-    /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
-    data: Record<string, unknown>;
-  };
+/** How it is. */
+export type Health = {
+  /** `ok`; `disk-full` or `store-busy`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
+  status?: string;
 };
 
-/** Who did something. */
-export type PrincipalResponse = {
-  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
-  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
-  /** Of the session, token, trigger or chat; left out where there is none. */
+/** One wire. */
+export type EdgeDocument = {
   id?: string | null;
-  /** The name of a token, the kind of a trigger. */
-  name?: string | null;
-  /** Who set up the trigger or the chat. */
-  by?: PrincipalResponse | null;
+  source: string;
+  sourceHandle?: string | null;
+  target: string;
+  targetHandle?: string | null;
+  type?: string | null;
+  /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
+  data: Record<string, unknown>;
 };
 
-/** How a request was answered. */
-export type AnswerResponse = {
-  /** UTC. */
-  at: string;
-  /** `timeout`: nobody answered in time. */
-  by: "person" | "timeout";
-  /** Who answered; null after a timeout, or where an older planwave did not record it. */
-  answered_by: PrincipalResponse | null;
-  /** Of a request with actions `{decision, note, value?, form?}`. */
-  answer: unknown;
+/** The operation that adds an edge at the end. */
+export type AddEdgeSuggestion = {
+  op: "add_edge";
+  edge: EdgeDocument;
 };
 
-/** The approval of a revision, for all callers of a flow. */
-export type ApprovalResponse = {
-  at: string;
-  by: PrincipalResponse;
+/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash, `approved_revision` the revision of the plan that is approved for all callers. */
+export type ApprovalDocument = {
+  plan_hash: string;
+  approved_in?: string;
+  approved_revision?: number;
+};
+
+/** Why something failed. */
+export type ErrorDocument = {
+  code: string;
+  message: string;
+  hint?: string;
+  /** The URL whose request failed, without credentials and query. */
+  url?: string;
+  /** The node whose failure is the first one of a nested run. */
+  node?: string;
+};
+
+/** The failed node that a node was blocked by, and its error. */
+export type BlockedCause = {
+  node: string | null;
+  error: ErrorDocument;
 };
 
 /** The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`. */
@@ -61,6 +63,936 @@ export type BudgetResponse = {
   used: Record<string, JsonNumber>;
   /** Amounts that are nearly used up. */
   warned: string[];
+};
+
+/** Why an execution or a node was cancelled. */
+export type CancelledData = {
+  cause?: unknown;
+};
+
+/** `handled_failures` are the paths of failed nodes whose policy handled the failure. */
+export type CompletedData = {
+  handled_failures?: string[];
+};
+
+/** One step. */
+export type NodeDocument = {
+  id: string;
+  /** A node type; `GET /api/node-types` lists them. */
+  type: string;
+  name?: string | null;
+  description?: string | null;
+  /** The fields of the node type; see its schema. */
+  data?: Record<string, unknown> | null;
+  /** `{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional. */
+  policy?: Record<string, unknown> | null;
+  /** Kept for editors, never read. */
+  ui?: Record<string, unknown> | null;
+};
+
+/** Nodes and edges, as they are stored and drawn. */
+export type GraphDocument = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+};
+
+/** The options of an execution that differ from the defaults; see `RunOptions`. */
+export type OptionsDocument = {
+  scheduling?: "eager" | "waves";
+  on_failure?: "continue" | "stop";
+  max_parallel?: number | null;
+  node_timeout_s?: JsonNumber | null;
+  run_timeout_s?: JsonNumber | null;
+  max_events?: number | null;
+  max_result_bytes?: number | null;
+  max_event_bytes?: number | null;
+  max_state_bytes?: number | null;
+  max_steps?: number | null;
+  max_depth?: number | null;
+  run_to?: string[];
+  run_from?: string[];
+  budget?: Record<string, JsonNumber | null> | null;
+};
+
+/** The request of a fork, with the execution that it forks. */
+export type ParentDocument = {
+  execution_id: string;
+  retry?: boolean;
+  rerun?: string[];
+  given?: Record<string, Record<string, unknown>>;
+};
+
+/** The request for approval that an edited plan answers, and the note of that answer. `dropped_policies` are the ids of nodes that had a policy of the request, and are gone. */
+export type SupersededDocument = {
+  execution_id: string;
+  request_id: string;
+  note?: string;
+  dropped_policies?: string[];
+};
+
+/** Who did something. */
+export type PrincipalDocument = {
+  /** `operator`: with the service's token; `session`: a browser that logged in with it; `token`: an access token; `trigger`; `chat`; `local`: the command line, or anybody where the service has no token; `library`: a Python program. */
+  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
+  /** Of the session, token, trigger or chat; left out where there is none. */
+  id?: string;
+  /** The name of a token, the kind of a trigger. */
+  name?: string;
+  /** Who set up the trigger or the chat. */
+  by?: PrincipalDocument;
+};
+
+/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. */
+export type CreatedData = {
+  goal?: string;
+  title?: string;
+  plan_id?: string | null;
+  plan_hash?: string | null;
+  revision?: number | null;
+  flow?: string | null;
+  graph?: GraphDocument | null;
+  inputs?: Record<string, Record<string, unknown>> | null;
+  options?: OptionsDocument | null;
+  waves?: number;
+  trigger?: unknown;
+  parent?: ParentDocument | null;
+  approval?: ApprovalDocument | null;
+  policies?: Record<string, Record<string, unknown>> | null;
+  supersedes?: SupersededDocument | null;
+  created_by?: PrincipalDocument;
+  trace_context?: Record<string, string>;
+  written_by?: "model";
+  flows?: string[];
+};
+
+/** The operation that changes fields of a node. */
+export type UpdateNodeSuggestion = {
+  op: "update_node";
+  id: string;
+  /** A merge patch (RFC 7396) for the node: null removes a field. */
+  set: Record<string, unknown>;
+};
+
+/** The operation that removes an edge. */
+export type RemoveEdgeSuggestion = {
+  op: "remove_edge";
+  id: string;
+};
+
+/** The one way to correct a finding, for a person to accept. */
+export type SuggestionResponse = {
+  label: string;
+  /** For `PATCH`, of the plan or the flow that has the graph. */
+  operations: (UpdateNodeSuggestion | AddEdgeSuggestion | RemoveEdgeSuggestion)[];
+};
+
+/** One finding about a graph. */
+export type DiagnosticResponse = {
+  code: string;
+  /** `error` stops a graph from running. */
+  severity: "error" | "warning" | "info";
+  message: string;
+  /** JSON pointer into the graph. */
+  pointer: string;
+  node?: string;
+  edge?: string;
+  /** The nodes around a cycle. */
+  path?: string[];
+  /** The way out. */
+  hint?: string;
+  /** Corrections of the document, made only if its meaning was certain. */
+  fix?: string;
+  /** Only where there is one way to correct it. */
+  suggestion?: SuggestionResponse;
+};
+
+/** The service goes down: come back in a moment, with `after`. */
+export type DrainingMessage = {
+  type: "server_draining";
+  code: string;
+  detail: string;
+};
+
+/** The answer to a message that is no ping. */
+export type ErrorMessage = {
+  type: "error";
+  code: string;
+  detail: string;
+  hint?: string;
+};
+
+export type ExecutionCancelledEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.cancelled";
+  path?: string;
+  attempt?: number;
+  data: CancelledData;
+};
+
+export type ExecutionCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.completed";
+  path?: string;
+  attempt?: number;
+  data: CompletedData;
+};
+
+export type ExecutionCreatedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.created";
+  path?: string;
+  attempt?: number;
+  data: CreatedData;
+};
+
+/** `failures` are the paths of all nodes whose failure was not handled. */
+export type FailedData = {
+  error?: ErrorDocument;
+  failures?: string[];
+};
+
+export type ExecutionFailedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.failed";
+  path?: string;
+  attempt?: number;
+  data: FailedData;
+};
+
+/** Why the execution is paused; see :func:`pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
+export type PausedData = {
+  reason?: string;
+  kind?: string;
+  request_id?: string;
+  request?: unknown;
+};
+
+export type ExecutionPausedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.paused";
+  path?: string;
+  attempt?: number;
+  data: PausedData;
+};
+
+/** Why the execution goes on; `epoch` counts the processes that have owned it. `request_id` and `answer` are there where the request of the execution itself was answered; without `answer` it was closed, as nothing needs it. */
+export type ResumedData = {
+  reason?: string;
+  epoch?: number;
+  request_id?: string;
+  answer?: unknown;
+  answered_by?: PrincipalDocument;
+};
+
+export type ExecutionResumedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.resumed";
+  path?: string;
+  attempt?: number;
+  data: ResumedData;
+};
+
+/** The shape of the run; `linked` and `not_reached` are ids of nodes that do not run. */
+export type StartedData = {
+  waves?: number;
+  linked?: string[];
+  not_reached?: string[];
+};
+
+export type ExecutionStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.started";
+  path?: string;
+  attempt?: number;
+  data: StartedData;
+};
+
+/** A warning of the execution: `amounts` are those of its budget that are nearly used up. */
+export type WarnedData = {
+  message: string;
+  amounts?: string[];
+};
+
+export type ExecutionWarnedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.warned";
+  path?: string;
+  attempt?: number;
+  data: WarnedData;
+};
+
+/** The key of the nested run; `dropped` is always true. */
+export type NestedRunAbandonedData = {
+  key: string;
+  dropped?: boolean;
+};
+
+/** A nested run; `graph` and `inputs` are hashes. `document` is the graph, with the first run of that hash; `before` is the highest attempt that nodes of earlier runs under this key had. */
+export type NestedRunOpenedData = {
+  key: string;
+  graph: string;
+  inputs: string;
+  document?: GraphDocument;
+  before?: number;
+};
+
+/** The payload of an event that has none. */
+export type NoData = Record<string, unknown>;
+
+/** An answer; `by` is "timeout" where the request timed out, `answered_by` is who answered. */
+export type NodeAnsweredData = {
+  request_id: string;
+  answer: unknown;
+  by?: string;
+  answered_by?: PrincipalDocument;
+};
+
+export type NodeAnsweredEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.answered";
+  path: string;
+  attempt?: number;
+  data: NodeAnsweredData;
+};
+
+/** The failure that the node was blocked by. */
+export type NodeBlockedData = {
+  cause?: BlockedCause;
+};
+
+export type NodeBlockedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.blocked";
+  path: string;
+  attempt?: number;
+  data: NodeBlockedData;
+};
+
+export type NodeCancelledEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.cancelled";
+  path: string;
+  attempt?: number;
+  data: CancelledData;
+};
+
+/** One output of a node. */
+export type OutputDocument = {
+  type: string;
+  value: unknown;
+};
+
+/** Where a result was taken from; `failed_inside`: the node completed although one inside it failed. */
+export type ReuseOrigin = {
+  execution_id: string;
+  failed_inside?: boolean;
+};
+
+/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. `depends_on` hashes what the types declare that the result depends on; "" where that is not known. */
+export type NodeCompletedData = {
+  outputs?: Record<string, OutputDocument>;
+  duration_s?: JsonNumber;
+  wave?: number;
+  given?: boolean;
+  reused?: ReuseOrigin;
+  changed?: boolean;
+  versions?: Record<string, number>;
+  depends_on?: string;
+};
+
+export type NodeCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.completed";
+  path: string;
+  attempt?: number;
+  data: NodeCompletedData;
+};
+
+/** Streamed text, `kind` "text" or "reasoning"; `offset` counts characters. */
+export type NodeDeltaData = {
+  kind: string;
+  text: string;
+  offset: number;
+};
+
+export type NodeDeltaEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.delta";
+  path: string;
+  attempt?: number;
+  data: NodeDeltaData;
+};
+
+/** An event that a node emits itself. */
+export type NodeEventData = {
+  event_type: unknown;
+  data?: unknown;
+};
+
+export type NodeEventEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.event";
+  path: string;
+  attempt?: number;
+  data: NodeEventData;
+};
+
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. */
+export type NodeFailedData = {
+  error: ErrorDocument;
+  handled?: boolean;
+  outputs?: Record<string, OutputDocument>;
+  duration_s?: JsonNumber;
+  retryable?: boolean;
+};
+
+export type NodeFailedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.failed";
+  path: string;
+  attempt?: number;
+  data: NodeFailedData;
+};
+
+/** A log line of a node; `kind` where programs act on it. */
+export type NodeLogData = {
+  message?: string;
+  level?: unknown;
+  kind?: string;
+};
+
+export type NodeLogEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.log";
+  path: string;
+  attempt?: number;
+  data: NodeLogData;
+};
+
+/** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
+export type NodeParkedData = {
+  budget?: boolean;
+  duration_s?: JsonNumber;
+  own_time_s?: JsonNumber;
+};
+
+export type NodeParkedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.parked";
+  path: string;
+  attempt?: number;
+  data: NodeParkedData;
+};
+
+/** The failure of one attempt, and when the next attempt begins. */
+export type NodeRetryingData = {
+  error?: ErrorDocument;
+  delay_s: JsonNumber;
+  next_attempt: number;
+};
+
+export type NodeRetryingEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.retrying";
+  path: string;
+  attempt?: number;
+  data: NodeRetryingData;
+};
+
+/** `handle` is the required input that got no value. */
+export type NodeSkippedData = {
+  reason?: string;
+  handle?: string;
+};
+
+export type NodeSkippedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.skipped";
+  path: string;
+  attempt?: number;
+  data: NodeSkippedData;
+};
+
+/** The node whose result was taken in place of a run. */
+export type ReusedFrom = {
+  execution_id: string;
+  path: string;
+  /** Whether it completed although a node inside it failed, such as a loop that skips failed items. */
+  failed_inside: boolean;
+};
+
+/** The tokens and the cost of all model calls. */
+export type UsageResponse = {
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  cost_usd: JsonNumber | null;
+  estimated: boolean;
+  /** Those of `input_tokens` that were read from a provider's cache; absent for 0. */
+  cache_read_tokens?: number;
+  /** Those of `input_tokens` that were written to it; absent for 0. */
+  cache_write_tokens?: number;
+};
+
+/** A node, nested or not, when a client connected. */
+export type NodeSnapshot = {
+  path: string;
+  /** Of a nested node that has one; the graph has the names of the others. */
+  name: string | null;
+  status: NodeStatus;
+  attempts: number;
+  wave: number | null;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_s: JsonNumber | null;
+  outputs: Record<string, OutputDocument> | null;
+  error: ErrorDocument | null;
+  /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
+  handled: boolean;
+  reason: string | null;
+  /** The required handle that got no value, for a skipped node. */
+  handle: string | null;
+  cause: unknown;
+  reused: ReusedFrom | null;
+  /** The edge that won `join: any`. */
+  via: string | null;
+  answer: unknown;
+  prompt: unknown;
+  provider: unknown;
+  model: unknown;
+  usage: UsageResponse;
+  /** Streamed so far by the newest attempt. */
+  text: string;
+  reasoning: string;
+};
+
+/** The start of an attempt. `via` is the edge that won `join: any`; `reentry` counts interruptions of this attempt; `name` is that of a nested node; `versions` are `{type: version}` of the types that the result depends on, where not 1. */
+export type NodeStartedData = {
+  wave?: number;
+  via?: string;
+  reentry?: number;
+  name?: string;
+  versions?: Record<string, number>;
+};
+
+export type NodeStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.started";
+  path: string;
+  attempt?: number;
+  data: NodeStartedData;
+};
+
+export type NodeUnparkedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.unparked";
+  path: string;
+  attempt?: number;
+  data: NoData;
+};
+
+/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
+export type NodeWaitingData = {
+  request_id: string;
+  request?: unknown;
+  state?: unknown;
+  timeout_s?: JsonNumber;
+  timeout_answer?: unknown;
+  interrupted?: boolean;
+  duration_s?: JsonNumber;
+  own_time_s?: JsonNumber;
+  depends_on?: string;
+};
+
+export type NodeWaitingEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.waiting";
+  path: string;
+  attempt?: number;
+  data: NodeWaitingData;
+};
+
+/** A value that the node finds again under its key; `depends_on` as in `node.completed`. */
+export type OnceStoredData = {
+  key: string;
+  value: unknown;
+  depends_on?: string;
+};
+
+/** A question that a node waits on, or the whole execution. */
+export type OpenRequestResponse = {
+  request_id: string;
+  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
+  path: string | null;
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  request: unknown;
+  /** When it was asked, UTC. */
+  since: string;
+  /** Seconds from then on after which the node goes on without an answer; null: it waits. */
+  timeout_s: JsonNumber | null;
+};
+
+/** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
+export type PartMessage = {
+  type: "part";
+  part: number;
+  of: number;
+  text: string;
+};
+
+/** The approval of a plan; it holds for one hash. */
+export type PlanApprovalResponse = {
+  /** Of the graph that runs. */
+  plan_hash: string;
+  /** The earlier execution in which this hash was approved. */
+  approved_in?: string;
+  /** The revision of the flow that is approved for all callers. */
+  approved_revision?: number;
+  /** `{decision, note, value?}` once it was given here. */
+  answer?: unknown;
+  /** Who answered here. */
+  answered_by?: PrincipalDocument;
+};
+
+/** An edge, once it is complete. */
+export type PlanEdge = {
+  source?: string;
+  target?: string;
+  channel?: string;
+};
+
+/** A correction of the model's reply. */
+export type PlanFix = {
+  fix: string;
+};
+
+/** A node, once it is complete; fields that the model left out are missing. */
+export type PlanNode = {
+  id?: string;
+  name?: string;
+  description?: string;
+  type?: string;
+  provider?: string;
+  model?: string;
+};
+
+/** The plan is written again: earlier titles, nodes and edges are void. */
+export type PlanRepair = {
+  attempt: number;
+  diagnostics: DiagnosticResponse[];
+};
+
+/** Text of the model's reply, or of its reasoning. */
+export type PlanText = {
+  text: string;
+  reasoning: boolean;
+};
+
+/** The title of the plan. */
+export type PlanTitle = {
+  title: string;
+};
+
+/** The answer to a ping. */
+export type PongMessage = {
+  type: "pong";
+};
+
+/** How far an execution has come. */
+export type WaveResponse = {
+  /** The lowest unfinished wave. */
+  current: number;
+  total: number;
+};
+
+/** The whole state of an execution when a client connected; it has all events up to `last_seq`. */
+export type SnapshotMessage = {
+  type: "snapshot";
+  execution_id: string;
+  status: ExecutionStatus;
+  goal: string;
+  title: string;
+  plan_id: string | null;
+  plan_hash: string | null;
+  revision: number | null;
+  flow: string | null;
+  graph: GraphDocument | null;
+  inputs: Record<string, Record<string, unknown>> | null;
+  options: OptionsDocument | null;
+  parent: ParentDocument | null;
+  approval: PlanApprovalResponse | null;
+  created_by: PrincipalDocument | null;
+  created_at: string | null;
+  started_at: string | null;
+  completed_at: string | null;
+  last_seq: number;
+  error: ErrorDocument | null;
+  reason: string | null;
+  cause: unknown;
+  failures: string[];
+  handled_failures: string[];
+  waves: WaveResponse;
+  usage: UsageResponse;
+  budget: BudgetResponse | null;
+  waitingForInput: boolean;
+  currentNodeId: string | null;
+  requests: OpenRequestResponse[];
+  nodes: NodeSnapshot[];
+  /** The last sentences of its log. */
+  logs: string[];
+};
+
+/** What a call of a model used; `recorded`: the call was served from its record. Any node may emit usage, so each value may be anything. */
+export type UsageData = {
+  provider?: unknown;
+  model?: unknown;
+  input_tokens?: unknown;
+  output_tokens?: unknown;
+  cache_read_tokens?: unknown;
+  cache_write_tokens?: unknown;
+  cost_usd?: unknown;
+  estimated?: unknown;
+  recorded?: unknown;
+};
+
+export type UsageEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "usage";
+  path?: string;
+  attempt?: number;
+  data: UsageData;
+};
+
+/** The number of the wave, from 1. */
+export type WaveCompletedData = {
+  wave: number;
+};
+
+export type WaveCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "wave.completed";
+  path?: string;
+  attempt?: number;
+  data: WaveCompletedData;
+};
+
+/** `nodes` are the ids of the wave's nodes, in graph order. */
+export type WaveStartedData = {
+  wave: number;
+  nodes?: string[];
+};
+
+export type WaveStartedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "wave.started";
+  path?: string;
+  attempt?: number;
+  data: WaveStartedData;
+};
+
+/** An event of an execution. */
+export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
+
+/** A message of the WebSocket with `mode=events`: one of these, or events. */
+export type SocketMessage = SnapshotMessage | PartMessage | PongMessage | ErrorMessage | DrainingMessage | ExecutionEvent[];
+
+/** The approval of a revision, for all callers of a flow. */
+export type ApprovalResponse = {
+  at: string;
+  by: PrincipalDocument | null;
+};
+
+/** A revision of another plan. */
+export type PlanOrigin = {
+  plan_id: string;
+  revision: number;
+};
+
+/** A plan in its newest revision: a titled graph made for a goal. */
+export type PlanResponse = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  plan_id: string;
+  user_prompt: string;
+  title: string;
+  /** That of its newest execution; `draft` without one. */
+  status: PlanStatus;
+  revision: number;
+  /** Of the graph; executions are bound to it. */
+  hash: string;
+  created_at: string;
+  /** The name, for which it is a flow; null for a plan without one. */
+  name: string | null;
+  /** The purpose of a flow. */
+  description: string;
+  /** What a flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
+  published: ("model" | "tool")[];
+  /** The revision that callers of a flow start: the newest one without errors and, where the operator requires it, with an approval; null without one. */
+  live_revision: number | null;
+  /** That of its hash; null where nobody approved it. */
+  approval: ApprovalResponse | null;
+  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
+  inputs: Record<string, unknown> | null;
+  /** The flow that it was copied from; left out for all others. */
+  origin?: PlanOrigin;
+  /** The provider of the model that wrote it; null for a plan that no model wrote. */
+  provider: string | null;
+  model: string | null;
+  diagnostics: DiagnosticResponse[];
+  /** Corrections of the model's reply. */
+  fixes: string[];
+  /** `{reply, finish_reason, diagnostics, usage}` of each model call. */
+  attempts: Record<string, unknown>[];
+  /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
+  forecast: Record<string, unknown>;
+};
+
+/** One error, warning or note. */
+export type Issue = {
+  /** Stable; branch on it. */
+  code: string;
+  /** The error and its location, one sentence. */
+  message: string;
+  /** JSON pointer into the document that was sent. */
+  pointer: string;
+  /** `error`, `warning` or `info`. */
+  severity?: string | null;
+  /** How to correct it. */
+  hint?: string | null;
+  /** Id of the node concerned. */
+  node?: string | null;
+  /** Id of the edge concerned. */
+  edge?: string | null;
+  /** Of a cycle: the node ids around it. */
+  path?: string[] | null;
+  /** The one way to correct it: `{label, operations}`, as a check gives it. */
+  suggestion?: Record<string, unknown> | null;
+  /** The query or header parameter concerned. */
+  parameter?: string | null;
+};
+
+/** A failure (RFC 9457). */
+export type Problem = {
+  /** Always `about:blank`: `code` tells them apart. */
+  type?: string;
+  /** The code in words. */
+  title: string;
+  /** The HTTP status. */
+  status: number;
+  /** Stable and machine-readable; branch on it, never on `detail`. */
+  code: string;
+  /** The failure and its location, one sentence. */
+  detail: string;
+  /** The way out. */
+  hint?: string | null;
+  /** The id of the request in the log. */
+  request_id?: string | null;
+  /** All errors. */
+  issues?: Issue[] | null;
+  /** Of `plan-invalid`: each reply of the model, with its errors. */
+  attempts?: Record<string, unknown>[] | null;
+  /** The name of the limit that is exceeded, if it is one. */
+  limit?: string | null;
+  /** Of `limit-exceeded`: the limit. */
+  value?: JsonNumber | null;
+  /** Of `limit-exceeded`: the value that exceeds it. */
+  met?: JsonNumber | null;
+  /** Seconds until the next request may be sent. */
+  retry_after_s?: JsonNumber | null;
+  /** Of 412: the present hash, as in `ETag`. */
+  current?: string | null;
+};
+
+/** An event of a plan while it is written: its name, and its data. */
+export type PlanStreamEvent = {
+  event: "delta";
+  data: PlanText;
+} | {
+  event: "title";
+  data: PlanTitle;
+} | {
+  event: "node";
+  data: PlanNode;
+} | {
+  event: "edge";
+  data: PlanEdge;
+} | {
+  event: "repair";
+  data: PlanRepair;
+} | {
+  event: "fix";
+  data: PlanFix;
+} | {
+  event: "plan";
+  data: PlanResponse;
+} | {
+  event: "problem";
+  data: Problem;
+} | {
+  event: "server_draining";
+  data: Problem;
+};
+
+/** How a request was answered. */
+export type AnswerResponse = {
+  /** UTC. */
+  at: string;
+  /** `timeout`: nobody answered in time. */
+  by: "person" | "timeout";
+  /** Who answered; null after a timeout, or where an older planwave did not record it. */
+  answered_by: PrincipalDocument | null;
+  /** Of a request with actions `{decision, note, value?, form?}`. */
+  answer: unknown;
 };
 
 /** An answer as a chat completion. */
@@ -129,7 +1061,7 @@ export type ChatResponse = {
   title: string;
   created_at: string;
   /** Who opened it; null where it is not known. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   updated_at: string;
   plan_id: string | null;
   plan_revision: number | null;
@@ -151,7 +1083,7 @@ export type ChatSummary = {
   title: string;
   created_at: string;
   /** Who opened it; null where it is not known. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   updated_at: string;
   plan_id: string | null;
   plan_revision: number | null;
@@ -169,80 +1101,6 @@ export type ChatSummary = {
 export type ChatsResponse = {
   chats: ChatSummary[];
   next_cursor: string | null;
-};
-
-/** Changes fields of a node, but not its id. */
-export type UpdateNodeOperation = {
-  op: "update_node";
-  id: string;
-  /** A merge patch (RFC 7396) for the node: null removes a field. */
-  set: Record<string, unknown>;
-};
-
-/** Removes an edge. */
-export type RemoveEdgeOperation = {
-  op: "remove_edge";
-  id: string;
-};
-
-/** The one way to correct a finding, for a person to accept. */
-export type SuggestionResponse = {
-  label: string;
-  /** For `PATCH`, of the plan or the flow that has the graph. */
-  operations: (UpdateNodeOperation | AddEdgeOperation | RemoveEdgeOperation)[];
-};
-
-/** One finding about a graph. */
-export type DiagnosticResponse = {
-  code: string;
-  /** `error` stops a graph from running. */
-  severity: "error" | "warning" | "info";
-  message: string;
-  /** JSON pointer into the graph. */
-  pointer: string;
-  node?: string | null;
-  edge?: string | null;
-  /** The nodes around a cycle. */
-  path?: string[] | null;
-  /** The way out. */
-  hint?: string | null;
-  /** Corrections of the document, made only if its meaning was certain. */
-  fix?: string | null;
-  /** Only where there is one way to correct it. */
-  suggestion?: SuggestionResponse | null;
-};
-
-/** One step. */
-export type NodeDocument = {
-  id: string;
-  /** A node type; `GET /api/node-types` lists them. */
-  type: string;
-  name?: string | null;
-  description?: string | null;
-  /** The fields of the node type; see its schema. */
-  data?: Record<string, unknown> | null;
-  /** `{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional. */
-  policy?: Record<string, unknown> | null;
-  /** Kept for editors, never read. */
-  ui?: Record<string, unknown> | null;
-};
-
-/** One wire. */
-export type EdgeDocument = {
-  id?: string | null;
-  source: string;
-  sourceHandle?: string | null;
-  target: string;
-  targetHandle?: string | null;
-  type?: string | null;
-  /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
-  data: Record<string, unknown>;
-};
-
-/** Nodes and edges, as they are stored and drawn. */
-export type GraphDocument = {
-  nodes: NodeDocument[];
-  edges: EdgeDocument[];
 };
 
 /** A named socket of a node type; one that takes flow and link edges is listed once for each. */
@@ -334,29 +1192,6 @@ export type DifferenceCounts = {
   only_b: number;
 };
 
-/** The tokens and the cost of all model calls. */
-export type UsageResponse = {
-  calls: number;
-  input_tokens: number;
-  output_tokens: number;
-  cost_usd: JsonNumber | null;
-  estimated: boolean;
-  /** Those of `input_tokens` that were read from a provider's cache; absent for 0. */
-  cache_read_tokens?: number;
-  /** Those of `input_tokens` that were written to it; absent for 0. */
-  cache_write_tokens?: number;
-};
-
-/** Why something failed. */
-export type ErrorInfo = {
-  code: string;
-  message: string;
-  hint?: string | null;
-  /** The URL whose request failed, without credentials and query. */
-  url?: string | null;
-  node?: string | null;
-};
-
 /** A node that is not the same in both; pairs are of `a` and of `b`, null where it is not there. */
 export type NodeDifference = {
   path: string;
@@ -365,13 +1200,13 @@ export type NodeDifference = {
   status: (NodeStatus | null)[];
   duration_s: (JsonNumber | null)[];
   usage: (UsageResponse | null)[];
-  error?: (ErrorInfo | null)[] | null;
+  error?: (ErrorDocument | null)[];
   /** Fields of it in the graph that differ, such as `data.text`. */
-  written?: string[] | null;
+  written?: string[];
   /** By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`. */
-  outputs?: Record<string, (Record<string, unknown> | null)[]> | null;
+  outputs?: Record<string, (Record<string, unknown> | null)[]>;
   /** The unified diff of its main text. */
-  result?: string | null;
+  result?: string;
 };
 
 /** The differences between two executions; pairs are of `a` and of `b`. */
@@ -389,14 +1224,6 @@ export type DifferenceResponse = {
   left_off: number;
 };
 
-/** The node whose result was taken in place of a run. */
-export type ReusedFrom = {
-  execution_id: string;
-  path: string;
-  /** Whether it completed although a node inside it failed, such as a loop that skips failed items. */
-  failed_inside: boolean;
-};
-
 /** An external call of a node, as it is recorded. */
 export type RecordedCallResponse = {
   /** Its number within the attempt. */
@@ -407,16 +1234,16 @@ export type RecordedCallResponse = {
   name: string;
   request?: unknown;
   /** The size of a request that is too large to be shown. */
-  request_bytes?: number | null;
+  request_bytes?: number;
   /** Of a model: `{text, finish_reason, reasoning?, tool_calls?, sources?}`. */
   result?: unknown;
   /** The size of a result that is too large to be shown. */
-  result_bytes?: number | null;
-  error?: ErrorInfo | null;
+  result_bytes?: number;
+  error?: ErrorDocument;
   /** The tokens and cost of a model call. */
-  usage?: Record<string, unknown> | null;
-  started_at?: string | null;
-  duration_s?: JsonNumber | null;
+  usage?: Record<string, unknown>;
+  started_at?: string;
+  duration_s?: JsonNumber;
 };
 
 /** All there is to know of one node, nested ones included. */
@@ -435,7 +1262,7 @@ export type DocumentNode = {
   outputs: Record<string, unknown> | null;
   /** Why it failed, as text. */
   error: string | null;
-  error_detail: ErrorInfo | null;
+  error_detail: ErrorDocument | null;
   /** Its failure was caught by its policy, or a node around it completed. */
   handled: boolean;
   /** Why it was skipped. */
@@ -464,40 +1291,6 @@ export type DocumentNode = {
   usage: UsageResponse;
 };
 
-/** The approval of a plan; it holds for one hash. */
-export type PlanApprovalResponse = {
-  /** Of the graph that runs. */
-  plan_hash: string;
-  /** The earlier execution in which this hash was approved. */
-  approved_in?: string | null;
-  /** The revision of the flow that is approved for all callers. */
-  approved_revision?: number | null;
-  /** `{decision, note, value?}` once it was given here. */
-  answer?: unknown;
-  /** Who answered here. */
-  answered_by?: PrincipalResponse | null;
-};
-
-/** A question that a node waits on, or the whole execution. */
-export type OpenRequestResponse = {
-  request_id: string;
-  /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
-  path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
-  request: unknown;
-  /** When it was asked, UTC. */
-  since: string;
-  /** Seconds from then on after which the node goes on without an answer; null: it waits. */
-  timeout_s: JsonNumber | null;
-};
-
-/** How far an execution has come. */
-export type WaveResponse = {
-  /** The lowest unfinished wave. */
-  current: number;
-  total: number;
-};
-
 /** What the last nodes of an execution delivered. */
 export type RunResultResponse = {
   /** The nodes that the value comes from: the `end` nodes that delivered something, or else the last nodes that did. */
@@ -514,12 +1307,11 @@ export type DocumentResponse = {
   revision: number | null;
   plan_hash: string | null;
   flow: string | null;
-  /** The execution that it forks. */
-  parent: unknown;
+  parent: ParentDocument | null;
   /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
   trigger: unknown;
   /** Who created it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   user_prompt: string;
@@ -529,7 +1321,7 @@ export type DocumentResponse = {
   started_at: string | null;
   completed_at: string | null;
   last_seq: number;
-  error: ErrorInfo | null;
+  error: ErrorDocument | null;
   failures: string[];
   handled_failures: string[];
   reason: string | null;
@@ -562,11 +1354,11 @@ export type ElementDifference = {
   id: string | null;
   change: "added" | "removed" | "changed";
   /** Of a removed one: all of it. */
-  before?: Record<string, unknown> | null;
+  before?: Record<string, unknown>;
   /** Of an added one: all of it. */
-  after?: Record<string, unknown> | null;
+  after?: Record<string, unknown>;
   /** Of a changed one. */
-  fields?: FieldDifference[] | null;
+  fields?: FieldDifference[];
 };
 
 /** How many executions fit all filters but `status` and `waiting`. */
@@ -574,12 +1366,12 @@ export type ExecutionCounts = {
   total: number;
   /** Those that wait for an answer of a person; they are executing or paused too. */
   waiting: number;
-  starting?: number;
-  executing?: number;
-  paused?: number;
-  completed?: number;
-  failed?: number;
-  cancelled?: number;
+  starting: number;
+  executing: number;
+  paused: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
 };
 
 /** An execution that was accepted; it is stored. */
@@ -639,7 +1431,7 @@ export type ExecutionResponse = {
   /** What it may use; null where nothing limits it. */
   budget: BudgetResponse | null;
   /** Why it failed. */
-  error: ErrorInfo | null;
+  error: ErrorDocument | null;
   /** Paths of nodes that failed it. */
   failures: string[];
   /** Paths of nodes whose failure was handled. */
@@ -649,12 +1441,12 @@ export type ExecutionResponse = {
   /** Why it was cancelled. */
   cause: unknown;
   inputs: Record<string, unknown> | null;
-  options: Record<string, unknown> | null;
-  parent: unknown;
+  options: OptionsDocument | null;
+  parent: ParentDocument | null;
   /** What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token. */
   trigger: unknown;
   /** Who created it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
   /** The last event this shows. */
@@ -670,7 +1462,7 @@ export type ExecutionSummary = {
   plan_id: string | null;
   revision: number | null;
   flow: string | null;
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
@@ -680,7 +1472,7 @@ export type ExecutionSummary = {
   started_at: string | null;
   completed_at: string | null;
   /** Only with `digest=1`; left out where it takes long to find: it is there the next time. */
-  digest?: ExecutionDigest | null;
+  digest?: ExecutionDigest;
 };
 
 /** One page of executions, newest first. */
@@ -689,7 +1481,7 @@ export type ExecutionsResponse = {
   /** For the next page; null on the last one. */
   next_cursor: string | null;
   /** Where asked for (`counts=1`). */
-  counts?: ExecutionCounts | null;
+  counts?: ExecutionCounts;
 };
 
 /** Why a node ran, did not run, or waits. */
@@ -707,12 +1499,12 @@ export type ExplainResponse = {
   /** Its history, in order: `{seq, at, what, attempt?, …}`. */
   course: Record<string, unknown>[];
   /** Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`. */
-  parameters?: Record<string, Record<string, unknown>> | null;
+  parameters?: Record<string, Record<string, unknown>>;
   /** The last request to a model. */
   prompt?: unknown;
-  error?: ErrorInfo | null;
+  error?: ErrorDocument;
   /** Its open requests. */
-  requests?: OpenRequestResponse[] | null;
+  requests?: OpenRequestResponse[];
 };
 
 /** A revision as lists show it. */
@@ -727,7 +1519,7 @@ export type RevisionSummary = {
   note: string;
   created_at: string;
   /** Who made it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   node_count: number;
   /** With any error it is a draft, which cannot be executed. */
   error_count: number;
@@ -812,7 +1604,7 @@ export type FlowSummary = {
   /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
   /** Who made the revision; null where it is not known. */
-  updated_by: PrincipalResponse | null;
+  updated_by: PrincipalDocument | null;
   node_count: number;
 };
 
@@ -821,12 +1613,6 @@ export type FlowsResponse = {
   flows: FlowSummary[];
   /** For the next page; null on the last one. */
   next_cursor: string | null;
-};
-
-/** How it is. */
-export type Health = {
-  /** `ok`; `disk-full` or `store-busy`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
-  status?: string;
 };
 
 /** What one node gave. */
@@ -1004,6 +1790,21 @@ export type NotificationsResponse = {
   next_cursor: string | null;
 };
 
+/** What failed. */
+export type OpenAIErrorDetails = {
+  message: string;
+  type: string;
+  /** The field of the body, such as `messages[0].content`. */
+  param: string | null;
+  /** Stable; the codes of planwave, and `model_not_found`. */
+  code: string | null;
+};
+
+/** A failure in the form of OpenAI. */
+export type OpenAIError = {
+  error: OpenAIErrorDetails;
+};
+
 /** The open requests of an execution. */
 export type OpenRequestsResponse = {
   /** Oldest first. */
@@ -1028,7 +1829,7 @@ export type PendingRequest = {
   /** When the node goes on without an answer, UTC; null: it waits. */
   deadline: string | null;
   /** Of `status=answered` only. */
-  answered?: AnswerResponse | null;
+  answered?: AnswerResponse;
 };
 
 /** One page of the requests of all executions to people. */
@@ -1039,51 +1840,6 @@ export type PendingRequestsResponse = {
   total: number;
   /** For the next page; null on the last one. */
   next_cursor: string | null;
-};
-
-/** A revision of another plan. */
-export type PlanOrigin = {
-  plan_id: string;
-  revision: number;
-};
-
-/** A plan in its newest revision: a titled graph made for a goal. */
-export type PlanResponse = {
-  nodes: NodeDocument[];
-  edges: EdgeDocument[];
-  plan_id: string;
-  user_prompt: string;
-  title: string;
-  /** That of its newest execution; `draft` without one. */
-  status: PlanStatus;
-  revision: number;
-  /** Of the graph; executions are bound to it. */
-  hash: string;
-  created_at: string;
-  /** The name, for which it is a flow; null for a plan without one. */
-  name: string | null;
-  /** The purpose of a flow. */
-  description: string;
-  /** What a flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
-  published: ("model" | "tool")[];
-  /** The revision that callers of a flow start: the newest one without errors and, where the operator requires it, with an approval; null without one. */
-  live_revision: number | null;
-  /** That of its hash; null where nobody approved it. */
-  approval: ApprovalResponse | null;
-  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
-  inputs: Record<string, unknown> | null;
-  /** The flow that it was copied from; left out for all others. */
-  origin?: PlanOrigin | null;
-  /** The provider of the model that wrote it; null for a plan that no model wrote. */
-  provider: string | null;
-  model: string | null;
-  diagnostics: DiagnosticResponse[];
-  /** Corrections of the model's reply. */
-  fixes: string[];
-  /** `{reply, finish_reason, diagnostics, usage}` of each model call. */
-  attempts: Record<string, unknown>[];
-  /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
-  forecast: Record<string, unknown>;
 };
 
 /** A plan as lists show it. */
@@ -1163,7 +1919,7 @@ export type ResponsesResponse = {
   id: string;
   object: "response";
   created_at: number;
-  status: "completed" | "failed" | "in_progress";
+  status: "completed" | "failed" | "in_progress" | "incomplete";
   model: string;
   /** Items: `reasoning`, `message`, `function_call`. */
   output: Record<string, unknown>[];
@@ -1187,7 +1943,7 @@ export type ResultResponse = {
   /** Results as text, by node path; nodes without one are left out. */
   node_results: Record<string, string>;
   execution_logs: string[];
-  error: ErrorInfo | null;
+  error: ErrorDocument | null;
   started_at: string | null;
   completed_at: string | null;
 };
@@ -1209,8 +1965,6 @@ export type RevisionDiffResponse = {
 
 /** One revision of a plan. */
 export type RevisionResponse = {
-  nodes: NodeDocument[];
-  edges: EdgeDocument[];
   plan_id: string;
   /** 1 for the plan as it was made. */
   revision: number;
@@ -1221,12 +1975,14 @@ export type RevisionResponse = {
   note: string;
   created_at: string;
   /** Who made it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   node_count: number;
   /** With any error it is a draft, which cannot be executed. */
   error_count: number;
   /** That of its hash; null where nobody approved it. */
   approval: ApprovalResponse | null;
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
   diagnostics: DiagnosticResponse[];
 };
 
@@ -1281,7 +2037,7 @@ export type TokenCreatedResponse = {
   /** From when on it is worth nothing, UTC; null for never. */
   expires_at: string | null;
   /** Who created it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   /** When it was used last, UTC, to about a minute; null for never. */
   last_used_at: string | null;
   /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
@@ -1300,7 +2056,7 @@ export type TokenResponse = {
   /** From when on it is worth nothing, UTC; null for never. */
   expires_at: string | null;
   /** Who created it; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   /** When it was used last, UTC, to about a minute; null for never. */
   last_used_at: string | null;
 };
@@ -1355,7 +2111,7 @@ export type TriggerResponse = {
   problem: string | null;
   created_at: string;
   /** Who set it up; null where an older planwave did. */
-  created_by: PrincipalResponse | null;
+  created_by: PrincipalDocument | null;
   /** What only its kind has, such as the path of a webhook. */
   details: Record<string, unknown>;
   /** The last ones, newest first. */
@@ -1376,856 +2132,20 @@ export type TurnResponse = {
   user_message: MessageResponse;
 };
 
-/** One error, warning or note. */
-export type Issue = {
-  /** Stable; branch on it. */
-  code: string;
-  /** The error and its location, one sentence. */
-  message: string;
-  /** JSON pointer into the document that was sent. */
-  pointer: string;
-  /** `error`, `warning` or `info`. */
-  severity?: string | null;
-  /** How to correct it. */
-  hint?: string | null;
-  /** Id of the node concerned. */
-  node?: string | null;
-  /** Id of the edge concerned. */
-  edge?: string | null;
-  /** Of a cycle: the node ids around it. */
-  path?: string[] | null;
-  /** The one way to correct it: `{label, operations}`, as a check gives it. */
-  suggestion?: Record<string, unknown> | null;
-  /** The query or header parameter concerned. */
-  parameter?: string | null;
-};
-
-/** A failure (RFC 9457). */
-export type Problem = {
-  /** Always `about:blank`: `code` tells them apart. */
-  type?: string;
-  /** The code in words. */
-  title: string;
-  /** The HTTP status. */
-  status: number;
-  /** Stable and machine-readable; branch on it, never on `detail`. */
-  code: string;
-  /** The failure and its location, one sentence. */
-  detail: string;
-  /** The way out. */
-  hint?: string | null;
-  /** The id of the request in the log. */
-  request_id?: string | null;
-  /** All errors. */
-  issues?: Issue[] | null;
-  /** Of `plan-invalid`: each reply of the model, with its errors. */
-  attempts?: Record<string, unknown>[] | null;
-  /** The name of the limit that is exceeded, if it is one. */
-  limit?: string | null;
-  /** Of `limit-exceeded`: the limit. */
-  value?: JsonNumber | null;
-  /** Of `limit-exceeded`: the value that exceeds it. */
-  met?: JsonNumber | null;
-  /** Seconds until the next request may be sent. */
-  retry_after_s?: JsonNumber | null;
-  /** Of 412: the present hash, as in `ETag`. */
-  current?: string | null;
-};
-
-/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash, `approved_revision` the revision of the plan that is approved for all callers. */
-export type ApprovalDocument = {
-  plan_hash: string;
-  approved_in?: string;
-  approved_revision?: number;
-};
-
-/** The options of an execution that differ from the defaults; see `RunOptions`. */
-export type OptionsDocument = {
-  scheduling?: "eager" | "waves";
-  on_failure?: "continue" | "stop";
-  max_parallel?: number | null;
-  node_timeout_s?: JsonNumber | null;
-  run_timeout_s?: JsonNumber | null;
-  max_events?: number | null;
-  max_result_bytes?: number | null;
-  max_event_bytes?: number | null;
-  max_state_bytes?: number | null;
-  max_steps?: number | null;
-  max_depth?: number | null;
-  run_to?: string[];
-  run_from?: string[];
-  budget?: Record<string, JsonNumber | null> | null;
-};
-
-/** The request of a fork, with the execution that it forks. */
-export type ParentDocument = {
-  execution_id: string;
-  retry?: boolean;
-  rerun?: string[];
-  given?: Record<string, Record<string, unknown>>;
-};
-
-/** The request for approval that an edited plan answers, and the note of that answer. `dropped_policies` are the ids of nodes that had a policy of the request, and are gone. */
-export type SupersededDocument = {
-  execution_id: string;
-  request_id: string;
-  note?: string;
-  dropped_policies?: string[];
-};
-
-/** A principal as JSON; `by` is who set up a trigger or a chat. */
-export type PrincipalDocument = {
-  kind: "operator" | "session" | "token" | "trigger" | "chat" | "local" | "library";
-  id?: string;
-  name?: string;
-  by?: PrincipalDocument;
-};
-
-/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. */
-export type CreatedData = {
-  goal?: string;
-  title?: string;
-  plan_id?: string | null;
-  plan_hash?: string | null;
-  revision?: number | null;
-  flow?: string | null;
-  graph?: GraphDocument | null;
-  inputs?: Record<string, Record<string, unknown>> | null;
-  options?: OptionsDocument | null;
-  waves?: number;
-  trigger?: unknown;
-  parent?: ParentDocument | null;
-  approval?: ApprovalDocument | null;
-  policies?: Record<string, Record<string, unknown>> | null;
-  supersedes?: SupersededDocument | null;
-  created_by?: PrincipalDocument;
-  trace_context?: Record<string, string>;
-  written_by?: "model";
-  flows?: string[];
-};
-
-export type ExecutionCreatedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.created";
-  path?: string;
-  attempt?: number;
-  data: CreatedData;
-};
-
-/** The shape of the run; `linked` and `not_reached` are ids of nodes that do not run. */
-export type StartedData = {
-  waves?: number;
-  linked?: string[];
-  not_reached?: string[];
-};
-
-export type ExecutionStartedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.started";
-  path?: string;
-  attempt?: number;
-  data: StartedData;
-};
-
-/** Why the execution is paused; see :func:`pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
-export type PausedData = {
-  reason?: string;
-  kind?: string;
-  request_id?: string;
-  request?: unknown;
-};
-
-export type ExecutionPausedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.paused";
-  path?: string;
-  attempt?: number;
-  data: PausedData;
-};
-
-/** Why the execution goes on; `epoch` counts the processes that have owned it. `request_id` and `answer` are there where the request of the execution itself was answered; without `answer` it was closed, as nothing needs it. */
-export type ResumedData = {
-  reason?: string;
-  epoch?: number;
-  request_id?: string;
-  answer?: unknown;
-  answered_by?: PrincipalDocument;
-};
-
-export type ExecutionResumedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.resumed";
-  path?: string;
-  attempt?: number;
-  data: ResumedData;
-};
-
-/** A warning of the execution: `amounts` are those of its budget that are nearly used up. */
-export type WarnedData = {
-  message: string;
-  amounts?: string[];
-};
-
-export type ExecutionWarnedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.warned";
-  path?: string;
-  attempt?: number;
-  data: WarnedData;
-};
-
-/** `handled_failures` are the paths of failed nodes whose policy handled the failure. */
-export type CompletedData = {
-  handled_failures?: string[];
-};
-
-export type ExecutionCompletedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.completed";
-  path?: string;
-  attempt?: number;
-  data: CompletedData;
-};
-
-/** An error as JSON; the first failure of a nested run also names its node. Code, message and hint are text, unless a node type of someone else made the error. */
-export type ErrorDocument = {
-  code: unknown;
-  message: unknown;
-  hint?: unknown;
-  url?: string;
-  node?: string;
-};
-
-/** `failures` are the paths of all nodes whose failure was not handled. */
-export type FailedData = {
-  error?: ErrorDocument;
-  failures?: string[];
-};
-
-export type ExecutionFailedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.failed";
-  path?: string;
-  attempt?: number;
-  data: FailedData;
-};
-
-/** Why an execution or a node was cancelled. */
-export type CancelledData = {
-  cause?: unknown;
-};
-
-export type ExecutionCancelledEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.cancelled";
-  path?: string;
-  attempt?: number;
-  data: CancelledData;
-};
-
-/** `nodes` are the ids of the wave's nodes, in graph order. */
-export type WaveStartedData = {
-  wave: number;
-  nodes?: string[];
-};
-
-export type WaveStartedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "wave.started";
-  path?: string;
-  attempt?: number;
-  data: WaveStartedData;
-};
-
-/** The number of the wave, from 1. */
-export type WaveCompletedData = {
-  wave: number;
-};
-
-export type WaveCompletedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "wave.completed";
-  path?: string;
-  attempt?: number;
-  data: WaveCompletedData;
-};
-
-/** The start of an attempt. `via` is the edge that won `join: any`; `reentry` counts interruptions of this attempt; `name` is that of a nested node; `versions` are `{type: version}` of the types that the result depends on, where not 1. */
-export type NodeStartedData = {
-  wave?: number;
-  via?: string;
-  reentry?: number;
-  name?: string;
-  versions?: Record<string, number>;
-};
-
-export type NodeStartedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.started";
-  path: string;
-  attempt?: number;
-  data: NodeStartedData;
-};
-
-/** The failure of one attempt, and when the next attempt begins. */
-export type NodeRetryingData = {
-  error?: ErrorDocument;
-  delay_s: JsonNumber;
-  next_attempt: number;
-};
-
-export type NodeRetryingEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.retrying";
-  path: string;
-  attempt?: number;
-  data: NodeRetryingData;
-};
-
-/** A request that a node waits for. `interrupted`: the driver asks what to do with an interrupted attempt. `duration_s` and `own_time_s` are how long the attempt has run, and how long it did its own work. */
-export type NodeWaitingData = {
-  request_id: string;
-  request?: unknown;
-  state?: unknown;
-  timeout_s?: JsonNumber;
-  timeout_answer?: unknown;
-  interrupted?: boolean;
-  duration_s?: JsonNumber;
-  own_time_s?: JsonNumber;
-  depends_on?: string;
-};
-
-export type NodeWaitingEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.waiting";
-  path: string;
-  attempt?: number;
-  data: NodeWaitingData;
-};
-
-/** An answer; `by` is "timeout" where the request timed out, `answered_by` is who answered. */
-export type NodeAnsweredData = {
-  request_id: string;
-  answer: unknown;
-  by?: string;
-  answered_by?: PrincipalDocument;
-};
-
-export type NodeAnsweredEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.answered";
-  path: string;
-  attempt?: number;
-  data: NodeAnsweredData;
-};
-
-/** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
-export type NodeParkedData = {
-  budget?: boolean;
-  duration_s?: JsonNumber;
-  own_time_s?: JsonNumber;
-};
-
-export type NodeParkedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.parked";
-  path: string;
-  attempt?: number;
-  data: NodeParkedData;
-};
-
-/** The payload of an event that has none. */
-export type NoData = Record<string, unknown>;
-
-export type NodeUnparkedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.unparked";
-  path: string;
-  attempt?: number;
-  data: NoData;
-};
-
-/** A log line of a node; `kind` where programs act on it. */
-export type NodeLogData = {
-  message?: string;
-  level?: unknown;
-  kind?: string;
-};
-
-export type NodeLogEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.log";
-  path: string;
-  attempt?: number;
-  data: NodeLogData;
-};
-
-/** An event that a node emits itself. */
-export type NodeEventData = {
-  event_type: unknown;
-  data?: unknown;
-};
-
-export type NodeEventEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.event";
-  path: string;
-  attempt?: number;
-  data: NodeEventData;
-};
-
-/** Streamed text, `kind` "text" or "reasoning"; `offset` counts characters. */
-export type NodeDeltaData = {
-  kind: string;
-  text: string;
-  offset: number;
-};
-
-export type NodeDeltaEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.delta";
-  path: string;
-  attempt?: number;
-  data: NodeDeltaData;
-};
-
-/** What a call of a model used; `recorded`: the call was served from its record. Any node may emit usage, so each value may be anything. */
-export type UsageData = {
-  provider?: unknown;
-  model?: unknown;
-  input_tokens?: unknown;
-  output_tokens?: unknown;
-  cache_read_tokens?: unknown;
-  cache_write_tokens?: unknown;
-  cost_usd?: unknown;
-  estimated?: unknown;
-  recorded?: unknown;
-};
-
-export type UsageEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "usage";
-  path?: string;
-  attempt?: number;
-  data: UsageData;
-};
-
-/** One output. */
-export type OutputDocument = {
-  type: string;
-  value: unknown;
-};
-
-/** Where a result was taken from; `failed_inside`: the node completed although one inside it failed. */
-export type ReuseOrigin = {
-  execution_id: string;
-  failed_inside?: boolean;
-};
-
-/** A result; `given`: preset by the client, the node never ran. In a fork: `reused` from the parent, or `changed` by the client; `versions` are of the types that a reused result depends on, also inside the node. `wave`: of a node that did not start. `depends_on` hashes what the types declare that the result depends on; "" where that is not known. */
-export type NodeCompletedData = {
-  outputs?: Record<string, OutputDocument>;
-  duration_s?: JsonNumber;
-  wave?: number;
-  given?: boolean;
-  reused?: ReuseOrigin;
-  changed?: boolean;
-  versions?: Record<string, number>;
-  depends_on?: string;
-};
-
-export type NodeCompletedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.completed";
-  path: string;
-  attempt?: number;
-  data: NodeCompletedData;
-};
-
-/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. */
-export type NodeFailedData = {
-  error: ErrorDocument;
-  handled?: boolean;
-  outputs?: Record<string, OutputDocument>;
-  duration_s?: JsonNumber;
-  retryable?: boolean;
-};
-
-export type NodeFailedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.failed";
-  path: string;
-  attempt?: number;
-  data: NodeFailedData;
-};
-
-/** `handle` is the required input that got no value. */
-export type NodeSkippedData = {
-  reason?: string;
-  handle?: string;
-};
-
-export type NodeSkippedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.skipped";
-  path: string;
-  attempt?: number;
-  data: NodeSkippedData;
-};
-
-/** The failed node that a node was blocked by, and its error. */
-export type BlockedCause = {
-  node: string | null;
-  error: ErrorDocument;
-};
-
-/** The failure that the node was blocked by. */
-export type NodeBlockedData = {
-  cause?: BlockedCause;
-};
-
-export type NodeBlockedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.blocked";
-  path: string;
-  attempt?: number;
-  data: NodeBlockedData;
-};
-
-export type NodeCancelledEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.cancelled";
-  path: string;
-  attempt?: number;
-  data: CancelledData;
-};
-
-/** A nested run; `graph` and `inputs` are hashes. `document` is the graph, with the first run of that hash; `before` is the highest attempt that nodes of earlier runs under this key had. */
-export type NestedRunOpenedData = {
-  key: string;
-  graph: string;
-  inputs: string;
-  document?: GraphDocument;
-  before?: number;
-};
-
-/** The key of the nested run; `dropped` is always true. */
-export type NestedRunAbandonedData = {
-  key: string;
-  dropped?: boolean;
-};
-
-/** A value that the node finds again under its key; `depends_on` as in `node.completed`. */
-export type OnceStoredData = {
-  key: string;
-  value: unknown;
-  depends_on?: string;
-};
-
-/** Text of the model's reply, or of its reasoning. */
-export type PlanText = {
-  text: string;
-  reasoning: boolean;
-};
-
-/** The title of the plan. */
-export type PlanTitle = {
-  title: string;
-};
-
-/** A node, once it is complete; fields that the model left out are missing. */
-export type PlanNode = {
-  id?: string;
-  name?: string;
-  description?: string;
-  type?: string;
-  provider?: string;
-  model?: string;
-};
-
-/** An edge, once it is complete. */
-export type PlanEdge = {
-  source?: string;
-  target?: string;
-  channel?: string;
-};
-
-/** The plan is written again: earlier titles, nodes and edges are void. */
-export type PlanRepair = {
-  attempt: number;
-  diagnostics: DiagnosticResponse[];
-};
-
-/** A correction of the model's reply. */
-export type PlanFix = {
-  fix: string;
-};
-
-/** A node, nested or not, when a client connected. */
-export type NodeSnapshot = {
-  path: string;
-  /** Of a nested node that has one; the graph has the names of the others. */
-  name: string | null;
-  status: NodeStatus;
-  attempts: number;
-  wave: number | null;
-  started_at: string | null;
-  completed_at: string | null;
-  duration_s: JsonNumber | null;
-  outputs: Record<string, OutputDocument> | null;
-  error: ErrorDocument | null;
-  /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
-  handled: boolean;
-  reason: string | null;
-  /** The required handle that got no value, for a skipped node. */
-  handle: string | null;
-  cause: unknown;
-  reused: ReusedFrom | null;
-  /** The edge that won `join: any`. */
-  via: string | null;
-  answer: unknown;
-  prompt: unknown;
-  provider: unknown;
-  model: unknown;
-  usage: UsageResponse;
-  /** Streamed so far by the newest attempt. */
-  text: string;
-  reasoning: string;
-};
-
-/** The whole state of an execution when a client connected; it has all events up to `last_seq`. */
-export type SnapshotMessage = {
-  type: "snapshot";
-  execution_id: string;
-  status: ExecutionStatus;
-  goal: string;
-  title: string;
-  plan_id: string | null;
-  plan_hash: string | null;
-  revision: number | null;
-  flow: string | null;
-  graph: GraphDocument | null;
-  inputs: Record<string, Record<string, unknown>> | null;
-  options: OptionsDocument | null;
-  parent: ParentDocument | null;
-  approval: PlanApprovalResponse | null;
-  created_by: PrincipalResponse | null;
-  created_at: string | null;
-  started_at: string | null;
-  completed_at: string | null;
-  last_seq: number;
-  error: ErrorDocument | null;
-  reason: string | null;
-  cause: unknown;
-  failures: string[];
-  handled_failures: string[];
-  waves: WaveResponse;
-  usage: UsageResponse;
-  budget: BudgetResponse | null;
-  waitingForInput: boolean;
-  currentNodeId: string | null;
-  requests: OpenRequestResponse[];
-  nodes: NodeSnapshot[];
-  /** The last sentences of its log. */
-  logs: string[];
-};
-
-/** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
-export type PartMessage = {
-  type: "part";
-  part: number;
-  of: number;
-  text: string;
-};
-
-/** The answer to a ping. */
-export type PongMessage = {
-  type: "pong";
-};
-
-/** The answer to a message that is no ping. */
-export type ErrorMessage = {
-  type: "error";
-  code: string;
-  detail: string;
-  hint?: string | null;
-};
-
-/** The service goes down: come back in a moment, with `after`. */
-export type DrainingMessage = {
-  type: "server_draining";
-  code: string;
-  detail: string;
-};
-
-/** An event of an execution. */
-export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
-
-/** A message of the WebSocket with `mode=events`: one of these, or events. */
-export type SocketMessage = SnapshotMessage | PartMessage | PongMessage | ErrorMessage | DrainingMessage | ExecutionEvent[];
-
-/** An event of a plan while it is written: its name, and its data. */
-export type PlanStreamEvent = {
-  event: "delta";
-  data: PlanText;
-} | {
-  event: "title";
-  data: PlanTitle;
-} | {
-  event: "node";
-  data: PlanNode;
-} | {
-  event: "edge";
-  data: PlanEdge;
-} | {
-  event: "repair";
-  data: PlanRepair;
-} | {
-  event: "fix";
-  data: PlanFix;
-} | {
-  event: "plan";
-  data: PlanResponse;
-} | {
-  event: "problem";
-  data: Problem;
-} | {
-  event: "server_draining";
-  data: Problem;
-};
-
-/** A goal to be planned. */
-export type PlanRequest = {
-  /** The goal, in your words. */
-  prompt: string;
-  /** Who plans, and runs the steps the plan leaves open; else the default. */
-  provider?: string | null;
-  /** A model of that provider. */
-  model?: string | null;
-};
-
-/** A graph to check; its problems are the response, not an error. */
-export type CheckRequest = {
-  /** `{nodes, edges}`. */
-  graph: Record<string, unknown>;
+/** Adds an edge at the end; without an id it gets one. */
+export type AddEdgeOperation = {
+  op: "add_edge";
+  edge: EdgeDocument;
 };
 
 /** Adds a node at the end. */
 export type AddNodeOperation = {
   op: "add_node";
-  /** One step. */
-  node: {
-    id: string;
-    /** A node type; `GET /api/node-types` lists them. */
-    type: string;
-    name?: string | null;
-    description?: string | null;
-    /** The fields of the node type; see its schema. */
-    data?: Record<string, unknown> | null;
-    /** `{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional. */
-    policy?: Record<string, unknown> | null;
-    /** Kept for editors, never read. */
-    ui?: Record<string, unknown> | null;
-  };
+  node: NodeDocument;
 };
 
-/** Removes a node and its edges. */
-export type RemoveNodeOperation = {
-  op: "remove_node";
-  id: string;
-};
-
-/** Changes the id of a node, in its edges and in expressions too. */
-export type RenameOperation = {
-  op: "rename";
-  id: string;
-  to: string;
-};
-
-/** Changes the title of the plan, or the name of the flow. */
-export type SetTitleOperation = {
-  op: "set_title";
-  /** One line of at most 200 characters. */
-  title: string;
-};
-
-/** Replaces the graph; a node without `ui` keeps that of the node of its id. */
-export type ReplaceGraphOperation = {
-  op: "replace_graph";
-  /** Nodes and edges, as they are stored and drawn. */
-  graph: {
-    nodes: NodeDocument[];
-    edges: EdgeDocument[];
-  };
-};
-
-/** Changes to a plan or a flow, applied all or none. */
-export type PlanEditRequest = {
-  /** Who makes the change: a person, or a program. */
-  author?: "person" | "api";
-  /** Why; it is stored with the revision. */
-  note?: string;
-  /** Applied in order; see the limit `plan_operations`. */
-  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
-};
-
-/** The author of a restored revision; without a body, a program. */
-export type RestoreRequest = {
-  /** Who makes the change: a person, or a program. */
-  author?: "person" | "api";
-  /** Why; it is stored with the revision. */
-  note?: string;
-};
+/** The answer to a request. */
+export type AnswerRequest = unknown;
 
 /** Limits of what an execution may use, with everything inside it; null sets no limit. */
 export type BudgetModel = {
@@ -2237,6 +2157,123 @@ export type BudgetModel = {
   calls?: number | null;
   /** Seconds in which it is not paused. */
   wall_s?: JsonNumber | null;
+};
+
+/** The node to cancel, and the cause; without a body, the whole execution. */
+export type CancelRequest = {
+  /** Why; it is kept with the execution. */
+  cause?: string;
+  /** The path of one node: only it is stopped, and nodes that depend on it are blocked. */
+  node?: string | null;
+};
+
+/** A part of a content: `{"type": "text", "text"}` or `{"type": "image_url", "image_url": {"url"}}`. The fields are checked where the part is used, so that the answer to any other part names its type. */
+export type _ChatPart = {
+  type?: unknown;
+  text?: unknown;
+  image_url?: unknown;
+};
+
+export type _Function = {
+  name: string;
+  arguments?: string;
+};
+
+export type _Call = {
+  id: string;
+  type?: "function";
+  function: _Function;
+};
+
+export type _Message = {
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  content?: string | _ChatPart[] | null;
+  tool_calls?: _Call[] | null;
+  tool_call_id?: string | null;
+  function_call?: unknown;
+};
+
+export type _StreamOptions = {
+  include_usage?: boolean;
+};
+
+/** A function of the client. */
+export type FunctionTool = {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+};
+
+export type _ChatTool = {
+  type: "function";
+  function: FunctionTool;
+};
+
+export type _Schema = {
+  name?: string;
+  schema?: Record<string, unknown> | null;
+};
+
+export type _ResponseFormat = {
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: _Schema | null;
+};
+
+/** A conversation for a model: a published flow, or `planwave/planner`. */
+export type ChatCompletionRequest = {
+  /** A model of `GET /v1/models`. */
+  model: string;
+  /** The conversation. */
+  messages: _Message[];
+  /** Send the answer as it comes. */
+  stream?: boolean | null;
+  /** `include_usage`: send the tokens in a last chunk. */
+  stream_options?: _StreamOptions | null;
+  /** Functions that the client calls itself. */
+  tools?: _ChatTool[] | null;
+  /** `auto`, `none`, `required`, or a function. */
+  tool_choice?: unknown;
+  /** The form of the answer. */
+  response_format?: _ResponseFormat | null;
+  /** Texts before which the answer ends. */
+  stop?: string | string[] | null;
+  temperature?: JsonNumber | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+  /** Not supported: send `tools`. */
+  functions?: unknown;
+  /** Not supported: send `tool_choice`. */
+  function_call?: unknown;
+  n?: number | null;
+};
+
+/** What replies: a flow, or a model. */
+export type ChatCreateRequest = {
+  /** By default the beginning of the first message. */
+  title?: string;
+  /** The flow. */
+  plan_id?: string | null;
+  /** The revision of the flow; without one the live one, whatever it is then. */
+  plan_revision?: number | null;
+  /** Its `chat_start` node; not needed where there is only one. */
+  node_id?: string | null;
+  /** In place of a flow. */
+  config?: ChatConfig | null;
+};
+
+/** What changes of a chat. */
+export type ChatUpdateRequest = {
+  /** Its new title. */
+  title?: string | null;
+  /** The last message of the branch that is shown. */
+  head?: string | null;
+};
+
+/** A graph to check; its problems are the response, not an error. */
+export type CheckRequest = {
+  /** `{nodes, edges}`. */
+  graph: Record<string, unknown>;
 };
 
 /** How to run; limits of the service hold in any case. */
@@ -2266,10 +2303,7 @@ export type ExecuteRequest = {
   /** One of its revisions; else the newest of a plan, or the live one of a flow. */
   revision?: number | null;
   /** A graph, or a plan as `POST /api/plan` gave it. */
-  graph?: {
-    nodes: NodeDocument[];
-    edges: EdgeDocument[];
-  } | null;
+  graph?: GraphDocument | null;
   /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
   inputs?: Record<string, unknown> | null;
   options?: ExecuteOptionsModel;
@@ -2279,36 +2313,32 @@ export type ExecuteRequest = {
   start?: boolean;
 };
 
-/** A goal to be planned and run. */
-export type RunRequest = {
-  /** The goal, in your words. */
-  prompt: string;
-  /** Who plans, and runs the steps the plan leaves open; else the default. */
-  provider?: string | null;
-  /** A model of that provider. */
-  model?: string | null;
-  /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
-  inputs?: Record<string, unknown> | null;
-  options?: ExecuteOptionsModel;
-  /** Ask a person before the first node starts: the execution is paused with a request of the kind `plan-approval`. The operator may require it in any case. */
-  require_approval?: boolean;
+/** A graph, or a stored plan, to be saved under a name. */
+export type FlowCreateRequest = {
+  /** What it is called; one line. */
+  name: string;
+  /** What it is for, which callers read; by default the title of a plan made for a goal. */
+  description?: string | null;
+  /** A graph, or a plan as `POST /api/plan` gave it. */
+  graph?: GraphDocument | null;
+  /** A stored plan, which gets the name; one that has a name is copied. */
+  plan_id?: string | null;
 };
 
-/** The node to cancel, and the cause; without a body, the whole execution. */
-export type CancelRequest = {
-  /** Why; it is kept with the execution. */
-  cause?: string;
-  /** The path of one node: only it is stopped, and nodes that depend on it are blocked. */
-  node?: string | null;
-};
-
-/** The answer to a request. */
-export type AnswerRequest = unknown;
-
-/** Without a body, it is started at once. */
-export type RetryRequest = {
-  /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
-  start?: boolean;
+/** Changes to a flow. */
+export type FlowUpdateRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
+  /** What it is called; one line. */
+  name?: string | null;
+  /** What it is for; see `goal_chars`. */
+  description?: string | null;
+  /** A graph, or a plan as `POST /api/plan` gave it. */
+  graph?: GraphDocument | null;
+  /** A stored plan whose graph it gets. */
+  from_plan_id?: string | null;
 };
 
 /** How to run; limits of the service hold in any case. */
@@ -2339,38 +2369,64 @@ export type ForkExecutionRequest = {
   start?: boolean;
 };
 
-/** A graph, or a stored plan, to be saved under a name. */
-export type FlowCreateRequest = {
-  /** What it is called; one line. */
-  name: string;
-  /** What it is for, which callers read; by default the title of a plan made for a goal. */
-  description?: string | null;
-  /** A graph, or a plan as `POST /api/plan` gave it. */
-  graph?: {
-    nodes: NodeDocument[];
-    edges: EdgeDocument[];
-  } | null;
-  /** A stored plan, which gets the name; one that has a name is copied. */
-  plan_id?: string | null;
+/** Changes fields of a node, but not its id. */
+export type UpdateNodeOperation = {
+  op: "update_node";
+  id: string;
+  /** A merge patch (RFC 7396) for the node: null removes a field. */
+  set: Record<string, unknown>;
 };
 
-/** Changes to a flow. */
-export type FlowUpdateRequest = {
+/** Removes a node and its edges. */
+export type RemoveNodeOperation = {
+  op: "remove_node";
+  id: string;
+};
+
+/** Removes an edge. */
+export type RemoveEdgeOperation = {
+  op: "remove_edge";
+  id: string;
+};
+
+/** Changes the id of a node, in its edges and in expressions too. */
+export type RenameOperation = {
+  op: "rename";
+  id: string;
+  to: string;
+};
+
+/** Changes the title of the plan, or the name of the flow. */
+export type SetTitleOperation = {
+  op: "set_title";
+  /** One line of at most 200 characters. */
+  title: string;
+};
+
+/** Replaces the graph; a node without `ui` keeps that of the node of its id. */
+export type ReplaceGraphOperation = {
+  op: "replace_graph";
+  graph: GraphDocument;
+};
+
+/** Changes to a plan or a flow, applied all or none. */
+export type PlanEditRequest = {
   /** Who makes the change: a person, or a program. */
   author?: "person" | "api";
   /** Why; it is stored with the revision. */
   note?: string;
-  /** What it is called; one line. */
-  name?: string | null;
-  /** What it is for; see `goal_chars`. */
-  description?: string | null;
-  /** A graph, or a plan as `POST /api/plan` gave it. */
-  graph?: {
-    nodes: NodeDocument[];
-    edges: EdgeDocument[];
-  } | null;
-  /** A stored plan whose graph it gets. */
-  from_plan_id?: string | null;
+  /** Applied in order; see the limit `plan_operations`. */
+  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+};
+
+/** A goal to be planned. */
+export type PlanRequest = {
+  /** The goal, in your words. */
+  prompt: string;
+  /** Who plans, and runs the steps the plan leaves open; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
 };
 
 /** What a flow is to be published as; what is omitted stays as it is. */
@@ -2383,184 +2439,28 @@ export type PublicationRequest = {
   hook?: boolean | null;
 };
 
-/** What replies: a flow, or a model. */
-export type ChatCreateRequest = {
-  /** By default the beginning of the first message. */
-  title?: string;
-  /** The flow. */
-  plan_id?: string | null;
-  /** The revision of the flow; without one the live one, whatever it is then. */
-  plan_revision?: number | null;
-  /** Its `chat_start` node; not needed where there is only one. */
-  node_id?: string | null;
-  /** In place of a flow. */
-  config?: ChatConfig | null;
-};
-
-/** What changes of a chat. */
-export type ChatUpdateRequest = {
-  /** Its new title. */
-  title?: string | null;
-  /** The last message of the branch that is shown. */
-  head?: string | null;
-};
-
-/** What a person says, and after which reply. */
-export type SendMessageRequest = {
-  /** The text. */
-  message?: string;
-  /** URLs (`https:` or `data:`) or files. */
-  images?: (string | Record<string, unknown>)[];
-  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
-  files?: Record<string, unknown>[];
-  /** The reply that it follows; null: the beginning; left out: the head of the chat. */
-  parent_id?: string | null;
-};
-
-/** What a person says. */
-export type UserMessageRequest = {
-  /** The text. */
-  message?: string;
-  /** URLs (`https:` or `data:`) or files. */
-  images?: (string | Record<string, unknown>)[];
-  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
-  files?: Record<string, unknown>[];
-};
-
-/** What to listen for. */
-export type TriggerCreateRequest = {
-  /** The flow. */
-  plan_id: string;
-  /** Its entry node; not needed where only one can be listened for. */
-  node_id?: string | null;
-  /** The revision of the flow that it starts; without one the live one, whatever it is then. */
-  revision?: number | null;
-};
-
-/** A test delivery. */
-export type TriggerFireRequest = {
-  /** What it is to have received, such as the body of a request; without one, what is typical. */
-  value?: unknown;
-};
-
-/** What is notified of the executions of a flow. */
-export type TargetCreateRequest = {
-  /** The flow. */
-  plan_id: string;
-  /** The address that messages are sent to. */
-  url: string;
-  /** The names of the operator's secrets that sign them; each has to be for the host. */
-  secrets: string[];
-  /** What it is notified of; `waiting` is each request to a person. */
-  events?: ("completed" | "failed" | "cancelled" | "waiting")[];
-};
-
-/** What failed. */
-export type OpenAIErrorDetails = {
-  message: string;
-  type: string;
-  /** The field of the body, such as `messages[0].content`. */
-  param: string | null;
-  /** Stable; the codes of planwave, and `model_not_found`. */
-  code: string | null;
-};
-
-/** A failure in the form of OpenAI. */
-export type OpenAIError = {
-  error: OpenAIErrorDetails;
-};
-
 /** A part of a content; its fields are checked where it is used, so that the answer names its type. */
-export type _Part = {
+export type _ResponsePart = {
   type?: unknown;
   text?: unknown;
   image_url?: unknown;
 };
 
-export type _Function = {
-  name: string;
-  arguments?: string;
+export type _Item = {
+  type?: string;
+  role?: "system" | "developer" | "user" | "assistant" | null;
+  content?: string | _ResponsePart[] | null;
+  call_id?: string | null;
+  name?: string | null;
+  arguments?: string | null;
+  output?: string | _ResponsePart[] | null;
 };
 
-export type _Call = {
-  id: string;
-  type?: "function";
-  function: _Function;
-};
-
-export type _Message = {
-  role: "system" | "developer" | "user" | "assistant" | "tool";
-  content?: string | _Part[] | null;
-  tool_calls?: _Call[] | null;
-  tool_call_id?: string | null;
-  function_call?: unknown;
-};
-
-export type _StreamOptions = {
-  include_usage?: boolean;
-};
-
-export type _Tool = {
+export type _ResponseTool = {
   name: string;
   description?: string | null;
   parameters?: Record<string, unknown> | null;
   type: "function";
-};
-
-export type _Schema = {
-  name?: string;
-  schema?: Record<string, unknown> | null;
-};
-
-export type _ResponseFormat = {
-  type: "text" | "json_object" | "json_schema";
-  json_schema?: _Schema | null;
-};
-
-/** A conversation for a model: a published flow, or `planwave/planner`. */
-export type ChatCompletionRequest = {
-  /** A model of `GET /v1/models`. */
-  model: string;
-  /** The conversation. */
-  messages: _Message[];
-  /** Send the answer as it comes. */
-  stream?: boolean | null;
-  /** `include_usage`: send the tokens in a last chunk. */
-  stream_options?: _StreamOptions | null;
-  /** Functions that the client calls itself. */
-  tools?: _Tool[] | null;
-  /** `auto`, `none`, `required`, or a function. */
-  tool_choice?: unknown;
-  /** The form of the answer. */
-  response_format?: _ResponseFormat | null;
-  /** Texts before which the answer ends. */
-  stop?: string | string[] | null;
-  temperature?: JsonNumber | null;
-  max_tokens?: number | null;
-  max_completion_tokens?: number | null;
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
-  /** Not supported: send `tools`. */
-  functions?: unknown;
-  /** Not supported: send `tool_choice`. */
-  function_call?: unknown;
-  n?: number | null;
-};
-
-/** A function of the client. */
-export type FunctionTool = {
-  name: string;
-  description?: string | null;
-  parameters?: Record<string, unknown> | null;
-};
-
-export type _Item = {
-  type?: string;
-  role?: "system" | "developer" | "user" | "assistant" | null;
-  content?: string | _Part[] | null;
-  call_id?: string | null;
-  name?: string | null;
-  arguments?: string | null;
-  output?: string | _Part[] | null;
 };
 
 export type _TextFormat = {
@@ -2587,7 +2487,7 @@ export type ResponsesRequest = {
   /** Send the answer as it comes. */
   stream?: boolean | null;
   /** Functions that the client calls itself. */
-  tools?: _Tool[] | null;
+  tools?: _ResponseTool[] | null;
   /** `auto`, `none`, `required`, or a function. */
   tool_choice?: unknown;
   /** The form of the answer. */
@@ -2600,10 +2500,63 @@ export type ResponsesRequest = {
   previous_response_id?: string | null;
 };
 
+/** The author of a restored revision; without a body, a program. */
+export type RestoreRequest = {
+  /** Who makes the change: a person, or a program. */
+  author?: "person" | "api";
+  /** Why; it is stored with the revision. */
+  note?: string;
+};
+
+/** Without a body, it is started at once. */
+export type RetryRequest = {
+  /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
+  start?: boolean;
+};
+
+/** A goal to be planned and run. */
+export type RunRequest = {
+  /** The goal, in your words. */
+  prompt: string;
+  /** Who plans, and runs the steps the plan leaves open; else the default. */
+  provider?: string | null;
+  /** A model of that provider. */
+  model?: string | null;
+  /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
+  inputs?: Record<string, unknown> | null;
+  options?: ExecuteOptionsModel;
+  /** Ask a person before the first node starts: the execution is paused with a request of the kind `plan-approval`. The operator may require it in any case. */
+  require_approval?: boolean;
+};
+
+/** What a person says, and after which reply. */
+export type SendMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
+  /** The reply that it follows; null: the beginning; left out: the head of the chat. */
+  parent_id?: string | null;
+};
+
 /** The token that opens a session. */
 export type SessionRequest = {
   /** What the service was started with. */
   token: string;
+};
+
+/** What is notified of the executions of a flow. */
+export type TargetCreateRequest = {
+  /** The flow. */
+  plan_id: string;
+  /** The address that messages are sent to. */
+  url: string;
+  /** The names of the operator's secrets that sign them; each has to be for the host. */
+  secrets: string[];
+  /** What it is notified of; `waiting` is each request to a person. */
+  events?: ("completed" | "failed" | "cancelled" | "waiting")[];
 };
 
 /** A token for some flows. */
@@ -2620,6 +2573,32 @@ export type TokenCreateRequest = {
   executions_per_minute?: number | null;
   /** Seconds for which it is valid. */
   expires_in_s?: JsonNumber | null;
+};
+
+/** What to listen for. */
+export type TriggerCreateRequest = {
+  /** The flow. */
+  plan_id: string;
+  /** Its entry node; not needed where only one can be listened for. */
+  node_id?: string | null;
+  /** The revision of the flow that it starts; without one the live one, whatever it is then. */
+  revision?: number | null;
+};
+
+/** A test delivery. */
+export type TriggerFireRequest = {
+  /** What it is to have received, such as the body of a request; without one, what is typical. */
+  value?: unknown;
+};
+
+/** What a person says. */
+export type UserMessageRequest = {
+  /** The text. */
+  message?: string;
+  /** URLs (`https:` or `data:`) or files. */
+  images?: (string | Record<string, unknown>)[];
+  /** Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64. */
+  files?: Record<string, unknown>[];
 };
 
 /** The parameters, the body and the response of each operation. */

@@ -6,7 +6,7 @@ import type {
   OpenRequestResponse,
   OptionsDocument,
   ParentDocument,
-  PrincipalResponse,
+  PrincipalDocument,
   ReusedFrom,
   UsageResponse,
 } from "@/api/types";
@@ -209,7 +209,7 @@ export type RunState = {
   readonly options: OptionsDocument | null;
   readonly parent: ParentDocument | null;
   /** Who created it; null where that is not known. */
-  readonly createdBy: PrincipalResponse | null;
+  readonly createdBy: PrincipalDocument | null;
   /** What it may use, by amount; null where nothing limits it. */
   readonly budget: Readonly<Record<string, number>> | null;
   /** The amounts of it that are nearly used up, as the service says. */

@@ -1,7 +1,7 @@
-import type { PrincipalResponse } from "@/api/types";
+import type { PrincipalDocument } from "@/api/types";
 
 /** The fields of a principal, as the API and as events have them. */
-type Principal = Pick<PrincipalResponse, "kind" | "id" | "name">;
+type Principal = Pick<PrincipalDocument, "kind" | "id" | "name">;
 
 /** "the operator", "token “crm”", "a schedule trigger" */
 export function principalWords({ kind, id, name }: Principal): string {

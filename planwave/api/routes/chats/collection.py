@@ -21,14 +21,9 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
-from planwave.api.schemas.chats.examples import CHAT, CHATS
-from planwave.api.schemas.chats.models import (
-    ChatCreateRequest,
-    ChatResponse,
-    ChatsResponse,
-    ChatUpdateRequest,
-)
-from planwave.api.schemas.examples import example_response
+from planwave.api.schemas.chats import CHAT, CHATS, ChatCreateRequest, ChatUpdateRequest
+from planwave.api.schemas.examples import success
+from planwave.shapes.chats import ChatResponse, ChatsResponse
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
 
@@ -38,8 +33,7 @@ router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
     operation_id="createChat",
     summary="Begin a chat",
     status_code=201,
-    response_model=ChatResponse,
-    responses={**example_response("The chat.", CHAT, 201), **problems(404, 409)},
+    responses={**success(ChatResponse, "The chat.", CHAT, 201), **problems(404, 409)},
 )
 async def create_chat(
     service: ServiceDep,
@@ -48,12 +42,15 @@ async def create_chat(
 ) -> Response:
     """Create a chat with a flow, or with a model and its tools."""
     plan_id = None if body.plan_id is None else validate_id(body.plan_id, "flow")
+    config = None
+    if body.config is not None:
+        config = {name: value for name, value in body.config.items() if value is not None}
     made = await service.chats.create(
         title=body.title,
         plan_id=plan_id,
         plan_revision=body.plan_revision,
         node_id=body.node_id,
-        config=None if body.config is None else body.config.model_dump(exclude_none=True),
+        config=config,
         chat_id=preassigned_id,
     )
     location = f"/api/chats/{made.record.chat_id}"
@@ -64,8 +61,7 @@ async def create_chat(
     "/api/chats",
     operation_id="listChats",
     summary="List chats",
-    response_model=ChatsResponse,
-    responses={**example_response("One page.", CHATS), **problems(422)},
+    responses={**success(ChatsResponse, "One page.", CHATS), **problems(422)},
 )
 async def list_chats(
     service: ServiceDep,
@@ -85,8 +81,7 @@ async def list_chats(
     "/api/chats/{chat_id}",
     operation_id="getChat",
     summary="Look at a chat",
-    response_model=ChatResponse,
-    responses={**example_response("The chat.", CHAT), **problems(404)},
+    responses={**success(ChatResponse, "The chat.", CHAT), **problems(404)},
 )
 async def get_chat(service: ServiceDep, chat_id: ChatId) -> Response:
     """Return a chat with all its messages."""
@@ -97,8 +92,7 @@ async def get_chat(service: ServiceDep, chat_id: ChatId) -> Response:
     "/api/chats/{chat_id}",
     operation_id="updateChat",
     summary="Rename a chat, or show another branch",
-    response_model=ChatResponse,
-    responses={**example_response("The chat.", CHAT), **problems(404)},
+    responses={**success(ChatResponse, "The chat.", CHAT), **problems(404)},
 )
 async def update_chat(
     service: ServiceDep,

@@ -12,22 +12,22 @@ from planwave.api.json_body import json_body
 from planwave.api.pagination import ChatId, MessageId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.chats.examples import NEW_REPLY, REPLY, TURN
-from planwave.api.schemas.chats.models import (
-    MessageResponse,
-    ReplyResponse,
+from planwave.api.schemas.chats import (
+    NEW_REPLY,
+    REPLY,
+    TURN,
     SendMessageRequest,
-    TurnResponse,
     UserMessageRequest,
 )
-from planwave.api.schemas.examples import example_response
+from planwave.api.schemas.examples import success
 from planwave.service.chats.chat_documents import Turn, UserContent, message_json
 from planwave.service.service import Service
+from planwave.shapes.chats import MessageResponse, ReplyResponse, TurnResponse
 from planwave.storage.chats import MessageRecord
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
-_TURN_RESPONSES = {**example_response("The messages.", TURN, 202), **problems(404, 409)}
-_REPLY_RESPONSES = {**example_response("The reply.", NEW_REPLY, 202), **problems(404, 409)}
+_TURN_RESPONSES = {**success(TurnResponse, "The messages.", TURN, 202), **problems(404, 409)}
+_REPLY_RESPONSES = {**success(ReplyResponse, "The reply.", NEW_REPLY, 202), **problems(404, 409)}
 _MESSAGE = "/api/chats/{chat_id}/messages/{message_id}"
 
 
@@ -36,7 +36,6 @@ _MESSAGE = "/api/chats/{chat_id}/messages/{message_id}"
     operation_id="sendMessage",
     summary="Say something",
     status_code=202,
-    response_model=TurnResponse,
     responses=_TURN_RESPONSES,
 )
 async def send_message(
@@ -61,8 +60,7 @@ async def send_message(
     _MESSAGE,
     operation_id="getMessage",
     summary="Look at a message",
-    response_model=MessageResponse,
-    responses={**example_response("The message.", REPLY), **problems(404)},
+    responses={**success(MessageResponse, "The message.", REPLY), **problems(404)},
 )
 async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Return one message, a reply as far as it has come."""
@@ -75,7 +73,6 @@ async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageI
     operation_id="editMessage",
     summary="Say something else",
     status_code=202,
-    response_model=TurnResponse,
     responses=_TURN_RESPONSES,
 )
 async def edit_message(
@@ -95,7 +92,6 @@ async def edit_message(
     operation_id="retryMessage",
     summary="Have a reply given again",
     status_code=202,
-    response_model=ReplyResponse,
     responses=_REPLY_RESPONSES,
 )
 async def retry_message(
@@ -114,7 +110,6 @@ async def retry_message(
     operation_id="continueMessage",
     summary="Have a reply continued",
     status_code=202,
-    response_model=ReplyResponse,
     responses=_REPLY_RESPONSES,
 )
 async def continue_message(
@@ -132,8 +127,7 @@ async def continue_message(
     f"{_MESSAGE}/cancel",
     operation_id="cancelMessage",
     summary="Cancel a reply",
-    response_model=MessageResponse,
-    responses={**example_response("The reply.", REPLY), **problems(404, 409)},
+    responses={**success(MessageResponse, "The reply.", REPLY), **problems(404, 409)},
 )
 async def cancel_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Cancel a reply, also one that has not started."""

@@ -22,8 +22,7 @@ from planwave.api.problems import ProblemError, problems
 from planwave.api.responses import UNFINISHED, json_response
 from planwave.api.routes.openai.models import models_of
 from planwave.api.routes.openai.streams import AnswerStream
-from planwave.api.schemas.examples import EXECUTION_ID, example_response
-from planwave.api.schemas.openai.responses import ChatCompletionResponse, ResponsesResponse
+from planwave.api.schemas.examples import EXECUTION_ID, success
 from planwave.api.streaming.sse import wait_for_disconnect
 from planwave.errors import PlanwaveError, SlowConsumer
 from planwave.events import Event
@@ -39,6 +38,7 @@ from planwave.interop.openai.responses_format import ResponseEvents, ResponseObj
 from planwave.interop.openai.responses_request import ResponsesRequest
 from planwave.service.flows.chat_entries import ChatTurn
 from planwave.service.service import Service
+from planwave.shapes.openai import ChatCompletionResponse, ResponsesResponse
 
 router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
 
@@ -182,9 +182,8 @@ async def _prepare(
     "/v1/chat/completions",
     operation_id="createChatCompletion",
     summary="Have a flow answer a conversation",
-    response_model=ChatCompletionResponse,
     responses={
-        **example_response("The answer.", chat_completion(_EXAMPLE_HEAD, _EXAMPLE)),
+        **success(ChatCompletionResponse, "The answer.", chat_completion(_EXAMPLE_HEAD, _EXAMPLE)),
         **_ERRORS,
     },
 )
@@ -210,10 +209,11 @@ async def create_chat_completion(
     "/v1/responses",
     operation_id="createResponse",
     summary="Have a flow answer, by the responses API",
-    response_model=ResponsesResponse,
     responses={
-        **example_response(
-            "The answer.", ResponseObject(_EXAMPLE_HEAD, None, None).whole(_EXAMPLE)
+        **success(
+            ResponsesResponse,
+            "The answer.",
+            ResponseObject(_EXAMPLE_HEAD, None, None).whole(_EXAMPLE),
         ),
         **_ERRORS,
     },

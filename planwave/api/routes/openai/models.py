@@ -11,9 +11,9 @@ from planwave.api.access_rules import access_token
 from planwave.api.dependencies import AUTHENTICATED, app_state
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import example_response
-from planwave.api.schemas.openai.responses import ModelResponse, ModelsResponse
+from planwave.api.schemas.examples import success
 from planwave.interop.openai.published_models import PublishedModels
+from planwave.shapes.openai import ModelResponse, ModelsResponse
 
 router = APIRouter(tags=["openai"], dependencies=AUTHENTICATED)
 
@@ -30,8 +30,7 @@ ModelId = Annotated[str, Path(description="The id of a model.", examples=["triag
     "/v1/models",
     operation_id="listModels",
     summary="List models",
-    response_model=ModelsResponse,
-    responses=example_response("The models.", {"object": "list", "data": [MODEL]}),
+    responses=success(ModelsResponse, "The models.", {"object": "list", "data": [MODEL]}),
 )
 async def list_models(request: Request) -> Response:
     """Return the flows that are published as models, and `planwave/planner`."""
@@ -43,8 +42,7 @@ async def list_models(request: Request) -> Response:
     "/v1/models/{model_id:path}",
     operation_id="getModel",
     summary="Look at a model",
-    response_model=ModelResponse,
-    responses={**example_response("The model.", MODEL), **problems(404)},
+    responses={**success(ModelResponse, "The model.", MODEL), **problems(404)},
 )
 async def get_model(request: Request, model_id: ModelId) -> Response:
     """Return a model by its id."""

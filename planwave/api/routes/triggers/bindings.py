@@ -28,20 +28,19 @@ from planwave.api.pagination import (
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.routes.executions import STARTED_RESPONSES, created_response
-from planwave.api.schemas.examples import example_response
-from planwave.api.schemas.executions import ExecutionCreated
-from planwave.api.schemas.trigger_examples import TRIGGER, TRIGGERS
+from planwave.api.schemas.examples import success
 from planwave.api.schemas.triggers import (
+    TRIGGER,
+    TRIGGERS,
     TriggerCreateRequest,
     TriggerFireRequest,
-    TriggerResponse,
-    TriggersResponse,
 )
 from planwave.service.triggers.trigger_service import Trigger
+from planwave.shapes.triggers import TriggerResponse, TriggersResponse
 from planwave.triggers.host import TriggerHost
 
 router = APIRouter(tags=["triggers"], dependencies=AUTHENTICATED)
-_RESPONSES = {**example_response("The trigger.", TRIGGER), **problems(404)}
+_RESPONSES = {**success(TriggerResponse, "The trigger.", TRIGGER), **problems(404)}
 
 
 @router.post(
@@ -49,8 +48,7 @@ _RESPONSES = {**example_response("The trigger.", TRIGGER), **problems(404)}
     operation_id="createTrigger",
     summary="Listen for an entry node of a flow",
     status_code=201,
-    response_model=TriggerResponse,
-    responses={**example_response("The trigger.", TRIGGER, 201), **problems(404, 409)},
+    responses={**success(TriggerResponse, "The trigger.", TRIGGER, 201), **problems(404, 409)},
 )
 async def create_trigger(
     triggers: TriggersDep,
@@ -71,8 +69,7 @@ async def create_trigger(
     "/api/triggers",
     operation_id="listTriggers",
     summary="List triggers",
-    response_model=TriggersResponse,
-    responses={**example_response("One page.", TRIGGERS), **problems(422)},
+    responses={**success(TriggersResponse, "One page.", TRIGGERS), **problems(422)},
 )
 async def list_triggers(
     service: ServiceDep,
@@ -92,7 +89,6 @@ async def list_triggers(
     "/api/triggers/{trigger_id}",
     operation_id="getTrigger",
     summary="Look at a trigger",
-    response_model=TriggerResponse,
     responses=_RESPONSES,
 )
 async def get_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
@@ -104,7 +100,6 @@ async def get_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
     "/api/triggers/{trigger_id}/enable",
     operation_id="enableTrigger",
     summary="Enable a trigger",
-    response_model=TriggerResponse,
     responses=_RESPONSES,
 )
 async def enable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
@@ -117,7 +112,6 @@ async def enable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Respon
     "/api/triggers/{trigger_id}/disable",
     operation_id="disableTrigger",
     summary="Disable a trigger",
-    response_model=TriggerResponse,
     responses=_RESPONSES,
 )
 async def disable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Response:
@@ -131,7 +125,6 @@ async def disable_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Respo
     operation_id="fireTrigger",
     summary="Fire a test delivery",
     status_code=202,
-    response_model=ExecutionCreated,
     responses={**STARTED_RESPONSES, **problems(404, 409)},
 )
 async def fire_trigger(

@@ -20,20 +20,22 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import example_response
-from planwave.api.schemas.notifications import (
+from planwave.api.schemas.examples import success
+from planwave.api.schemas.triggers import (
     NOTIFICATION,
     NOTIFICATIONS,
     TARGET,
     TARGET_ID,
     TARGETS,
+    TargetCreateRequest,
+)
+from planwave.service.notifications.documents import notification_document, target_document
+from planwave.shapes.triggers import (
     NotificationResponse,
     NotificationsResponse,
-    TargetCreateRequest,
     TargetResponse,
     TargetsResponse,
 )
-from planwave.service.notifications.documents import notification_document, target_document
 
 router = APIRouter(tags=["notifications"], dependencies=AUTHENTICATED)
 TargetId = Annotated[
@@ -48,15 +50,17 @@ StatusFilter = Annotated[
     Literal["pending", "delivered", "dead"] | None,
     Query(alias="status", description="Only those of this status."),
 ]
-_RESPONSES: Final = {**example_response("The notification.", NOTIFICATION), **problems(404)}
+_RESPONSES: Final = {
+    **success(NotificationResponse, "The notification.", NOTIFICATION),
+    **problems(404),
+}
 
 
 @router.get(
     "/api/notification-targets",
     operation_id="listNotificationTargets",
     summary="List what is notified of executions",
-    response_model=TargetsResponse,
-    responses=example_response("The targets.", TARGETS),
+    responses=success(TargetsResponse, "The targets.", TARGETS),
 )
 async def list_targets(service: ServiceDep) -> Response:
     """Return the URLs that are notified: those of the operator, then those of flows."""
@@ -69,8 +73,7 @@ async def list_targets(service: ServiceDep) -> Response:
     operation_id="createNotificationTarget",
     summary="Notify a URL of the executions of a flow",
     status_code=201,
-    response_model=TargetResponse,
-    responses={**example_response("The target.", TARGET, 201), **problems(404)},
+    responses={**success(TargetResponse, "The target.", TARGET, 201), **problems(404)},
 )
 async def create_target(
     service: ServiceDep,
@@ -106,8 +109,7 @@ async def delete_target(service: ServiceDep, target_id: TargetId) -> Response:
     "/api/notifications",
     operation_id="listNotifications",
     summary="List notifications",
-    response_model=NotificationsResponse,
-    responses={**example_response("One page.", NOTIFICATIONS), **problems(422)},
+    responses={**success(NotificationsResponse, "One page.", NOTIFICATIONS), **problems(422)},
 )
 async def list_notifications(
     service: ServiceDep,
@@ -128,7 +130,6 @@ async def list_notifications(
     "/api/notifications/{notification_id}",
     operation_id="getNotification",
     summary="Look at a notification",
-    response_model=NotificationResponse,
     responses=_RESPONSES,
 )
 async def get_notification(service: ServiceDep, notification_id: NotificationId) -> Response:
@@ -141,9 +142,10 @@ async def get_notification(service: ServiceDep, notification_id: NotificationId)
     operation_id="resendNotification",
     summary="Send a notification again",
     status_code=202,
-    response_model=NotificationResponse,
     responses={
-        **example_response("It is sent again.", {**NOTIFICATION, "status": "pending"}, 202),
+        **success(
+            NotificationResponse, "It is sent again.", {**NOTIFICATION, "status": "pending"}, 202
+        ),
         **problems(404),
     },
 )

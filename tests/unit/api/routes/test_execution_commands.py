@@ -7,13 +7,6 @@ from typing import Any
 
 import pytest
 
-from planwave.api.schemas.executions import (
-    ExecutionCreated,
-    ExecutionResponse,
-    ExecutionsResponse,
-    OpenRequestsResponse,
-    PendingRequestsResponse,
-)
 from planwave.executor.options import RunOptions
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
@@ -62,24 +55,23 @@ async def outcome(calls: InProcessClient, path: str) -> dict[str, str]:
 
 
 async def the_request(calls: InProcessClient, path: str) -> dict[str, Any]:
-    (found,) = (await calls.get_json(f"{path}/requests", OpenRequestsResponse))["requests"]
+    (found,) = (await calls.get_json(f"{path}/requests"))["requests"]
     return found
 
 
 async def test_open_request_is_shown_and_answer_resumes_execution() -> None:
     async with in_process_client(dependencies(asking())) as calls:
         path = await start_paused(calls)
-        shown = await calls.get_json(path, ExecutionResponse)
+        shown = await calls.get_json(path)
         assert (shown["status"], shown["currentNodeId"]) == ("paused", "q")
         request = await the_request(calls, path)
         assert shown["requests"] == [request]
         assert (request["path"], request["request"]["prompt"]) == ("q", "Send it?")
         assert request["request"]["value"] == "Dear all"
         answer = {"decision": "approve", "note": "fine", "value": "Dear you"}
-        created = await calls.post_json(f"{path}/requests/{request['request_id']}", answer)
-        ExecutionCreated.model_validate(created, extra="forbid")
+        await calls.post_json(f"{path}/requests/{request['request_id']}", answer)
         assert (await outcome(calls, path))["sent"] == "sent: Dear you"
-        shown = await calls.get_json(path, ExecutionResponse)
+        shown = await calls.get_json(path)
         assert (shown["waitingForInput"], shown["requests"]) == (False, [])
         again = await calls.expect_problem(
             "POST", f"{path}/requests/{request['request_id']}", 409, answer
@@ -210,10 +202,10 @@ async def test_unknown_request_is_not_found(name: str) -> None:
 async def test_open_requests_of_all_executions_are_listed_in_pages() -> None:
     async with in_process_client(dependencies(asking())) as calls:
         paths = [await start_paused(calls) for _ in range(3)]
-        first = await calls.get_json("/api/requests", PendingRequestsResponse, limit=2)
+        first = await calls.get_json("/api/requests", limit=2)
         assert first["total"] == 3
         cursor = first["next_cursor"]
-        last = await calls.get_json("/api/requests", PendingRequestsResponse, cursor=cursor)
+        last = await calls.get_json("/api/requests", cursor=cursor)
         found = [*first["requests"], *last["requests"]]
         assert [f"/api/executions/{each['execution_id']}" for each in found] == paths
         assert (found[0]["node_name"], found[0]["request"]["prompt"]) == ("Check", "Send it?")
@@ -233,8 +225,7 @@ async def test_answered_requests_of_all_executions_are_listed_newest_first_in_pa
             await calls.post_json(f"{path}/requests/{asked['request_id']}", answer)
 
         def listed(**query: Any) -> Coroutine[Any, Any, Any]:
-            response = PendingRequestsResponse
-            return calls.get_json("/api/requests", response, status="answered", **query)
+            return calls.get_json("/api/requests", status="answered", **query)
 
         first = await listed(limit=2)
         last = await listed(cursor=first["next_cursor"])
@@ -264,9 +255,7 @@ async def test_executions_that_wait_for_a_person_are_listed_in_pages() -> None:
         found = [*first["executions"], *last["executions"]]
         assert [f"/api/executions/{each['execution_id']}" for each in found] == [paths[2], paths[0]]
         assert last["next_cursor"] is None
-        counted = await calls.get_json(
-            "/api/executions", ExecutionsResponse, counts=1, status="failed", limit=1
-        )
+        counted = await calls.get_json("/api/executions", counts=1, status="failed", limit=1)
         assert counted["executions"] == []
         assert {name: count for name, count in counted["counts"].items() if count} == {
             "total": 3, "paused": 2, "waiting": 2, "completed": 1,

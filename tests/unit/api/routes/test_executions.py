@@ -9,17 +9,6 @@ from typing import Any
 import pytest
 
 from planwave.api.routes.executions import log_response
-from planwave.api.schemas.executions import (
-    DocumentNode,
-    DocumentResponse,
-    ExecutionCreated,
-    ExecutionResponse,
-    ExecutionsResponse,
-    ExplainResponse,
-    LogEntriesResponse,
-    ResultResponse,
-    StoredEventsResponse,
-)
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.ids import new_id
@@ -51,13 +40,12 @@ async def test_execution_is_created_then_started() -> None:
         plan_id = await planned(calls)
         answer = await calls.post("/api/execute", json={"plan_id": plan_id})
         created = answer.json()
-        ExecutionCreated.model_validate(created, extra="forbid")
         assert (answer.status_code, created["status"], created["plan_id"]) == (
             201,
             "starting",
             plan_id,
         )
-        shown = await calls.get_json(answer.headers["location"], ExecutionResponse)
+        shown = await calls.get_json(answer.headers["location"])
         assert (shown["status"], shown["node_states"]) == (
             "starting",
             {"a": "pending", "b": "pending"},
@@ -73,7 +61,7 @@ async def test_execution_is_created_then_started() -> None:
 async def test_completed_execution_is_shown() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls, "my goal")})
-        shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
+        shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert (shown["status"], shown["user_prompt"]) == ("completed", "my goal")
         assert shown["node_states"] == {"a": "completed", "b": "completed"}
         assert shown["wave"] == {"current": 2, "total": 2}
@@ -161,7 +149,7 @@ async def test_failure_is_retried_as_the_policy_says(retry: Any, message: str) -
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         for body in (in_graph, in_options):
             execution_id = await execute_to_end(calls, body)
-            shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
+            shown = await calls.get_json(f"/api/executions/{execution_id}")
             assert shown["error"]["message"] == f"node 'b' failed: {message}"
 
 
@@ -208,7 +196,7 @@ async def test_preset_inputs_replace_nodes() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         body = {"plan_id": await planned(calls), "inputs": {"a": {"output": "given"}}}
         execution_id = await execute_to_end(calls, body)
-        result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
+        result = await calls.get_json(f"/api/executions/{execution_id}/result")
         assert result["node_results"] == {"a": "given", "b": "two"}
         shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert shown["inputs"] == {"a": {"output": "given"}}
@@ -239,7 +227,6 @@ async def test_queued_execution_has_position_and_full_queue_rejects() -> None:
 async def test_run_plans_and_executes_a_goal() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         created = await calls.post_json("/api/run", {"prompt": "do it", "options": {}}, 202)
-        ExecutionCreated.model_validate(created, extra="forbid")
         await calls.service.wait(created["execution_id"])
         result = await calls.get_json(f"/api/executions/{created['execution_id']}/result")
         assert (result["status"], result["node_results"]["b"]) == ("completed", "two")
@@ -277,7 +264,7 @@ async def test_executions_are_filtered_by_status_text_time_and_plan() -> None:
         bad = await execute_to_end(calls, {"graph": broken})
 
         async def found(**query: Any) -> list[str]:
-            page = await calls.get_json("/api/executions", ExecutionsResponse, **query)
+            page = await calls.get_json("/api/executions", **query)
             return [each["execution_id"] for each in page["executions"]]
 
         assert await found() == [bad, good]
@@ -316,22 +303,20 @@ async def test_failed_execution_reports_its_error() -> None:
     body["edges"] = [{"source": "x", "target": "y", "data": {"channel": "flow"}}]
     async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await execute_to_end(calls, {"graph": body})
-        shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
+        shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert (shown["status"], shown["failures"]) == ("failed", ["x"])
         assert "it broke" in shown["error"]["message"]
         assert shown["node_states"] == {"x": "failed", "y": "blocked"}
-        result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
+        result = await calls.get_json(f"/api/executions/{execution_id}/result")
         assert (result["node_results"], result["error"]) == ({}, shown["error"])
-        why = await calls.get_json(f"/api/executions/{execution_id}/explain/y", ExplainResponse)
+        why = await calls.get_json(f"/api/executions/{execution_id}/explain/y")
         assert (why["path"], why["status"]) == ("y", "blocked")
 
 
 async def test_document_equals_the_stored_file(tmp_path: Path) -> None:
     async with in_process_client(dependencies(CHAIN, directory=tmp_path)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
-        document = await calls.get_json(
-            f"/api/executions/{execution_id}/document", DocumentResponse
-        )
+        document = await calls.get_json(f"/api/executions/{execution_id}/document")
         assert document == json.loads((tmp_path / f"{execution_id}.json").read_text("utf-8"))
 
 
@@ -346,9 +331,8 @@ async def test_running_execution_shows_partial_result_and_can_be_cancelled() -> 
         assert (result["status"], result["node_results"]) == ("executing", {"a": "one"})
         assert (await calls.expect_problem("DELETE", path, 409))["code"] == "execution-running"
         answer = await calls.post_json(f"{path}/cancel")
-        ExecutionCreated.model_validate(answer, extra="forbid")
         assert answer["status"] == "cancelled"
-        shown = await calls.get_json(path, ExecutionResponse)
+        shown = await calls.get_json(path)
         assert (shown["status"], shown["cause"]) == ("cancelled", "cancelled by request")
         assert (await calls.expect_problem("POST", f"{path}/cancel", 409))[
             "code"
@@ -404,7 +388,6 @@ async def test_typed_log_continues_after_cursor() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         whole = json.loads((await log_response(calls.service, execution_id)).body)
-        LogEntriesResponse.model_validate(whole, extra="forbid")
         assert [(e["nodeId"], e["type"], e["content"]) for e in whole["entries"]] == [
             ("a", "step_start", "text node"),
             ("b", "step_start", "text node"),
@@ -455,7 +438,7 @@ async def test_a_list_tells_how_far_executions_are_where_it_is_asked_to() -> Non
         await execute_to_end(calls, {"plan_id": await planned(calls)})
         (plain,) = (await calls.get_json("/api/executions"))["executions"]
         assert "digest" not in plain
-        found = await calls.get_json("/api/executions", ExecutionsResponse, digest=1)
+        found = await calls.get_json("/api/executions", digest=1)
         assert found["executions"][0]["digest"] == {
             "steps": 2,
             "waves": [{"completed": 1}, {"completed": 1}],
@@ -476,9 +459,9 @@ async def test_one_node_is_told_as_the_document_has_it() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         path = f"/api/executions/{execution_id}"
-        document = await calls.get_json(f"{path}/document", DocumentResponse)
+        document = await calls.get_json(f"{path}/document")
         for node in document["nodes"]:
-            assert await calls.get_json(f"{path}/nodes/{node['path']}", DocumentNode) == node
+            assert await calls.get_json(f"{path}/nodes/{node['path']}") == node
         problem = await calls.expect_problem("GET", f"{path}/nodes/a[1]/b", 404)
         assert "a[1]/b" in problem["detail"]
 
@@ -487,7 +470,7 @@ async def test_stored_events_are_given_as_json_without_waiting() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
         path = f"/api/executions/{execution_id}/events"
-        found = await calls.get_json(path, StoredEventsResponse, format="json", after=2)
+        found = await calls.get_json(path, format="json", after=2)
         assert [each["seq"] for each in found["events"]] == list(range(3, found["last_seq"] + 1))
         assert found["events"][-1]["type"] == "execution.completed"
         rest = await calls.get_json(path, format="json", after=found["last_seq"])

@@ -5,13 +5,6 @@ from typing import Any
 
 import pytest
 
-from planwave.api.schemas.edits import RevisionsResponse
-from planwave.api.schemas.executions import DocumentResponse, ExecutionResponse, ExecutionsResponse
-from planwave.api.schemas.flows import (
-    FlowEditResponse,
-    FlowResponse,
-    FlowsResponse,
-)
 from planwave.errors import StoreError
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
@@ -42,7 +35,6 @@ RETITLE = {"op": "set_title", "title": "Heard"}
 
 async def saved(calls: InProcessClient, name: str = "Flow", graph: Any = CHAIN, **more: Any) -> Any:
     created = await calls.post_json("/api/flows", {"name": name, "graph": graph, **more}, 201)
-    FlowResponse.model_validate(created, extra="forbid")
     return created
 
 
@@ -115,18 +107,16 @@ async def test_invalid_update_is_rejected(body: Any) -> None:
 async def test_flows_are_listed_newest_first_and_filtered_by_text() -> None:
     async with in_process_client(dependencies()) as calls:
         created = [await saved(calls, name) for name in ("One", "Two", "Three")]
-        page = await calls.get_json("/api/flows", FlowsResponse, limit=2)
+        page = await calls.get_json("/api/flows", limit=2)
         assert [each["name"] for each in page["flows"]] == ["Three", "Two"]
         await calls.delete(f"/api/flows/{created[1]['plan_id']}")
-        last = await calls.get_json(
-            "/api/flows", FlowsResponse, limit=2, cursor=page["next_cursor"]
-        )
+        last = await calls.get_json("/api/flows", limit=2, cursor=page["next_cursor"])
         assert ([each["name"] for each in last["flows"]], last["next_cursor"]) == (["One"], None)
         for query in ({"q": "THR"}, {"name": "THREE"}, {"name": "three", "q": "hre"}):
-            found = await calls.get_json("/api/flows", FlowsResponse, **query)
+            found = await calls.get_json("/api/flows", **query)
             assert [each["plan_id"] for each in found["flows"]] == [created[2]["plan_id"]]
         for query in ({"name": "Thre"}, {"name": ""}, {"name": "Three", "q": "one"}):
-            assert (await calls.get_json("/api/flows", FlowsResponse, **query))["flows"] == []
+            assert (await calls.get_json("/api/flows", **query))["flows"] == []
 
 
 async def test_flow_is_read_in_the_live_or_another_revision() -> None:
@@ -135,8 +125,8 @@ async def test_flow_is_read_in_the_live_or_another_revision() -> None:
         path = f"/api/flows/{first['plan_id']}"
         second = (await put(calls, first["plan_id"], {"graph": OTHER})).json()
         assert (second["revision"], second["graph"]) == (2, OTHER)
-        assert await calls.get_json(path, FlowResponse) == second
-        earlier = await calls.get_json(path, FlowResponse, revision=1)
+        assert await calls.get_json(path) == second
+        earlier = await calls.get_json(path, revision=1)
         assert earlier == {**first, "live_revision": 2}
         listed = await calls.get_json(f"/api/plans/{first['plan_id']}/revisions")
         assert [
@@ -155,10 +145,10 @@ async def test_a_draft_over_a_flow_is_stored_and_not_live() -> None:
         answer = await calls.patch(path, json={"operations": [broken]}, headers=etag)
         plan = answer.json()
         assert (answer.status_code, plan["revision"], plan["live_revision"]) == (200, 2, 1)
-        (draft, _) = (await calls.get_json(f"{path}/revisions", RevisionsResponse))["revisions"]
-        shown = await calls.get_json(f"/api/flows/{flow['plan_id']}", FlowResponse)
+        (draft, _) = (await calls.get_json(f"{path}/revisions"))["revisions"]
+        shown = await calls.get_json(f"/api/flows/{flow['plan_id']}")
         assert shown == {**flow, "draft": draft}
-        summary = (await calls.get_json("/api/flows", FlowsResponse))["flows"][0]
+        summary = (await calls.get_json("/api/flows"))["flows"][0]
         about = (summary["revision"], summary["node_count"], summary["updated_at"])
         assert about == (1, 2, flow["updated_at"])
         assert (summary["draft"], draft["node_count"]) == (draft, 3)
@@ -222,7 +212,6 @@ async def test_flow_is_edited_by_the_operations_of_plans() -> None:
         etag = {"If-Match": f'"{first["hash"]}"'}
         answer = await calls.patch(path, json=body, headers=etag)
         second = answer.json()
-        FlowEditResponse.model_validate(second, extra="forbid")
         assert second["diagnostics"] == []
         assert (second["name"], second["title"], second["revision"]) == ("Flow", "Heard", 2)
         assert [node["id"] for node in second["graph"]["nodes"]] == ["s", "hearing"]
@@ -294,18 +283,16 @@ async def test_flow_is_executed_and_execution_names_its_revision() -> None:
         assert created["flow"] == "Flow"
         own = created["execution_id"]
         await calls.service.wait(own)
-        state = await calls.get_json(f"/api/executions/{own}", ExecutionResponse)
+        state = await calls.get_json(f"/api/executions/{own}")
         assert (state["plan_id"], state["revision"]) == (flow["plan_id"], 1)
         assert (state["plan_hash"], state["flow"]) == (flow["hash"], "Flow")
         assert (state["title"], state["user_prompt"]) == ("Flow", "why")
-        document = await calls.get_json(f"/api/executions/{own}/document", DocumentResponse)
+        document = await calls.get_json(f"/api/executions/{own}/document")
         assert (document["flow"], document["node_results"]["echo"]) == ("Flow", "heard hi")
         other = await calls.post_json("/api/execute", {"graph": OTHER}, 201)
-        listed = await calls.get_json(
-            "/api/executions", ExecutionsResponse, plan_id=flow["plan_id"]
-        )
+        listed = await calls.get_json("/api/executions", plan_id=flow["plan_id"])
         assert [(x["execution_id"], x["revision"]) for x in listed["executions"]] == [(own, 1)]
-        every = await calls.get_json("/api/executions", ExecutionsResponse)
+        every = await calls.get_json("/api/executions")
         assert {x["execution_id"]: x["flow"] for x in every["executions"]} == {
             own: "Flow",
             other["execution_id"]: None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.api.schemas.flows import FlowsResponse, PublicationResponse
-from planwave.api.schemas.triggers import TriggersResponse
 from planwave.graph.model import Node
 from planwave.ids import new_id
 from tests.support.graph.builders import make_graph, text_node
@@ -23,14 +21,13 @@ async def saved(calls: InProcessClient, graph: Any = PLAIN) -> str:
 async def publish(calls: InProcessClient, plan_id: str, **changes: bool) -> dict[str, Any]:
     answer = await calls.put(f"/api/flows/{plan_id}/publication", json=changes)
     assert answer.status_code == 200, answer.text
-    PublicationResponse.model_validate(answer.json(), extra="forbid")
     return answer.json()
 
 
 async def test_saved_flow_is_published_as_nothing() -> None:
     async with hook_service() as calls:
         plan_id = await saved(calls, hook_flow())
-        shown = await calls.get_json(f"/api/flows/{plan_id}/publication", PublicationResponse)
+        shown = await calls.get_json(f"/api/flows/{plan_id}/publication")
         assert shown == {
             "plan_id": plan_id, "name": "Flow", "model": False, "tool": False, "hooks": [],
         }  # fmt: skip
@@ -46,7 +43,7 @@ async def test_publishing_changes_only_what_is_given_and_no_revision() -> None:
         flow = await calls.get_json(f"/api/flows/{plan_id}")
         assert (flow["published"], flow["revision"]) == (["model", "tool"], 1)
         await calls.put(f"/api/flows/{plan_id}", json={"description": "Other", "graph": OTHER})
-        (listed,) = (await calls.get_json("/api/flows", FlowsResponse))["flows"]
+        (listed,) = (await calls.get_json("/api/flows"))["flows"]
         assert (listed["description"], listed["revision"]) == ("Other", 2)
         assert listed["published"] == ["model", "tool"]
         left = await publish(calls, plan_id, model=False)
@@ -66,7 +63,7 @@ async def test_hook_is_created_disabled_and_enabled_again() -> None:
         assert (await publish(calls, plan_id, hook=False))["hooks"] == [{**hook, "enabled": False}]
         assert (await send(calls, hook["trigger_id"], 1)).status_code == 404
         assert (await publish(calls, plan_id, hook=True))["hooks"] == [hook]
-        (trigger,) = (await calls.get_json("/api/triggers", TriggersResponse))["triggers"]
+        (trigger,) = (await calls.get_json("/api/triggers"))["triggers"]
         assert trigger["trigger_id"] == hook["trigger_id"]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from planwave.api.schemas.executions import DifferenceResponse, ExecutionCreated
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext
@@ -39,7 +38,6 @@ async def run_to_end(calls: InProcessClient) -> str:
 
 
 async def results(calls: InProcessClient, made: Any) -> dict[str, str]:
-    ExecutionCreated.model_validate(made, extra="forbid")
     await calls.service.wait(made["execution_id"])
     return (await calls.get_json(f"/api/executions/{made['execution_id']}/result"))["node_results"]
 
@@ -107,7 +105,7 @@ async def test_diff_lists_nodes_that_differ() -> None:
         changes = {"changes": {"a": {"outputs": {"output": "two"}}}}
         fork = (await calls.post_json(f"{path}/fork", changes, 202))["execution_id"]
         await calls.service.wait(fork)
-        diff = await calls.get_json(f"{path}/diff/{fork}", DifferenceResponse)
+        diff = await calls.get_json(f"{path}/diff/{fork}")
         assert (diff["a"], diff["b"]) == (path.rpartition("/")[2], fork)
         assert [node["path"] for node in diff["nodes"]] == ["a", "b"]
         await calls.expect_problem("GET", f"{path}/diff/{new_id()}", 404)

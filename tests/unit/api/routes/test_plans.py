@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from planwave.api.schemas.plans import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
 from planwave.errors import PlanInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Node
@@ -37,7 +36,6 @@ async def test_created_plan_is_found_at_its_location() -> None:
         answer = await calls.post("/api/plan", json={"prompt": "do it"})
         assert answer.status_code == 201
         created = answer.json()
-        PlanResponse.model_validate(created, extra="forbid")
         assert (created["user_prompt"], created["status"]) == ("do it", "draft")
         assert [node["id"] for node in created["nodes"]] == ["a", "b"]
         shown = await calls.get(answer.headers["location"])
@@ -88,14 +86,12 @@ async def test_plans_are_listed_newest_first_with_status() -> None:
         first, second, third = await plans(calls, "one", "two", "three")
         record = await calls.service.execute(second)
         await calls.service.wait(record.execution_id)
-        page = await calls.get_json("/api/plans", PlansResponse, limit=2)
+        page = await calls.get_json("/api/plans", limit=2)
         assert [(p["plan_id"], p["status"], p["node_count"]) for p in page["plans"]] == [
             (third, "draft", 2),
             (second, "completed", 2),
         ]
-        last = await calls.get_json(
-            "/api/plans", PlansResponse, limit=2, cursor=page["next_cursor"]
-        )
+        last = await calls.get_json("/api/plans", limit=2, cursor=page["next_cursor"])
         assert [p["plan_id"] for p in last["plans"]] == [first]
         assert last["next_cursor"] is None
 
@@ -136,7 +132,6 @@ async def test_stored_plan_is_validated_against_current_providers() -> None:
     async with in_process_client(dependencies(make_graph(AGENT_OFF))) as calls:
         (plan_id,) = await plans(calls, "do it")
         report = await calls.post_json(f"/api/plans/{plan_id}/validate")
-        CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert [d["code"] for d in report["diagnostics"]] == ["unavailable-provider"]
         assert report["forecast"]["calls"] == 1
@@ -145,7 +140,7 @@ async def test_stored_plan_is_validated_against_current_providers() -> None:
 async def test_forecast_returns_waves_nodes_and_calls() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         (plan_id,) = await plans(calls, "do it")
-        found = await calls.get_json(f"/api/plans/{plan_id}/forecast", ForecastResponse)
+        found = await calls.get_json(f"/api/plans/{plan_id}/forecast")
         assert (found["waves"], found["nodes"], found["calls"]) == (2, 2, 0)
         assert found["critical_path"] == ["a", "b"]
 
@@ -160,7 +155,6 @@ async def test_check_reports_all_errors_and_stores_nothing() -> None:
     }
     async with in_process_client(dependencies()) as calls:
         report = await calls.post_json("/api/check", {"graph": wrong})
-        CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert {d["code"] for d in report["diagnostics"]} >= {"flow-cycle", "unknown-node-type"}
         assert report["forecast"] is None
@@ -193,7 +187,6 @@ async def test_check_gives_the_ports_of_configured_nodes() -> None:
     }
     async with in_process_client(dependencies()) as calls:
         report = await calls.post_json("/api/check", {"graph": graph})
-        CheckResponse.model_validate(report, extra="forbid")
         assert list(report["ports"]) == ["ask"]
         outputs = report["ports"]["ask"]["outputs"]
         assert [(port["name"], port["label"]) for port in outputs] == [

@@ -4,12 +4,6 @@ from typing import Any
 
 import pytest
 
-from planwave.api.schemas.edits import (
-    RevisionDiffResponse,
-    RevisionResponse,
-    RevisionsResponse,
-)
-from planwave.api.schemas.plans import PlanResponse
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from tests.support.server.in_process_client import InProcessClient, in_process_client
@@ -58,10 +52,9 @@ async def test_edit_returns_the_plan_as_get_returns_it() -> None:
         answer = await patch(calls, plan, CHANGE, TITLE, author="person", note="why")
         assert answer.status_code == 200
         changed = answer.json()
-        PlanResponse.model_validate(changed, extra="forbid")
         assert (changed["revision"], changed["title"], changed["status"]) == (2, "New", "draft")
         assert answer.headers["etag"] == f'"{changed["hash"]}"' != before.headers["etag"]
-        assert await calls.get_json(url, PlanResponse) == changed
+        assert await calls.get_json(url) == changed
         assert changed["edges"] == plan["edges"]
         assert changed["edges"][0]["data"] == EDGE_DATA
 
@@ -120,7 +113,7 @@ async def test_draft_with_errors_is_stored_and_not_executed() -> None:
         problem = await calls.expect_problem("POST", "/api/execute", 422, body)
         assert problem["code"] == "graph-invalid"
         assert [f["code"] for f in problem["issues"] if f["severity"] == "error"] == [found["code"]]
-        listed = await calls.get_json(f"/api/plans/{plan['plan_id']}/revisions", RevisionsResponse)
+        listed = await calls.get_json(f"/api/plans/{plan['plan_id']}/revisions")
         assert [each["error_count"] for each in listed["revisions"]] == [1, 0]
 
 
@@ -177,7 +170,7 @@ async def test_revisions_are_listed_page_by_page() -> None:
         cursor = None
         while True:
             query = {"cursor": cursor} if cursor else {}
-            page = await calls.get_json(url, RevisionsResponse, limit=2, **query)
+            page = await calls.get_json(url, limit=2, **query)
             assert len(page["revisions"]) <= 2
             found += page["revisions"]
             cursor = page["next_cursor"]
@@ -199,13 +192,12 @@ async def test_revision_is_read_compared_and_restored() -> None:
         url = f"/api/plans/{plan['plan_id']}"
         changed = (await patch(calls, plan, CHANGE)).json()
         first = await calls.get(f"{url}/revisions/1")
-        RevisionResponse.model_validate(first.json(), extra="forbid")
         assert first.headers["etag"] == f'"{plan["hash"]}"'
         assert first.json()["nodes"] == plan["nodes"]
-        second = await calls.get_json(f"{url}/revisions/2", RevisionResponse)
+        second = await calls.get_json(f"{url}/revisions/2")
         assert (second["hash"], second["nodes"]) == (changed["hash"], changed["nodes"])
         for query in ({"to": 2}, {}):
-            diff = await calls.get_json(f"{url}/revisions/1/diff", RevisionDiffResponse, **query)
+            diff = await calls.get_json(f"{url}/revisions/1/diff", **query)
             assert diff["nodes"] == [
                 {
                     "id": "a",
@@ -285,7 +277,6 @@ async def test_suggestion_of_a_diagnostic_corrects_it(
     async with in_process_client(dependencies(CHAIN)) as calls:
         replaced = {"op": "replace_graph", "graph": {"nodes": nodes, "edges": edges}}
         draft = (await patch(calls, await planned(calls), replaced)).json()
-        PlanResponse.model_validate(draft, extra="forbid")
         suggestions = [each["suggestion"] for each in draft["diagnostics"] if "suggestion" in each]
         assert label in [each["label"] for each in suggestions]
         wanted = next(each for each in suggestions if each["label"] == label)

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, get_args
 import pytest
 
 import planwave
-from planwave.api.schemas.common import ExecutionStatus
 from planwave.errors import Conflict, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.types import SET_ASIDE, PauseKind
@@ -29,6 +28,7 @@ from planwave.service.executions.command_rules import (
 )
 from planwave.service.executions.loading import set_aside_data
 from planwave.service.service import Service
+from planwave.shapes.common import ExecutionStatus
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_plan

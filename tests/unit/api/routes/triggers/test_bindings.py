@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.api.schemas.executions import ExecutionCreated
-from planwave.api.schemas.triggers import TriggerResponse, TriggersResponse
 from planwave.ids import new_id
 from planwave.storage.triggers import DELIVERIES_SHOWN
 from tests.support.server.in_process_client import InProcessClient
@@ -34,7 +32,6 @@ async def test_created_trigger_is_found_at_its_location() -> None:
         plan_id = await saved(calls, hook_flow())
         answer = await calls.post("/api/triggers", json={"plan_id": plan_id})
         created = answer.json()
-        TriggerResponse.model_validate(created, extra="forbid")
         assert answer.status_code == 201
         assert (created["plan_id"], created["node_id"], created["kind"]) == (
             plan_id, "hook", "webhook",
@@ -43,8 +40,8 @@ async def test_created_trigger_is_found_at_its_location() -> None:
         assert (created["revision"], created["problem"], created["deliveries"]) == (None, None, [])
         assert (created["flow"], created["live_revision"]) == ("Flow", 1)
         assert created["details"] == {"path": f"/hooks/{created['trigger_id']}"}
-        assert await calls.get_json(answer.headers["location"], TriggerResponse) == created
-        listed = await calls.get_json("/api/triggers", TriggersResponse)
+        assert await calls.get_json(answer.headers["location"]) == created
+        listed = await calls.get_json("/api/triggers")
         assert listed == {"triggers": [created], "next_cursor": None}
 
 
@@ -104,7 +101,7 @@ async def test_list_has_the_last_deliveries_with_their_executions() -> None:
             (await send(calls, hook, number, message_id=f"m{number}")).json()["execution_id"]
             for number in range(DELIVERIES_SHOWN + 2)
         ]
-        shown = await calls.get_json(f"/api/triggers/{hook}", TriggerResponse)
+        shown = await calls.get_json(f"/api/triggers/{hook}")
         newest = [f"m{number}" for number in range(DELIVERIES_SHOWN + 1, 1, -1)]
         assert [each["key"] for each in shown["deliveries"]] == newest
         assert [each["execution_id"] for each in shown["deliveries"]] == started[:1:-1]
@@ -137,7 +134,6 @@ async def test_test_delivery_starts_an_execution_also_of_a_disabled_trigger() ->
         await calls.post_json(f"/api/triggers/{hook}/disable")
         for body, result in ((None, 'got {"order":1}'), ({"value": [2]}, "got [2]")):
             made = await calls.post_json(f"/api/triggers/{hook}/fire", body, 202)
-            ExecutionCreated.model_validate(made, extra="forbid")
             await calls.service.wait(made["execution_id"])
             document = await calls.get_json(f"/api/executions/{made['execution_id']}/document")
             assert document["node_results"]["echo"] == result

@@ -5,12 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from planwave.api.schemas.notifications import (
-    NotificationResponse,
-    NotificationsResponse,
-    TargetResponse,
-    TargetsResponse,
-)
 from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, response
@@ -60,9 +54,8 @@ async def test_targets_are_created_listed_and_deleted() -> None:
         made = await calls.post_json(
             "/api/notification-targets", target(plan_id, events=["failed", "failed"]), 201
         )
-        TargetResponse.model_validate(made, extra="forbid")
         assert (made["flow"], made["events"], made["problem"]) == ("Flow", ["failed"], None)
-        listed = await calls.get_json("/api/notification-targets", TargetsResponse)
+        listed = await calls.get_json("/api/notification-targets")
         operator, own = listed["targets"]
         assert own == made
         assert (operator["target_id"], operator["plan_id"], operator["created_at"]) == (
@@ -100,13 +93,13 @@ async def test_message_that_nobody_accepted_is_listed_and_sent_again() -> None:
         await calls.post_json("/api/notification-targets", target(plan_id), 201)
         await calls.post_json("/api/execute", {"flow": plan_id, "start": True}, 202)
         (dead,) = await settled(calls, "dead")
-        page = await calls.get_json("/api/notifications", NotificationsResponse, status="dead")
+        page = await calls.get_json("/api/notifications", status="dead")
         assert page == {"notifications": [dead], "next_cursor": None}
         assert (dead["event"], dead["attempts"], dead["error"], dead["next_at"]) == (
             "completed", 1, "it answered 410 Gone", None,
         )  # fmt: skip
         path = f"/api/notifications/{dead['notification_id']}"
-        assert await calls.get_json(path, NotificationResponse) == dead
+        assert await calls.get_json(path) == dead
         again = await calls.post_json(f"{path}/resend", {}, 202)
         assert again["notification_id"] == dead["notification_id"]
         (delivered,) = await settled(calls, "delivered")

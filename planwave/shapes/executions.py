@@ -1,26 +1,23 @@
-"""Response models of executions, their logs, requests for input, and differences.
-
-As in ``plans.py``, they document responses that are written without them.
-"""
+"""Shapes of executions, their logs, requests for input, and differences."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from typing_extensions import TypedDict
 
-from planwave.api.schemas.common import (
+from planwave.errors import ErrorDocument
+from planwave.principals import PrincipalDocument
+from planwave.shapes.common import (
     ExecutionStatus,
+    JsonSchema,
     NodeStatus,
-    PrincipalResponse,
-    ResponseModel,
+    OptionsDocument,
+    ParentDocument,
 )
-from planwave.service.queries.diff import Change
-
-# -- executions -----------------------------------------------------------------------------------
 
 
-class ExecutionCreated(ResponseModel):
+class ExecutionCreated(TypedDict):
     """An execution that was accepted; it is stored."""
 
     execution_id: str
@@ -32,7 +29,7 @@ class ExecutionCreated(ResponseModel):
     """Place in the queue, 1 for the next one; null if it is not queued."""
 
 
-class UsageResponse(ResponseModel):
+class UsageResponse(TypedDict):
     """The tokens and the cost of all model calls."""
 
     calls: int
@@ -40,13 +37,13 @@ class UsageResponse(ResponseModel):
     output_tokens: int
     cost_usd: float | None
     estimated: bool
-    cache_read_tokens: int = 0
+    cache_read_tokens: NotRequired[int]
     """Those of `input_tokens` that were read from a provider's cache; absent for 0."""
-    cache_write_tokens: int = 0
+    cache_write_tokens: NotRequired[int]
     """Those of `input_tokens` that were written to it; absent for 0."""
 
 
-class ForkedFrom(ResponseModel):
+class ForkedFrom(TypedDict):
     """The execution that another one was made out of."""
 
     execution_id: str
@@ -54,7 +51,7 @@ class ForkedFrom(ResponseModel):
     """Whether this is a retry: failed nodes of the parent run again."""
 
 
-class ExecutionDigest(ResponseModel):
+class ExecutionDigest(TypedDict):
     """How far an execution is."""
 
     steps: int
@@ -68,14 +65,14 @@ class ExecutionDigest(ResponseModel):
     waitingForInput: bool
 
 
-class ExecutionSummary(ResponseModel):
+class ExecutionSummary(TypedDict):
     """An execution as lists show it."""
 
     execution_id: str
     plan_id: str | None
     revision: int | None
     flow: str | None
-    created_by: PrincipalResponse | None
+    created_by: PrincipalDocument | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -84,35 +81,35 @@ class ExecutionSummary(ResponseModel):
     created_at: str
     started_at: str | None
     completed_at: str | None
-    digest: ExecutionDigest | None = None
+    digest: NotRequired[ExecutionDigest]
     """Only with `digest=1`; left out where it takes long to find: it is there the next time."""
 
 
-class ExecutionCounts(ResponseModel):
+class ExecutionCounts(TypedDict):
     """How many executions fit all filters but `status` and `waiting`."""
 
     total: int
     waiting: int
     """Those that wait for an answer of a person; they are executing or paused too."""
-    starting: int = 0
-    executing: int = 0
-    paused: int = 0
-    completed: int = 0
-    failed: int = 0
-    cancelled: int = 0
+    starting: int
+    executing: int
+    paused: int
+    completed: int
+    failed: int
+    cancelled: int
 
 
-class ExecutionsResponse(ResponseModel):
+class ExecutionsResponse(TypedDict):
     """One page of executions, newest first."""
 
     executions: list[ExecutionSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
-    counts: ExecutionCounts | None = None
+    counts: NotRequired[ExecutionCounts]
     """Where asked for (`counts=1`)."""
 
 
-class WaveResponse(ResponseModel):
+class WaveResponse(TypedDict):
     """How far an execution has come."""
 
     current: int
@@ -120,18 +117,7 @@ class WaveResponse(ResponseModel):
     total: int
 
 
-class ErrorInfo(ResponseModel):
-    """Why something failed."""
-
-    code: str
-    message: str
-    hint: str | None = None
-    url: str | None = None
-    """The URL whose request failed, without credentials and query."""
-    node: str | None = None
-
-
-class OpenRequestResponse(ResponseModel):
+class OpenRequestResponse(TypedDict):
     """A question that a node waits on, or the whole execution."""
 
     request_id: str
@@ -147,22 +133,22 @@ class OpenRequestResponse(ResponseModel):
     """Seconds from then on after which the node goes on without an answer; null: it waits."""
 
 
-class PlanApprovalResponse(ResponseModel):
+class PlanApprovalResponse(TypedDict):
     """The approval of a plan; it holds for one hash."""
 
     plan_hash: str
     """Of the graph that runs."""
-    approved_in: str | None = None
+    approved_in: NotRequired[str]
     """The earlier execution in which this hash was approved."""
-    approved_revision: int | None = None
+    approved_revision: NotRequired[int]
     """The revision of the flow that is approved for all callers."""
-    answer: Any = None
+    answer: NotRequired[Any]
     """`{decision, note, value?}` once it was given here."""
-    answered_by: PrincipalResponse | None = None
+    answered_by: NotRequired[PrincipalDocument]
     """Who answered here."""
 
 
-class BudgetResponse(ResponseModel):
+class BudgetResponse(TypedDict):
     """The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`."""
 
     limits: dict[str, float]
@@ -172,7 +158,7 @@ class BudgetResponse(ResponseModel):
     """Amounts that are nearly used up."""
 
 
-class OpenRequestsResponse(ResponseModel):
+class OpenRequestsResponse(TypedDict):
     """The open requests of an execution."""
 
     requests: list[OpenRequestResponse]
@@ -188,24 +174,24 @@ class PendingRequest(OpenRequestResponse):
     node_name: str
     deadline: str | None
     """When the node goes on without an answer, UTC; null: it waits."""
-    answered: AnswerResponse | None = None
+    answered: NotRequired[AnswerResponse]
     """Of `status=answered` only."""
 
 
-class AnswerResponse(ResponseModel):
+class AnswerResponse(TypedDict):
     """How a request was answered."""
 
     at: str
     """UTC."""
     by: Literal["person", "timeout"]
     """`timeout`: nobody answered in time."""
-    answered_by: PrincipalResponse | None
+    answered_by: PrincipalDocument | None
     """Who answered; null after a timeout, or where an older planwave did not record it."""
     answer: Any
     """Of a request with actions `{decision, note, value?, form?}`."""
 
 
-class PendingRequestsResponse(ResponseModel):
+class PendingRequestsResponse(TypedDict):
     """One page of the requests of all executions to people."""
 
     requests: list[PendingRequest]
@@ -217,7 +203,7 @@ class PendingRequestsResponse(ResponseModel):
     """For the next page; null on the last one."""
 
 
-class ExecutionResponse(ResponseModel):
+class ExecutionResponse(TypedDict):
     """The state of an execution."""
 
     execution_id: str
@@ -243,7 +229,7 @@ class ExecutionResponse(ResponseModel):
     usage: UsageResponse
     budget: BudgetResponse | None
     """What it may use; null where nothing limits it."""
-    error: ErrorInfo | None
+    error: ErrorDocument | None
     """Why it failed."""
     failures: list[str]
     """Paths of nodes that failed it."""
@@ -254,11 +240,11 @@ class ExecutionResponse(ResponseModel):
     cause: Any
     """Why it was cancelled."""
     inputs: dict[str, Any] | None
-    options: dict[str, Any] | None
-    parent: Any
+    options: OptionsDocument | None
+    parent: ParentDocument | None
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
-    created_by: PrincipalResponse | None
+    created_by: PrincipalDocument | None
     """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
@@ -269,7 +255,17 @@ class ExecutionResponse(ResponseModel):
     completed_at: str | None
 
 
-class RunResultResponse(ResponseModel):
+class LegacyStatus(TypedDict):
+    """The state of an execution in a compact shape."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_states: dict[str, NodeStatus]
+    logs: list[str]
+
+
+class RunResultResponse(TypedDict):
     """What the last nodes of an execution delivered."""
 
     nodes: list[str]
@@ -279,7 +275,7 @@ class RunResultResponse(ResponseModel):
     """The value of the only node; several give an object by node id, none gives null."""
 
 
-class ResultResponse(ResponseModel):
+class ResultResponse(TypedDict):
     """The result of an execution, so far or at its end."""
 
     execution_id: str
@@ -289,12 +285,36 @@ class ResultResponse(ResponseModel):
     node_results: dict[str, str]
     """Results as text, by node path; nodes without one are left out."""
     execution_logs: list[str]
-    error: ErrorInfo | None
+    error: ErrorDocument | None
     started_at: str | None
     completed_at: str | None
 
 
-class ReusedFrom(ResponseModel):
+class LegacyNodeResult(TypedDict):
+    """What one node gave."""
+
+    node_id: str
+    name: str
+    status: NodeStatus
+    result: str | None
+    error: str | None
+    execution_time: float | None
+    """Seconds."""
+
+
+class LegacyResult(TypedDict):
+    """The results of an execution in a compact shape."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_results: list[LegacyNodeResult]
+    execution_logs: list[str]
+    started_at: str | None
+    completed_at: str | None
+
+
+class ReusedFrom(TypedDict):
     """The node whose result was taken in place of a run."""
 
     execution_id: str
@@ -303,7 +323,7 @@ class ReusedFrom(ResponseModel):
     """Whether it completed although a node inside it failed, such as a loop that skips failed items."""
 
 
-class RecordedCallResponse(ResponseModel):
+class RecordedCallResponse(TypedDict):
     """An external call of a node, as it is recorded."""
 
     ordinal: int
@@ -312,21 +332,21 @@ class RecordedCallResponse(ResponseModel):
     kind: str
     """`model`, `tool`, `mcp`, `http`, `flow`, `agent` or `fetch`."""
     name: str
-    request: Any = None
-    request_bytes: int | None = None
+    request: NotRequired[Any]
+    request_bytes: NotRequired[int]
     """The size of a request that is too large to be shown."""
-    result: Any = None
+    result: NotRequired[Any]
     """Of a model: `{text, finish_reason, reasoning?, tool_calls?, sources?}`."""
-    result_bytes: int | None = None
+    result_bytes: NotRequired[int]
     """The size of a result that is too large to be shown."""
-    error: ErrorInfo | None = None
-    usage: dict[str, Any] | None = None
+    error: NotRequired[ErrorDocument]
+    usage: NotRequired[dict[str, Any]]
     """The tokens and cost of a model call."""
-    started_at: str | None = None
-    duration_s: float | None = None
+    started_at: NotRequired[str]
+    duration_s: NotRequired[float]
 
 
-class DocumentNode(ResponseModel):
+class DocumentNode(TypedDict):
     """All there is to know of one node, nested ones included."""
 
     id: str
@@ -343,7 +363,7 @@ class DocumentNode(ResponseModel):
     """`{handle: {type, value}}`."""
     error: str | None
     """Why it failed, as text."""
-    error_detail: ErrorInfo | None
+    error_detail: ErrorDocument | None
     handled: bool
     """Its failure was caught by its policy, or a node around it completed."""
     reason: str | None
@@ -372,7 +392,7 @@ class DocumentNode(ResponseModel):
     usage: UsageResponse
 
 
-class DocumentResponse(ResponseModel):
+class DocumentResponse(TypedDict):
     """The whole execution as one document; the same as `{execution_id}.json` in the storage."""
 
     schema_version: int
@@ -381,11 +401,10 @@ class DocumentResponse(ResponseModel):
     revision: int | None
     plan_hash: str | None
     flow: str | None
-    parent: Any
-    """The execution that it forks."""
+    parent: ParentDocument | None
     trigger: Any
     """What started it, `{"id", "kind", "delivery"}`; null for a person or a program with a token."""
-    created_by: PrincipalResponse | None
+    created_by: PrincipalDocument | None
     """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
@@ -396,7 +415,7 @@ class DocumentResponse(ResponseModel):
     started_at: str | None
     completed_at: str | None
     last_seq: int
-    error: ErrorInfo | None
+    error: ErrorDocument | None
     failures: list[str]
     handled_failures: list[str]
     reason: str | None
@@ -416,12 +435,12 @@ class DocumentResponse(ResponseModel):
     graph: dict[str, Any] | None
 
 
-class ExplainResponse(ResponseModel):
+class ExplainResponse(TypedDict):
     """Why a node ran, did not run, or waits."""
 
     path: str
     status: NodeStatus
-    code: str = Field(examples=["blocked"])
+    code: Annotated[str, JsonSchema(examples=["blocked"])]
     """Stable; branch on it."""
     reason: str
     """A sentence or two."""
@@ -431,30 +450,40 @@ class ExplainResponse(ResponseModel):
     """The inputs, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
     course: list[dict[str, Any]]
     """Its history, in order: `{seq, at, what, attempt?, …}`."""
-    parameters: dict[str, dict[str, Any]] | None = None
+    parameters: NotRequired[dict[str, dict[str, Any]]]
     """Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`."""
-    prompt: Any = None
+    prompt: NotRequired[Any]
     """The last request to a model."""
-    error: ErrorInfo | None = None
-    requests: list[OpenRequestResponse] | None = None
+    error: NotRequired[ErrorDocument]
+    requests: NotRequired[list[OpenRequestResponse]]
     """Its open requests."""
 
 
-class LogEntryResponse(ResponseModel):
+class LogEntryResponse(TypedDict):
     """One line of the typed log."""
 
     timestamp: str
     nodeId: str
     """A node's path, or `system`."""
     type: Literal[
-        "step_start", "start_prompt", "logic_check", "wait_input", "input_received",
-        "llm_response", "llm_error", "error", "message", "timer",
-        "subagent_call_start", "subagent_call_end", "subagent_call_error",
-    ]  # fmt: skip
+        "step_start",
+        "start_prompt",
+        "logic_check",
+        "wait_input",
+        "input_received",
+        "llm_response",
+        "llm_error",
+        "error",
+        "message",
+        "timer",
+        "subagent_call_start",
+        "subagent_call_end",
+        "subagent_call_error",
+    ]
     content: str
 
 
-class LogEntriesResponse(ResponseModel):
+class LogEntriesResponse(TypedDict):
     """The typed log of an execution."""
 
     execution_id: str
@@ -464,7 +493,7 @@ class LogEntriesResponse(ResponseModel):
     """The value of `after` for the next page."""
 
 
-class StoredEventsResponse(ResponseModel):
+class StoredEventsResponse(TypedDict):
     """The stored events of an execution, without its streamed text."""
 
     execution_id: str
@@ -474,25 +503,25 @@ class StoredEventsResponse(ResponseModel):
     """The value of `after` for the next page."""
 
 
-class NodeDifference(ResponseModel):
+class NodeDifference(TypedDict):
     """A node that is not the same in both; pairs are of `a` and of `b`, null where it is not there."""
 
     path: str
-    change: Change
+    change: Literal["same", "changed", "only_a", "only_b"]
     """Its state, outputs or definition differ, or only one execution has it."""
     status: list[NodeStatus | None]
     duration_s: list[float | None]
     usage: list[UsageResponse | None]
-    error: list[ErrorInfo | None] | None = None
-    written: list[str] | None = None
+    error: NotRequired[list[ErrorDocument | None]]
+    written: NotRequired[list[str]]
     """Fields of it in the graph that differ, such as `data.text`."""
-    outputs: dict[str, list[dict[str, Any] | None]] | None = None
+    outputs: NotRequired[dict[str, list[dict[str, Any] | None]]]
     """By handle: `{type, value}`; of a long value `{type, preview, sha256, chars}`."""
-    result: str | None = None
+    result: NotRequired[str]
     """The unified diff of its main text."""
 
 
-class DifferenceCounts(ResponseModel):
+class DifferenceCounts(TypedDict):
     """The number of nodes, by the kind of difference."""
 
     same: int
@@ -501,7 +530,7 @@ class DifferenceCounts(ResponseModel):
     only_b: int
 
 
-class DifferenceResponse(ResponseModel):
+class DifferenceResponse(TypedDict):
     """The differences between two executions; pairs are of `a` and of `b`."""
 
     a: str

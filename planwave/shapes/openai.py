@@ -1,13 +1,13 @@
-"""Response models of the OpenAI API, as far as planwave fills them."""
+"""Shapes of the OpenAI API, as far as planwave fills them."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from planwave.api.schemas.common import ResponseModel
+from typing_extensions import TypedDict
 
 
-class ModelResponse(ResponseModel):
+class ModelResponse(TypedDict):
     """A model: a flow that is published as one, or `planwave/planner`."""
 
     id: str
@@ -16,14 +16,14 @@ class ModelResponse(ResponseModel):
     owned_by: str
 
 
-class ModelsResponse(ResponseModel):
+class ModelsResponse(TypedDict):
     """The models that the token may use."""
 
     object: Literal["list"]
     data: list[ModelResponse]
 
 
-class ChatCompletionResponse(ResponseModel):
+class ChatCompletionResponse(TypedDict):
     """An answer as a chat completion."""
 
     id: str
@@ -36,13 +36,13 @@ class ChatCompletionResponse(ResponseModel):
     """The tokens of the whole execution; `prompt_tokens_details.cached_tokens` of them were read from a provider's cache."""
 
 
-class ResponsesResponse(ResponseModel):
+class ResponsesResponse(TypedDict):
     """An answer as a response."""
 
     id: str
     object: Literal["response"]
     created_at: int
-    status: Literal["completed", "failed", "in_progress"]
+    status: Literal["completed", "failed", "in_progress", "incomplete"]
     model: str
     output: list[dict[str, Any]]
     """Items: `reasoning`, `message`, `function_call`."""
@@ -57,7 +57,7 @@ class ResponsesResponse(ResponseModel):
     """The tokens of the whole execution."""
 
 
-class OpenAIErrorDetails(ResponseModel):
+class OpenAIErrorDetails(TypedDict):
     """What failed."""
 
     message: str
@@ -68,7 +68,7 @@ class OpenAIErrorDetails(ResponseModel):
     """Stable; the codes of planwave, and `model_not_found`."""
 
 
-class OpenAIError(ResponseModel):
+class OpenAIError(TypedDict):
     """A failure in the form of OpenAI."""
 
     error: OpenAIErrorDetails

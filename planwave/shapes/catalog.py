@@ -1,15 +1,15 @@
-"""Response models of providers, MCP servers, node types and limits."""
+"""Shapes of providers, MCP servers, node types, tools and limits."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from typing_extensions import TypedDict
 
-from planwave.api.schemas.common import ResponseModel
+from planwave.shapes.graphs import PortResponse
 
 
-class ModelDownload(ResponseModel):
+class ModelDownload(TypedDict):
     """A download of a model that is going on."""
 
     model: str
@@ -17,7 +17,7 @@ class ModelDownload(ResponseModel):
     size_bytes: int
 
 
-class ProviderDetails(ResponseModel):
+class ProviderDetails(TypedDict):
     """One provider, and why it can or cannot be used."""
 
     name: str
@@ -33,7 +33,7 @@ class ProviderDetails(ResponseModel):
     """Of the embedded model, while it is downloaded; null: it is not."""
 
 
-class ProvidersResponse(ResponseModel):
+class ProvidersResponse(TypedDict):
     """The providers that can be used, by name, and details of all."""
 
     providers: list[str]
@@ -42,7 +42,7 @@ class ProvidersResponse(ResponseModel):
     details: list[ProviderDetails]
 
 
-class McpServerResponse(ResponseModel):
+class McpServerResponse(TypedDict):
     """An MCP server that the operator has set up."""
 
     name: str
@@ -51,40 +51,13 @@ class McpServerResponse(ResponseModel):
     """Whether it is a program, or at a URL."""
 
 
-class McpServersResponse(ResponseModel):
+class McpServersResponse(TypedDict):
     """The MCP servers, sorted by name."""
 
     servers: list[McpServerResponse]
 
 
-class PortResponse(ResponseModel):
-    """A named socket of a node type; one that takes flow and link edges is listed once for each."""
-
-    name: str
-    """The handle; `{i}` in it stands for a number, any other `{word}` for any text."""
-    type: str
-    """The socket type; `socket_types` lists them."""
-    label: str
-    channel: Literal["flow", "link"]
-    multiple: bool
-    """Whether several flow edges may lead into it."""
-    required: bool
-    side: str = Field(examples=["left"])
-    """`left`, `right`, `top` or `bottom`; the same for all ports of a name."""
-    color: str = Field(examples=["#2457d0"])
-    """That of the socket type on light pages."""
-    shape: str = Field(examples=["circle"])
-    """That of the socket type: `circle`, `square`, `diamond`, `tab`."""
-
-
-class NodePortsResponse(ResponseModel):
-    """The ports of one node."""
-
-    inputs: list[PortResponse]
-    outputs: list[PortResponse]
-
-
-class SocketTypeResponse(ResponseModel):
+class SocketTypeResponse(TypedDict):
     """How sockets of one type are drawn, and the types they accept."""
 
     type: str
@@ -98,7 +71,7 @@ class SocketTypeResponse(ResponseModel):
     """Other types whose values it takes."""
 
 
-class NodeTypeResponse(ResponseModel):
+class NodeTypeResponse(TypedDict):
     """One node type."""
 
     node_type: str
@@ -123,20 +96,20 @@ class NodeTypeResponse(ResponseModel):
     """Whether its result depends on the execution's goal by itself."""
     chooses: bool
     """Whether one of its outputs alone carries a value."""
-    schema_: dict[str, Any] = Field(alias="schema")
+    schema: dict[str, Any]
     """JSON Schema of `data`."""
     example: dict[str, Any]
     """A small graph that shows it at work and can be run; empty where there is none."""
 
 
-class NodeTypesResponse(ResponseModel):
+class NodeTypesResponse(TypedDict):
     """The node types there are, and the types of their sockets."""
 
     node_types: list[NodeTypeResponse]
     socket_types: list[SocketTypeResponse]
 
 
-class ToolOriginResponse(ResponseModel):
+class ToolOriginResponse(TypedDict):
     """Where a tool comes from."""
 
     kind: Literal["module", "package"]
@@ -144,7 +117,7 @@ class ToolOriginResponse(ResponseModel):
     """The name of the module or of the installed package."""
 
 
-class ToolResponse(ResponseModel):
+class ToolResponse(TypedDict):
     """One tool that `tool` and `toolset` nodes may name."""
 
     name: str
@@ -160,13 +133,13 @@ class ToolResponse(ResponseModel):
     origin: ToolOriginResponse
 
 
-class ToolsResponse(ResponseModel):
+class ToolsResponse(TypedDict):
     """The tools that the operator made available."""
 
     tools: list[ToolResponse]
 
 
-class LimitResponse(ResponseModel):
+class LimitResponse(TypedDict):
     """One limit."""
 
     name: str
@@ -179,7 +152,7 @@ class LimitResponse(ResponseModel):
     """The environment variable that sets it."""
 
 
-class LimitsResponse(ResponseModel):
+class LimitsResponse(TypedDict):
     """The limits of the service."""
 
     limits: list[LimitResponse]

@@ -1,1 +1,0 @@
-"""Models of the requests and responses of chats, and examples of them."""

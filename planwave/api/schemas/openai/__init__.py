@@ -1,1 +1,0 @@
-"""Models of the routes of the OpenAI API."""

@@ -1,0 +1,107 @@
+"""Status values, shapes that events have too, and what a JSON Schema says besides a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
+
+from typing_extensions import TypedDict
+
+NodeStatus = Literal[
+    "pending", "running", "retrying", "waiting", "completed", "failed",
+    "skipped", "blocked", "cancelled", "linked", "not_reached",
+]  # fmt: skip
+ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
+PlanStatus = Literal["draft", "executing", "completed", "failed"]
+
+
+class JsonSchema:
+    """Keywords of JSON Schema for a field: ``Annotated[str, JsonSchema(examples=["left"])]``.
+
+    Args:
+        **keywords: They are shown beside the type.
+    """
+
+    def __init__(self, **keywords: Any) -> None:
+        self._keywords = keywords
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: Any, handler: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Add the keywords to what pydantic makes of the type."""
+        return handler(core_schema) | self._keywords
+
+
+class NodeDocument(TypedDict):
+    """One step."""
+
+    id: Annotated[str, JsonSchema(pattern="^[A-Za-z0-9_.-]{1,64}$")]
+    type: str
+    """A node type; `GET /api/node-types` lists them."""
+    name: NotRequired[str | None]
+    description: NotRequired[str | None]
+    data: NotRequired[dict[str, Any] | None]
+    """The fields of the node type; see its schema."""
+    policy: NotRequired[dict[str, Any] | None]
+    """`{join, retry: {attempts, backoffS, on, notOn}, timeoutS, onError, default, effect}`, all optional."""
+    ui: NotRequired[dict[str, Any] | None]
+    """Kept for editors, never read."""
+
+
+class EdgeDocument(TypedDict):
+    """One wire."""
+
+    id: NotRequired[str | None]
+    source: str
+    sourceHandle: NotRequired[str | None]
+    target: str
+    targetHandle: NotRequired[str | None]
+    type: NotRequired[str | None]
+    data: dict[str, Any]
+    """`{"channel": "flow" | "link"}`, and other fields of an editor."""
+
+
+class GraphDocument(TypedDict):
+    """Nodes and edges, as they are stored and drawn."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
+class OutputDocument(TypedDict):
+    """One output of a node."""
+
+    type: str
+    value: Any
+
+
+OutputsDocument: TypeAlias = dict[str, OutputDocument]
+"""The outputs of a node, by handle."""
+
+
+class OptionsDocument(TypedDict):
+    """The options of an execution that differ from the defaults; see ``RunOptions``."""
+
+    scheduling: NotRequired[Literal["eager", "waves"]]
+    on_failure: NotRequired[Literal["continue", "stop"]]
+    max_parallel: NotRequired[int | None]
+    node_timeout_s: NotRequired[float | None]
+    run_timeout_s: NotRequired[float | None]
+    max_events: NotRequired[int | None]
+    max_result_bytes: NotRequired[int | None]
+    max_event_bytes: NotRequired[int | None]
+    max_state_bytes: NotRequired[int | None]
+    max_steps: NotRequired[int | None]
+    max_depth: NotRequired[int | None]
+    run_to: NotRequired[list[str]]
+    run_from: NotRequired[list[str]]
+    budget: NotRequired[dict[str, float | None] | None]
+
+
+class ParentDocument(TypedDict):
+    """The request of a fork, with the execution that it forks."""
+
+    execution_id: str
+    retry: NotRequired[bool]
+    rerun: NotRequired[list[str]]
+    given: NotRequired[dict[str, dict[str, Any]]]

@@ -1,0 +1,240 @@
+"""Shapes of plans, of their revisions, and of flows, which are plans with a name."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from planwave.principals import PrincipalDocument
+from planwave.shapes.common import GraphDocument, JsonSchema, PlanStatus
+from planwave.shapes.graphs import DiagnosticResponse
+
+
+class PlanOrigin(TypedDict):
+    """A revision of another plan."""
+
+    plan_id: str
+    revision: int
+
+
+class PlanResponse(GraphDocument):
+    """A plan in its newest revision: a titled graph made for a goal."""
+
+    plan_id: str
+    user_prompt: str
+    title: str
+    status: PlanStatus
+    """That of its newest execution; `draft` without one."""
+    revision: int
+    hash: str
+    """Of the graph; executions are bound to it."""
+    created_at: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
+    description: str
+    """The purpose of a flow."""
+    published: list[Literal["model", "tool"]]
+    """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+    live_revision: int | None
+    """The revision that callers of a flow start: the newest one without errors and, where the operator requires
+    it, with an approval; null without one."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
+    origin: NotRequired[PlanOrigin]
+    """The flow that it was copied from; left out for all others."""
+    provider: str | None
+    """The provider of the model that wrote it; null for a plan that no model wrote."""
+    model: str | None
+    diagnostics: list[DiagnosticResponse]
+    fixes: list[str]
+    """Corrections of the model's reply."""
+    attempts: list[dict[str, Any]]
+    """`{reply, finish_reason, diagnostics, usage}` of each model call."""
+    forecast: dict[str, Any]
+    """As of the revision, in the form of `GET …/forecast`; empty for a draft with errors."""
+
+
+class PlanSummary(TypedDict):
+    """A plan as lists show it."""
+
+    plan_id: str
+    user_prompt: str
+    title: str
+    name: str | None
+    """The name, for which it is a flow; null for a plan without one."""
+    status: PlanStatus
+    revision: int
+    live_revision: int | None
+    """The revision that callers of a flow start; a lower number than `revision`, or null, under a draft."""
+    hash: str
+    created_at: str
+    provider: str | None
+    model: str | None
+    node_count: int
+
+
+class PlansResponse(TypedDict):
+    """One page of plans, newest first."""
+
+    plans: list[PlanSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+class ApprovalResponse(TypedDict):
+    """The approval of a revision, for all callers of a flow."""
+
+    at: str
+    by: PrincipalDocument | None
+
+
+class RevisionSummary(TypedDict):
+    """A revision as lists show it."""
+
+    plan_id: str
+    revision: int
+    """1 for the plan as it was made."""
+    hash: str
+    """Of the graph."""
+    title: str
+    author: Literal["person", "planner", "api"]
+    note: str
+    created_at: str
+    created_by: PrincipalDocument | None
+    """Who made it; null where an older planwave did."""
+    node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+
+
+class RevisionsResponse(TypedDict):
+    """One page of revisions, newest first."""
+
+    plan_id: str
+    revisions: list[RevisionSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+class RevisionResponse(RevisionSummary, GraphDocument):
+    """One revision of a plan."""
+
+    diagnostics: list[DiagnosticResponse]
+
+
+class FieldDifference(TypedDict):
+    """One field that differs; a value that is missing on a side is left out."""
+
+    pointer: Annotated[str, JsonSchema(examples=["/data/text"])]
+    """JSON pointer into the node or the edge."""
+    before: NotRequired[Any]
+    after: NotRequired[Any]
+
+
+class ElementDifference(TypedDict):
+    """One node or edge that differs."""
+
+    id: str | None
+    change: Literal["added", "removed", "changed"]
+    before: NotRequired[dict[str, Any]]
+    """Of a removed one: all of it."""
+    after: NotRequired[dict[str, Any]]
+    """Of an added one: all of it."""
+    fields: NotRequired[list[FieldDifference]]
+    """Of a changed one."""
+
+
+class RevisionDiffResponse(TypedDict):
+    """The differences between two revisions of a plan, without `ui`."""
+
+    plan_id: str
+    a: int
+    b: int
+    hash: list[str]
+    """Of A and of B."""
+    title: list[str] | None
+    """Of A and of B; null where they are the same."""
+    nodes: list[ElementDifference]
+    edges: list[ElementDifference]
+    reordered: list[Literal["nodes", "edges"]]
+    """Which lists have common members in another order."""
+
+
+class _FlowFields(TypedDict):
+    plan_id: str
+    """The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision."""
+    name: str
+    """Unique without regard to case."""
+    title: str
+    description: str
+    """Its purpose; its executions have it as their goal."""
+    revision: int
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+    access token."""
+    created_at: str
+    updated_at: str
+    """When the revision was made, UTC."""
+    published: list[Literal["model", "tool"]]
+    """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
+
+
+class FlowSummary(_FlowFields):
+    """A flow as lists show it."""
+
+    updated_by: PrincipalDocument | None
+    """Who made the revision; null where it is not known."""
+    node_count: int
+
+
+class FlowsResponse(TypedDict):
+    """One page of flows, newest first."""
+
+    flows: list[FlowSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+class FlowResponse(_FlowFields):
+    """A flow: a plan that has a name, in the revision that callers start."""
+
+    hash: str
+    """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
+    graph: GraphDocument
+
+
+class FlowEditResponse(FlowResponse):
+    """A flow after a change by operations."""
+
+    diagnostics: list[DiagnosticResponse]
+    """Warnings about its graph, and about names that the operations could not follow."""
+
+
+class PublishedHook(TypedDict):
+    """A webhook of a flow."""
+
+    trigger_id: str
+    path: str
+    """Where it receives requests."""
+    enabled: bool
+
+
+class PublicationResponse(TypedDict):
+    """What a flow is published as."""
+
+    plan_id: str
+    name: str
+    model: bool
+    tool: bool
+    hooks: list[PublishedHook]
+    """The triggers of its `webhook` nodes; those that are not enabled start nothing."""

@@ -1,0 +1,181 @@
+"""Shapes of streamed messages: of the WebSocket, and of a plan while it is written."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from planwave.errors import ErrorDocument
+from planwave.principals import PrincipalDocument
+from planwave.shapes.common import (
+    ExecutionStatus,
+    GraphDocument,
+    NodeStatus,
+    OptionsDocument,
+    OutputsDocument,
+    ParentDocument,
+)
+from planwave.shapes.executions import (
+    BudgetResponse,
+    OpenRequestResponse,
+    PlanApprovalResponse,
+    ReusedFrom,
+    UsageResponse,
+    WaveResponse,
+)
+from planwave.shapes.graphs import DiagnosticResponse
+
+# -- the WebSocket ---------------------------------------------------------------------------------
+
+
+class NodeSnapshot(TypedDict):
+    """A node, nested or not, when a client connected."""
+
+    path: str
+    name: str | None
+    """Of a nested node that has one; the graph has the names of the others."""
+    status: NodeStatus
+    attempts: int
+    wave: int | None
+    started_at: str | None
+    completed_at: str | None
+    duration_s: float | None
+    outputs: OutputsDocument | None
+    error: ErrorDocument | None
+    handled: bool
+    """Its own policy caught its failure, as in `node.failed`; a node around it that completed is not
+    counted here, but it is in the document."""
+    reason: str | None
+    handle: str | None
+    """The required handle that got no value, for a skipped node."""
+    cause: Any
+    reused: ReusedFrom | None
+    via: str | None
+    """The edge that won `join: any`."""
+    answer: Any
+    prompt: Any
+    provider: Any
+    model: Any
+    usage: UsageResponse
+    text: str
+    """Streamed so far by the newest attempt."""
+    reasoning: str
+
+
+class SnapshotMessage(TypedDict):
+    """The whole state of an execution when a client connected; it has all events up to `last_seq`."""
+
+    type: Literal["snapshot"]
+    execution_id: str
+    status: ExecutionStatus
+    goal: str
+    title: str
+    plan_id: str | None
+    plan_hash: str | None
+    revision: int | None
+    flow: str | None
+    graph: GraphDocument | None
+    inputs: dict[str, dict[str, Any]] | None
+    options: OptionsDocument | None
+    parent: ParentDocument | None
+    approval: PlanApprovalResponse | None
+    created_by: PrincipalDocument | None
+    created_at: str | None
+    started_at: str | None
+    completed_at: str | None
+    last_seq: int
+    error: ErrorDocument | None
+    reason: str | None
+    cause: Any
+    failures: list[str]
+    handled_failures: list[str]
+    waves: WaveResponse
+    usage: UsageResponse
+    budget: BudgetResponse | None
+    waitingForInput: bool
+    currentNodeId: str | None
+    requests: list[OpenRequestResponse]
+    nodes: list[NodeSnapshot]
+    logs: list[str]
+    """The last sentences of its log."""
+
+
+class PartMessage(TypedDict):
+    """A part of a message that is longer than `socket_frame_bytes`; the texts together are it."""
+
+    type: Literal["part"]
+    part: int
+    of: int
+    text: str
+
+
+class PongMessage(TypedDict):
+    """The answer to a ping."""
+
+    type: Literal["pong"]
+
+
+class ErrorMessage(TypedDict):
+    """The answer to a message that is no ping."""
+
+    type: Literal["error"]
+    code: str
+    detail: str
+    hint: NotRequired[str]
+
+
+class DrainingMessage(TypedDict):
+    """The service goes down: come back in a moment, with `after`."""
+
+    type: Literal["server_draining"]
+    code: str
+    detail: str
+
+
+# -- a plan while it is written --------------------------------------------------------------------
+
+
+class PlanText(TypedDict):
+    """Text of the model's reply, or of its reasoning."""
+
+    text: str
+    reasoning: bool
+
+
+class PlanTitle(TypedDict):
+    """The title of the plan."""
+
+    title: str
+
+
+class PlanNode(TypedDict):
+    """A node, once it is complete; fields that the model left out are missing."""
+
+    id: NotRequired[str]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    type: NotRequired[str]
+    provider: NotRequired[str]
+    model: NotRequired[str]
+
+
+class PlanEdge(TypedDict):
+    """An edge, once it is complete."""
+
+    source: NotRequired[str]
+    target: NotRequired[str]
+    channel: NotRequired[str]
+
+
+class PlanRepair(TypedDict):
+    """The plan is written again: earlier titles, nodes and edges are void."""
+
+    attempt: int
+    diagnostics: list[DiagnosticResponse]
+
+
+class PlanFix(TypedDict):
+    """A correction of the model's reply."""
+
+    fix: str

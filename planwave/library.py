@@ -113,10 +113,11 @@ def run(
 
 def _warn_of_missing_inputs(run: LoadedRun) -> None:
     """Warn at the caller's line of entry nodes that begin with an empty value."""
-    if run.options.run_from:
+    spec, program = run.spec, run.program
+    if spec.options.run_from or program is None:
         return
-    for node_id in entries_without_input(run.graph, run.program.catalogue, run.inputs):
-        output = run.program.types[run.graph.by_id[node_id].type].facts.outputs[0].name
+    for node_id in entries_without_input(spec.graph, program.catalogue, spec.inputs):
+        output = program.types[spec.graph.by_id[node_id].type].facts.outputs[0].name
         warnings.warn(
             f"the entry node {node_id!r} has no input and begins with an empty value; pass "
             f"inputs={{{node_id!r}: {{{output!r}: …}}}}, build the graph with message=…, or give the "
@@ -179,7 +180,7 @@ def open(
     catalogue = registry or installed_types()
 
     async def load(opened: RunStore) -> LoadedRun:
-        return await load_stored(opened, catalogue, execution_id)
+        return await load_stored(opened, execution_id)
 
     environment = _run_environment(catalogue, store, services, check=check)
     return Run(environment, load, is_due=False)

@@ -66,7 +66,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
-    "service/executions": "execution_service loading plan_edits queue_entry",
+    "service/executions": "execution_service plan_edits",
     "service/flows": "flow_queries flow_tools",
     "service/library": "arguments event_loops results sources stores",
     "service/notifications": "documents messages notification_service",

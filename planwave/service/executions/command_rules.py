@@ -6,16 +6,18 @@ What came in the meantime is for the driver to judge, which takes the commands o
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from planwave.errors import Conflict, NotFound
+from planwave.errors import Conflict, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
 from planwave.events.types import WAITING
 from planwave.executor.driver.commands import not_paused
+from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.suggestions import closest_match
 from planwave.service.executions.answer_deadlines import deadline_of
@@ -220,6 +222,22 @@ class Expire:
 
 Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire
 """A command; ``check`` raises if the state does not allow it, ``send`` gives it to a driver."""
+
+
+@contextmanager
+def told_by_rule(command: Command, state: Callable[[], ExecutionState]) -> Generator[None]:
+    """Tell what a driver refuses by the rule of the command, where the events by then say why.
+
+    Args:
+        command: The command.
+        state: Returns the state of the execution by then.
+    """
+    try:
+        yield
+    except (Conflict, Gone) as error:
+        if error.code != ALREADY_ENDED:
+            command.check(state())
+        raise
 
 
 def require_not_ended(execution_id: str, status: str) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, suppress
-from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
-from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
+from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.events.request_text import EDIT, field_of
 from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
@@ -25,12 +24,12 @@ from planwave.service.executions.command_rules import (
     Pause,
     Resume,
     require_not_ended,
+    told_by_rule,
 )
 from planwave.service.executions.document_writer import DocumentWriter
-from planwave.service.executions.loading import set_aside_data
-from planwave.service.executions.queue_entry import QueuedExecution
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.runner import ExecutionRunner
+from planwave.service.executions.session import ExecutionSession, set_aside_data
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.stored_execution import load_record
 from planwave.service.streaming.subscriptions import StreamingService
@@ -94,7 +93,7 @@ class ExecutionCommands:
             StoreError: The run broke because its events could not be kept.
         """
         live = self._live_executions.get(execution_id)
-        if live is not None and live.queue_entry is not None:
+        if live is not None and live.session is not None:
             await live.finished.wait()
             if live.error is not None:
                 raise live.error
@@ -155,13 +154,18 @@ class ExecutionCommands:
                 raise
             await self._finish_edit(live)
             await held.enter_async_context(live.commands)
-            if live.queue_entry is not None or live.is_over:
+            if live.session is not None or live.is_over:
                 return False
-            if live.state.status == "paused" and not _must_run(live.state):
+            if not _must_run(live.state, was_accepted=True):
                 self._answer_deadlines.watch(live.state)
                 return False
-            self.runner.requeue(live, QueuedExecution(is_recovery=True))
+            self._submit_left(live)
             return True
+
+    def _submit_left(self, live: LiveExecution) -> None:
+        """Queue an execution that a process left as it ran."""
+        session = ExecutionSession(self._dependencies, live.execution_id, is_recovery=True)
+        self.runner.submit(live, session)
 
     async def _finish_edit(self, live: LiveExecution) -> None:
         """Store the answer that made this execution, if the process ended before it was stored.
@@ -262,28 +266,12 @@ class ExecutionCommands:
     async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
         """Cancel an execution that is not running."""
         self.runner.dequeue(live.execution_id)
-        epoch = await self._store.claim(live.execution_id)
-        # Someone else may have ended it before the claim.
-        record = await load_record(self._store, live.execution_id)
-        require_not_ended(record.execution_id, record.status)
-        events = self._cancel_events(live.state, cause)
-        await self._store.append(live.execution_id, epoch, events)
+        session = ExecutionSession(self._dependencies, live.execution_id)
+        events = await session.cancel_at_rest(live.state, cause, self._dependencies.timestamp())
         self.runner.publish(live, events)
         live.error = None
         self._answer_deadlines.forget(live.execution_id)
         live.mark_finished()
-
-    def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:
-        """Return the events that cancel an execution that is not running, and its open nodes."""
-        at, seq = self._dependencies.timestamp(), count(state.last_seq + 1)
-        execution_id = state.execution_id
-        ended = [
-            Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
-            for node in state.nodes.values()
-            if node.status not in ENDED_NODE
-        ]
-        kind = "execution.cancelled"
-        return [*ended, Event(execution_id, next(seq), at, kind, None, None, {"cause": cause})]
 
     async def pause(self, execution_id: str) -> ExecutionRecord:
         """Pause an execution: start no further node; running nodes continue to their end.
@@ -308,11 +296,8 @@ class ExecutionCommands:
             await self._finish_edit(live)
             async with live.commands:
                 was_accepted = (await load_record(self._store, execution_id)).queued
-                status = live.state.status
-                if live.is_unscheduled and (
-                    status == "executing" or (status == "starting" and was_accepted)
-                ):
-                    self.runner.requeue(live, QueuedExecution(is_recovery=True))
+                if live.is_unscheduled and _must_run(live.state, was_accepted=was_accepted):
+                    self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, Resume())
 
@@ -369,23 +354,24 @@ class ExecutionCommands:
         async with self._live_executions.acquire(execution_id) as live:
             while True:
                 try:
-                    async with live.commands:
-                        await load_record(self._store, execution_id)  # it may have been deleted
-                        command.check(live.state)
-                        self._require_writable()
-                        if live.execution is None:
-                            await self.runner.apply_while_idle(live, command)
-                            break
-                        done = command.send(live.execution, live.state)
-                    if done is not None:
-                        await done
-                    break
-                except (Conflict, Gone) as error:
+                    with told_by_rule(command, lambda: live.state):
+                        await self._give(live, command)
+                        return await load_record(self._store, execution_id)
+                except Conflict as error:
                     if error.code != ALREADY_ENDED:
-                        command.check(live.state)
                         raise
                 await asyncio.sleep(0)  # it has stopped running meanwhile
-        return await load_record(self._store, execution_id)
+
+    async def _give(self, live: LiveExecution, command: Command) -> None:
+        async with live.commands:
+            await load_record(self._store, live.execution_id)  # it may have been deleted
+            command.check(live.state)
+            self._require_writable()
+            if live.execution is None:
+                return await self.runner.apply_while_idle(live, command)
+            done = command.send(live.execution, live.state)
+        if done is not None:
+            await done
 
     def _require_writable(self) -> None:
         """Raise if the store cannot write now.
@@ -416,6 +402,12 @@ class ExecutionCommands:
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
 
 
-def _must_run(state: ExecutionState) -> bool:
-    """Return whether an execution that waits for an answer has no open request left."""
-    return state.pause == WAITING and not state.requests
+def _must_run(state: ExecutionState, *, was_accepted: bool) -> bool:
+    """Return whether an execution that rests in this process has something to do without a command.
+
+    It was left while it ran or before its turn, or waits for an answer and has no open request left.
+    """
+    if state.status == "starting":
+        return was_accepted
+    is_answered = state.status == "paused" and state.pause == WAITING and not state.requests
+    return state.status == "executing" or is_answered

@@ -20,12 +20,14 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.fork import ForkRequest, build_fork
-from planwave.service.executions.loading import run_spec_from_events
-from planwave.service.executions.parent_results import parent_data
-from planwave.service.executions.plan_approval import approval_of_fork
-from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec, new_execution
-from planwave.service.executions.retry import failed_nodes
+from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec
+from planwave.service.executions.run_spec import (
+    ReplacedExecution,
+    RunSpec,
+    new_execution,
+    run_spec_from_events,
+)
+from planwave.service.executions.session import ExecutionSession
 from planwave.service.flows.flow_queries import (
     Flow,
     FlowQueries,
@@ -52,7 +54,6 @@ from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
-    from planwave.events import ExecutionState
     from planwave.events.types import ApprovalDocument
     from planwave.service.executions.fork import NodeChanges
     from planwave.settings import Limits
@@ -96,7 +97,7 @@ class CreatedExecution(NamedTuple):
 
     record: ExecutionRecord
     created: Event
-    spec: RunSpec
+    session: ExecutionSession
 
 
 class ResolvedPlan(NamedTuple):
@@ -200,9 +201,10 @@ class ExecutionService:
             require_not_started(live)
             with self._commands.runner.reserve_slot():
                 created = await self._store.events(execution_id, limit=1)
-                order = run_spec_from_events(execution_id, created, self._dependencies.limits)
-                order.epoch = await self._store.claim(execution_id, queued=True)
-                self._commands.runner.submit(live, order)
+                spec = run_spec_from_events(execution_id, created, self._dependencies.limits)
+                epoch = await self._store.claim(execution_id, queued=True)
+                session = ExecutionSession(self._dependencies, execution_id, spec=spec, epoch=epoch)
+                self._commands.runner.submit(live, session)
         return record
 
     async def execute(
@@ -306,50 +308,24 @@ class ExecutionService:
         state = await self._streaming.state(execution_id)
         created = await self._store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, created, self._dependencies.limits)
-        options, limits = request.options, self._dependencies.limits
-        fork = build_fork(state, before.graph, request, limits=self._dependencies.limits)
-        raise_for_run(self._plans.check_graph(fork.graph))
-        await require_stored_plan(self._dependencies, fork.graph, before.written_by, state.plan_id)
-        program = Program(fork.graph, self._dependencies.catalogue)
-        inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
-        if options is not None:
-            _require_within(options, limits)
-        options = before.options if options is None else options
-        if request.options is None or options.budget is None:
-            options = replace(options, budget=_budget_of(state, before.options))
-        chosen = _lowered(options, limits)
-        is_same = fork.graph is before.graph and state.plan_hash is not None
-        new_hash = graph_hash(fork.graph)
-        plan = Plan(
-            plan_id=state.plan_id or "",
-            user_prompt=state.goal,
-            title=state.title,
-            graph=fork.graph,
-            hash=(state.plan_hash or "") if is_same else new_hash,
-            created_at=self._dependencies.timestamp(),
-            revision=(state.revision or 0) if is_same else 0,
+        limits, dependencies = self._dependencies.limits, self._dependencies
+        spec, program = fork_spec(
+            before,
+            state,
+            request,
+            dependencies.catalogue,
+            limits=limits,
+            require_approval=dependencies.require_approval,
         )
-        return await self._persist(
-            plan,
-            replace(
-                before,
-                graph=fork.graph,
-                inputs=inputs,
-                options=chosen,
-                parent=parent_data(execution_id, fork.rerun, given, is_retry=request.is_retry),
-                program=program,
-                is_checked=True,
-                flows=await flows_of_caller(self._store, before.flows),
-                approval=approval_of_fork(
-                    state, new_hash, required=self._dependencies.require_approval
-                ),
-            ),
-            new_id,
-            wave_count(program, plan_inputs(program, inputs, chosen)),
-            queued=queued,
-            # A changed graph is not the flow, so that access tokens do not see it.
-            flow=state.flow if is_same else None,
+        await require_stored_plan(dependencies, spec.graph, spec.written_by, spec.plan_id)
+        if request.options is not None:
+            _require_within(request.options, limits)
+        spec = replace(
+            spec,
+            options=_lowered(spec.options, limits),
+            flows=await flows_of_caller(self._store, before.flows),
         )
+        return await self._persist(spec, program, new_id, queued=queued)
 
     async def _create(
         self,
@@ -365,27 +341,32 @@ class ExecutionService:
         replaces: ReplacedExecution | None = None,
     ) -> CreatedExecution:
         made = await self._resolve(plan)
-        author, plan_id = made.plan.author, made.plan.plan_id
+        plan = made.plan
+        author, plan_id = plan.author, plan.plan_id or None
         flow_ids = await flows_of_caller(self._store, replaces.spec.flows if replaces else None)
         if replaces is not None:
-            author, plan_id = replaces.spec.written_by or author, replaces.plan_id or plan_id
-        graph = apply_policies(made.plan.graph, policies, self._dependencies.limits)
+            author = replaces.spec.written_by or author
+            plan_id = replaces.spec.plan_id or plan_id
+        dependencies, limits = self._dependencies, self._dependencies.limits
+        graph = apply_policies(plan.graph, policies, limits)
         raise_for_run(self._diagnostics_of(graph, made.report))
-        await require_stored_plan(self._dependencies, graph, author, plan_id)
+        await require_stored_plan(dependencies, graph, author, plan_id)
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
-        raise_for_run(await unknown_flows(graph, self._dependencies.catalogue, lookup))
-        asked, limits = options or RunOptions(), self._dependencies.limits
+        raise_for_run(await unknown_flows(graph, dependencies.catalogue, lookup))
+        asked = options or RunOptions()
         _require_within(asked, limits)
-        chosen, program = _lowered(asked, limits), Program(graph, self._dependencies.catalogue)
-        given = validate_inputs(program, inputs)
-        waves = wave_count(program, plan_inputs(program, given, chosen))
-        order = RunSpec(
+        program = Program(graph, dependencies.catalogue)
+        spec = RunSpec(
             graph=graph,
-            goal=made.plan.user_prompt,
-            inputs=given,
-            options=chosen,
+            inputs=validate_inputs(program, inputs),
+            options=_lowered(asked, limits),
+            goal=plan.user_prompt,
+            title=plan.title,
+            plan_id=plan.plan_id or None,
+            revision=(plan.revision or None) if plan.plan_id else None,
+            plan_hash=plan.hash,
+            flow=made.flow,
             trigger=trigger,
-            program=program,
             approval=self._approval_of(graph, made, required=require_approval),
             policies=policies,
             supersedes=replaces.request if replaces else None,
@@ -393,13 +374,7 @@ class ExecutionService:
             flows=flow_ids,
         )
         return await self._persist(
-            replace(made.plan, graph=graph),
-            order,
-            execution_id,
-            waves,
-            queued=queued,
-            flow=made.flow,
-            plan_to_store=made.plan_to_store,
+            spec, program, execution_id, queued=queued, plan_to_store=made.plan_to_store
         )
 
     def _approval_of(
@@ -455,38 +430,29 @@ class ExecutionService:
 
     async def _persist(
         self,
-        plan: Plan,
         spec: RunSpec,
+        program: Program,
         execution_id: str | None,
-        waves: int,
         *,
         queued: bool,
-        flow: str | None = None,
         plan_to_store: Plan | None = None,
     ) -> CreatedExecution:
-        """Store a new execution, and ``plan_to_store`` in the same commit.
-
-        The epoch and last sequence number are set in ``spec``.
-        """
+        """Store a new execution, and ``plan_to_store`` in the same commit."""
         kept = None if plan_to_store is None else record_of(plan_to_store)
-        tracer = self._dependencies.tracer
-        spec.trace_context = {} if tracer is None else tracer.current_context()
-        record, created = new_execution(
-            plan,
-            spec,
-            waves,
-            execution_id or new_id(),
-            self._dependencies.timestamp(),
-            queued=queued,
-            flow=flow,
-        )
+        if self._dependencies.tracer is not None:
+            spec = replace(spec, trace_context=self._dependencies.tracer.current_context())
+        waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
+        at = self._dependencies.timestamp()
+        record, created = new_execution(spec, waves, execution_id or new_id(), at, queued=queued)
         await self._store_created(record, created, kept)
-        spec.epoch, spec.last_seq = record.epoch, created.seq
-        return CreatedExecution(record, created, spec)
+        session = ExecutionSession(
+            self._dependencies, record.execution_id, spec=spec, program=program, epoch=record.epoch
+        )
+        return CreatedExecution(record, created, session)
 
     async def _submit(self, made: CreatedExecution) -> ExecutionRecord:
         try:
-            self._commands.runner.submit(self._live_executions.create(made.created), made.spec)
+            self._commands.runner.submit(self._live_executions.create(made.created), made.session)
         except ShuttingDown:
             await self._abandon(made.record.execution_id, "the service went down first")
             raise
@@ -526,13 +492,6 @@ def _complete_budget(options: RunOptions, limits: Limits) -> dict[str, float | N
     """Return the budget of the options, with the service's where they have no amount of that name."""
     usual = {"usd": limits.budget_usd, "tokens": limits.budget_tokens}
     return {**usual, **(options.budget or {})}
-
-
-def _budget_of(state: ExecutionState, options: RunOptions) -> Mapping[str, float | None] | None:
-    """Return the budget that a fork inherits: that of its parent, raised as a person raised it."""
-    if state.budget is None:
-        return options.budget
-    return {**(options.budget or {}), **state.budget.limits}
 
 
 def _require_within(options: RunOptions, limits: Limits) -> None:

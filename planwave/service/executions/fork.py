@@ -1,4 +1,4 @@
-"""What a fork of an execution runs, worked out from the state of that execution.
+"""What a fork or a retry of an execution runs, worked out from the state of that execution.
 
 Pure: which results are reused is found by the run of the fork, by their keys (see
 ``executor/reuse``); here is what the caller wants to be different.
@@ -7,16 +7,26 @@ Pure: which results are reused is found by the run of the fork, by their keys (s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import Conflict, GraphInvalid, InputError
-from planwave.events import ExecutionState
+from planwave.events import ENDED_NODE, ExecutionState
+from planwave.events.paths import ancestor_paths, outermost_path
+from planwave.executor.inputs import validate_inputs
 from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
+from planwave.graph.plan import graph_hash
+from planwave.graph.protocols import Catalogue
 from planwave.graph.suggestions import closest_match
+from planwave.service.executions.plan_approval import approval_of_fork
+from planwave.service.executions.run_spec import RunSpec, parent_data
+from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
 
@@ -35,6 +45,8 @@ _READ: Final = {
     _DESCRIPTION: "its description is never read",
 }
 _NODES_SHOWN: Final = 8
+_FAILED: Final = frozenset({"failed", "cancelled"})
+"""The ends of a node that a retry runs again."""
 
 
 class InvalidChanges(GraphInvalid):
@@ -160,6 +172,104 @@ def build_fork(
     nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
     graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
     return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))
+
+
+def fork_spec(
+    before: RunSpec,
+    parent: ExecutionState,
+    request: ForkRequest,
+    catalogue: Catalogue,
+    *,
+    limits: Limits | None = None,
+    require_approval: bool = False,
+) -> tuple[RunSpec, Program]:
+    """Return what a fork is to run, and its graph bound to its node types.
+
+    Args:
+        before: What the execution was to run.
+        parent: Its state; it has ended or is paused.
+        request: The requested changes.
+        catalogue: The node types.
+        limits: What values and graphs may not pass.
+        require_approval: Every execution here needs an approval.
+
+    Raises:
+        Conflict: ``still-running``.
+        GraphInvalid: ``invalid-changes``, or the changed graph cannot run.
+        InputError: The inputs do not fit it any more.
+    """
+    fork = build_fork(parent, before.graph, request, limits=limits)
+    raise_for_run(check(fork.graph, catalogue, limits))
+    program = Program(fork.graph, catalogue)
+    preset = validate_inputs(program, fork.preset)
+    options = before.options if request.options is None else request.options
+    if request.options is None or options.budget is None:  # as a person may have raised it
+        raised = {} if parent.budget is None else parent.budget.limits
+        options = replace(options, budget={**(before.options.budget or {}), **raised} or None)
+    new_hash = graph_hash(fork.graph)
+    spec = replace(
+        before,
+        graph=fork.graph,
+        inputs=validate_inputs(program, fork.inputs),
+        options=options,
+        parent=parent_data(parent.execution_id, fork.rerun, preset, is_retry=request.is_retry),
+        approval=approval_of_fork(parent, new_hash, required=require_approval),
+        supersedes=None,
+        trace_context={},
+    )
+    if fork.graph is not before.graph or before.plan_hash is None:
+        # A changed graph is not the flow, so that access tokens do not see it.
+        spec = replace(spec, plan_hash=new_hash, revision=None, flow=None)
+    return spec, program
+
+
+def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
+    """Return the nodes that a retry runs again: all that failed or were cancelled.
+
+    A node that completed without what failed inside it is one of them, such as a loop that skips failed items.
+
+    Nodes that were blocked or never started have no result and run in any case. If there are only
+    such nodes, the result is empty.
+
+    Raises:
+        Conflict: ``still-running``; ``nothing-to-retry`` if no node can be retried.
+    """
+    require_settled(parent)
+    own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]
+    statuses = {node_id: parent.nodes[node_id].status for node_id in own}
+    around = _completed_around_failures(parent)
+    again = tuple(
+        node_id for node_id, status in statuses.items() if status in _FAILED or node_id in around
+    )
+    is_unfinished = parent.is_over and any(s not in ENDED_NODE for s in statuses.values())
+    if not (again or is_unfinished):
+        completed = parent.status == "completed"
+        why = "it completed" if completed else "no step of it failed or was cancelled"
+        raise Conflict(
+            f"nothing to retry: {why}",
+            code="nothing-to-retry",
+            hint="to run steps again, fork it and name them in `rerun`",
+        )
+    return again
+
+
+def _completed_around_failures(parent: ExecutionState) -> set[str]:
+    """Return the nodes of the graph that completed, or contain a node that did, despite a failure inside.
+
+    The nodes inside a reused result belong to the execution that it was taken from.
+    """
+    around = {
+        outermost_path(path)
+        for path, node in parent.nodes.items()
+        if (node.reused or {}).get("failed_inside")
+    }
+    for path, node in parent.nodes.items():
+        outer = ancestor_paths(path)
+        if node.status in _FAILED and not node.handled and outer:
+            container = parent.nodes.get(outer[-1])
+            if container is not None and container.status == "completed":
+                around.add(outer[0])
+    return around
 
 
 def require_settled(parent: ExecutionState) -> None:

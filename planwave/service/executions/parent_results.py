@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from planwave.errors import PlanwaveError, StoreError
@@ -15,12 +14,10 @@ from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.json_values import size_of
-from planwave.graph.model import Json
 from planwave.graph.protocols import Catalogue
 from planwave.providers.protocols import CONTINUES, NO_ATTEMPT, CallKey, Recorder
 from planwave.providers.recordings import FAILURE, KIND, USAGE_UNREPORTED
-from planwave.service.executions.loading import run_spec_from_events
-from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.executions.run_spec import RunSpec, run_spec_from_events
 from planwave.service.streaming.stored_execution import ExecutionReader
 from planwave.settings import Limits
 
@@ -34,40 +31,25 @@ _MAX_ANCESTORS: Final = 8
 """The number of ancestors whose results a fork may reuse."""
 
 
-def parent_data(
-    execution_id: str,
-    rerun: Sequence[str],
-    preset: Mapping[str, Mapping[str, Json]],
-    *,
-    is_retry: bool = False,
-) -> dict[str, Any]:
-    """Return the ``parent`` field of a fork's first event."""
-    facts: dict[str, Any] = {_ID: execution_id}
-    if is_retry:
-        facts[_RETRY] = True
-    if rerun:
-        facts["rerun"] = list(rerun)
-    if preset:
-        facts["given"] = preset
-    return facts
+class ReuseDependencies(Protocol):
+    """What the results of parent executions are read with.
 
-
-@dataclass(frozen=True, slots=True)
-class ReuseDependencies:
-    """The dependencies of reading the results of parent executions.
-
-    Attributes:
-        node_services: Returns what nodes find as ``context.services``, given the goal.
-        parent_calls: Finds recorded calls of the parents, where calls are recorded.
-        limits: The limits of graphs; None for none.
+    ``node_services`` returns what nodes find as ``context.services``, given the goal; ``parent_calls``
+    finds recorded calls of the parents, where calls are recorded; without ``limits`` graphs have none.
     """
 
-    store: ExecutionReader
-    catalogue: Catalogue
-    renderer: Any
-    node_services: Callable[[str], Any]
-    parent_calls: ParentCallRecorder | None = None
-    limits: Limits | None = None
+    @property
+    def store(self) -> ExecutionReader: ...
+    @property
+    def catalogue(self) -> Catalogue: ...
+    @property
+    def renderer(self) -> Any: ...
+    @property
+    def node_services(self) -> Callable[[str], Any]: ...
+    @property
+    def parent_calls(self) -> ParentCallRecorder | None: ...
+    @property
+    def limits(self) -> Limits | None: ...
 
 
 async def load_reuse(
@@ -81,7 +63,7 @@ async def load_reuse(
     Args:
         dependencies: Where parents are read.
         execution_id: The execution.
-        parent: Its :func:`parent_data`; None if it is not a fork.
+        parent: Its ``RunSpec.parent``; None if it is not a fork.
 
     Raises:
         StoreError: The parent cannot be read now; running all again would pay its calls twice.

@@ -27,8 +27,11 @@ from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import InvalidAnswer, validate_answer
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService
-from planwave.service.executions.loading import run_spec_from_events
-from planwave.service.executions.queue_entry import ReplacedExecution, RunSpec
+from planwave.service.executions.run_spec import (
+    ReplacedExecution,
+    RunSpec,
+    run_spec_from_events,
+)
 from planwave.service.plans.documents import CheckedPlan, raise_for_run
 from planwave.service.plans.edits import PlanEditor
 from planwave.service.plans.planner_service import PlannerService
@@ -100,7 +103,7 @@ class PlanEdits:
             policies=_policies_for(graph, before),
             trigger=before.trigger,
             require_approval=True,
-            replaces=ReplacedExecution(before, state.plan_id, supersedes),
+            replaces=ReplacedExecution(before, supersedes),
             queued=True,
         )
         try:

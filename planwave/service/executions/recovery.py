@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, Event
-from planwave.service.executions.loading import PROGRESS_EVENTS, attempts_without_progress
+from planwave.service.executions.session import PROGRESS_EVENTS, attempts_without_progress
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
 

@@ -11,35 +11,24 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
-from planwave.events.unreadable import guard_stored
-from planwave.executor.driver.execution import Execution
-from planwave.executor.program import Program
-from planwave.graph.checking.checker import check
-from planwave.graph.protocols import WrittenBy
-from planwave.nodes.services import with_flows
 from planwave.planner.cost_estimate import forecast
-from planwave.planner.plan_check import admission
 from planwave.service.dependencies import Observer, ServiceDependencies
 from planwave.service.executions.command_rules import Command
 from planwave.service.executions.document_writer import DocumentWriter
-from planwave.service.executions.loading import claim, load_run_spec, set_aside_data
-from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
-from planwave.service.executions.plan_approval import approval_request, hash_to_approve
-from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
+from planwave.service.executions.plan_approval import approval_request
+from planwave.service.executions.session import ExecutionSession
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.fair_queue import FairQueue
-from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.planner_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:
+    from planwave.executor.driver.execution import Execution
     from planwave.executor.messages import PlaceChange
-    from planwave.executor.ports import Journal
-    from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json
 
 _log = logging.getLogger(__name__)
@@ -71,15 +60,6 @@ class ExecutionRunner:
         self._on_end, self._on_idle = on_end, on_idle
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
-        self._reuse = ReuseDependencies(
-            dependencies.store,
-            dependencies.catalogue,
-            dependencies.renderer,
-            dependencies.node_services,
-            dependencies.parent_calls,
-            dependencies.limits,
-        )
-        self._admit = admission(dependencies.catalogue, dependencies.planner)
         self._tasks = asyncio.TaskGroup()
         limits = dependencies.limits
         self._places = FairQueue(limits.concurrent_executions, limits.burst_executions)
@@ -167,37 +147,28 @@ class ExecutionRunner:
         finally:
             self._reserved -= 1
 
-    def submit(self, live: LiveExecution, spec: RunSpec) -> None:
-        """Queue an execution with a reserved slot (:meth:`reserve_slot`).
+    def submit(self, live: LiveExecution, session: ExecutionSession) -> None:
+        """Queue an execution: a new one with a reserved slot (:meth:`reserve_slot`), or one that goes on.
+
+        One that was accepted before is queued whatever the length of the queue.
 
         Raises:
-            ShuttingDown: The service is going down (by now).
+            ShuttingDown: The service is going down (by now); it stays as it is stored.
         """
-        self.check_open()
-        self._enqueue(live, spec)
-        if live.execution_id in self._queue:
-            spec.is_checked, spec.program = False, None
-
-    def requeue(self, live: LiveExecution, entry: QueuedExecution) -> None:
-        """Queue an execution that was accepted before, whatever the length of the queue."""
         if self.is_draining:
             live.mark_finished()
-        else:
-            self._enqueue(live, entry)
-
-    def _enqueue(self, live: LiveExecution, entry: QueuedExecution) -> None:
-        live.mark_queued(entry)
-        entry.accepted_at = asyncio.get_running_loop().time()
+            raise ShuttingDown
+        live.mark_queued(session)
+        session.accepted_at = asyncio.get_running_loop().time()
         if self._starting.get(live.execution_id) is live:
             return  # its task waits for the command that is settled just now, and takes this turn
         self._queue[live.execution_id] = live
-        self._places.add(
-            live.execution_id,
-            live.account,
-            has_started=not isinstance(entry, RunSpec),  # else it was accepted before
-        )
+        # What was accepted before is loaded when its turn comes, and goes first.
+        self._places.add(live.execution_id, live.account, has_started=not session.is_loaded)
         self._idle.clear()
         self._start_queued()
+        if live.execution_id in self._queue:
+            session.program = None  # to be checked again when its turn comes
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
         """Apply a command to an execution that is not running, and queue it if it can continue.
@@ -207,42 +178,42 @@ class ExecutionRunner:
         Raises:
             PlanwaveError: What the command was refused with; the store cannot write now.
         """
-        queued = None if live.is_unscheduled else live.queue_entry
+        queued = None if live.is_unscheduled else live.session
         was_left = queued is None and live.state.status == "executing"
         # One owner for all commands, as owners without progress are counted.
-        turn = QueuedExecution(epoch=None if queued is None else queued.epoch)
-        order = await load_run_spec(
-            self._dependencies.store, live.execution_id, turn, self._dependencies.limits
-        )
+        epoch = None if queued is None else queued.epoch
+        session = ExecutionSession(self._dependencies, live.execution_id, epoch=epoch)
+        done = await session.apply(command, live.state, partial(self.publish, live))
         if queued is not None:
-            queued.epoch = order.epoch
-        execution = self._build_execution(live, order, self._dependencies.store)
-        done = command.send(execution, live.state)
-        execution.interrupt(at_once=True)
-        await execution.run()
+            queued.epoch = session.epoch
         if live.is_over or live.state.status == "paused":
             self.dequeue(live.execution_id)
             self._document_writer.schedule(live.execution_id)
             self._update_idle()
+            self._mark_rest(live, is_paused=not live.is_over)
             if live.is_over:
-                live.mark_finished()
                 self._on_end(live)
-            else:
-                live.mark_idle()
-                self._on_idle(live)
         elif queued is None:
-            self.requeue(live, QueuedExecution(epoch=order.epoch, is_recovery=was_left))
+            following = ExecutionSession(
+                self._dependencies, live.execution_id, epoch=session.epoch, is_recovery=was_left
+            )
+            with suppress(ShuttingDown):  # the command holds
+                self.submit(live, following)
         if done is not None:
             await done
 
+    def _mark_rest(self, live: LiveExecution, *, is_paused: bool) -> None:
+        if is_paused:  # a command can continue it
+            live.mark_idle()
+            self._on_idle(live)
+        else:
+            live.mark_finished()
+
     def cancel(self, live: LiveExecution, cause: str) -> bool:
         """Cancel an execution that runs or is about to; False where it does neither."""
-        if live.execution_id not in self._running or live.queue_entry is None:
+        if live.execution_id not in self._running or live.session is None:
             return False
-        if live.execution is None:
-            live.queue_entry.cancel_cause = cause
-        else:
-            live.execution.cancel(cause)
+        live.session.cancel(cause)
         return True
 
     def dequeue(self, execution_id: str) -> bool:
@@ -250,7 +221,7 @@ class ExecutionRunner:
         live = self._queue.pop(execution_id, None)
         if live is not None:
             self._places.remove(execution_id)
-            live.queue_entry = None
+            live.session = None
             self._update_idle()
         return live is not None
 
@@ -335,11 +306,7 @@ class ExecutionRunner:
         # Without an await, so that no command comes in between.
         del self._running[live.execution_id]
         self._places.remove(live.execution_id)
-        if rests:
-            live.mark_idle()
-            self._on_idle(live)
-        else:
-            live.mark_finished()
+        self._mark_rest(live, is_paused=rests)
         live.holders -= 1
         self._on_end(live)
         if not self.is_draining:
@@ -350,130 +317,83 @@ class ExecutionRunner:
         """Run an execution; return whether it is paused, so that a command can continue it."""
         async with live.commands:
             self._starting.pop(live.execution_id, None)
-            if live.queue_entry is None or live.is_over:
+            session = live.session
+            if session is None or live.is_over:
                 return live.state.status == "paused"  # a command came first
-            if self.is_draining and live.queue_entry.cancel_cause is None:
+            if self._must_leave(session):
                 return False
-            execution = await self._prepare(live, live.queue_entry)
-            if execution is None or (self.is_draining and live.queue_entry.cancel_cause is None):
+            execution = await self._prepare(live, session)
+            if execution is None or self._must_leave(session):
+                session.execution = None
                 return live.state.status == "paused"
-            live.execution = execution
-        if live.queue_entry.cancel_cause is not None:
-            execution.cancel(live.queue_entry.cancel_cause)
         try:
-            return await execution.run() == "paused"
+            return await session.drive() == "paused"
         except Conflict as error:  # the stored events are unreadable
-            await self._store_refusal(live, live.queue_entry, error)
+            await self._refuse(live, session, error)
             return live.state.status == "paused"
         finally:
             live.held_bytes, host = execution.result_bytes, execution.host
             if self.observer is not None:
                 hits, misses = host.links.hits, host.links.misses
                 self.observer.link_cache_used(hits, misses, host.open_links.fan_out)
-            live.execution = None
+            session.execution = None
 
-    async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
-        """Return an execution that is ready to run; None if it cannot run, and store the reason."""
-        order: RunSpec | None = None
+    def _must_leave(self, session: ExecutionSession) -> bool:
+        """Return whether an execution stays as it is stored, as the service is going down."""
+        return self.is_draining and session.cancel_cause is None
+
+    async def _prepare(self, live: LiveExecution, session: ExecutionSession) -> Execution | None:
+        """Return the driver of an execution; None if it cannot run, and store the reason."""
+        tracer = self._dependencies.tracer
         try:
-            if isinstance(entry, RunSpec):
-                order = entry
-            else:
-                store, limits = self._dependencies.store, self._dependencies.limits
-                await self.store_retry.write(lambda: claim(store, live.execution_id, entry))
-                order = live.queue_entry = await load_run_spec(
-                    store, live.execution_id, entry, limits
-                )
-            if self._dependencies.tracer is not None:
-                self._dependencies.tracer.started(live.state, order.trace_context)
-            await self._check(live, order)
-            reuse = await load_reuse(self._reuse, live.execution_id, order.parent)
-            made = self._build_execution(live, order, self._journal, reuse, shares_places=True)
-            if self._dependencies.parent_calls is not None:
-                self._dependencies.parent_calls.count_for(made, order.stored_bytes)
+            if not session.is_loaded:
+                await self.store_retry.write(session.claim)
+                await session.load()
+            if tracer is not None:
+                tracer.started(live.state, session.spec.trace_context)
+            await self._check(session)
+            made = await session.prepare(
+                self._journal,
+                on_events=partial(self.publish, live),
+                parks="replayable",
+                approval=self._approval_request(session),
+                on_place=partial(self._place_changed, live),
+            )
         except PlanwaveError as error:
             if not live.is_over:
-                await self._store_refusal(live, order or entry, error)
+                await self._refuse(live, session, error)
             return None
         if self.observer is not None:
-            waited_s = asyncio.get_running_loop().time() - order.accepted_at
-            self.observer.started(live.execution_id, order.graph, waited_s)
+            waited_s = asyncio.get_running_loop().time() - session.accepted_at
+            self.observer.started(live.execution_id, session.spec.graph, waited_s)
         return made
 
-    async def _store_refusal(
-        self, live: LiveExecution, entry: QueuedExecution, error: PlanwaveError
+    async def _refuse(
+        self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError
     ) -> None:
-        """Store why an execution cannot run: as its end, or, if it has started, as a pause.
+        """Store why an execution cannot run, and publish that."""
+        at = self._dependencies.timestamp()
+        self.publish(live, [await session.refuse(error, live.state, at)])
 
-        No node has run by then; earlier results stay, and the execution can be resumed.
-        """
-        store, seq, at = self._dependencies.store, live.last_seq + 1, self._dependencies.timestamp()
-        if live.state.started_at is None:
-            data: dict[str, Any] = {"error": error.as_json(), "failures": []}
-            kind = "execution.failed"
-        else:
-            data, kind = set_aside_data(error), "execution.paused"
-        epoch = await store.claim(live.execution_id) if entry.epoch is None else entry.epoch
-        event = Event(live.execution_id, seq, at, kind, None, None, data)
-        await store.append(live.execution_id, epoch, [event])
-        self.publish(live, [event])
-
-    async def _check(self, live: LiveExecution, spec: RunSpec) -> None:
-        if spec.is_checked:
+    async def _check(self, session: ExecutionSession) -> None:
+        """Check what was not checked just now, by the rules of today."""
+        if session.program is not None:
             return
-        dependencies = self._dependencies
-        raise_for_run(check(spec.graph, dependencies.catalogue, dependencies.limits))
-        if live.state.started_at is None:
-            plan_id = live.state.plan_id
-            await require_stored_plan(dependencies, spec.graph, spec.written_by, plan_id)
+        session.bind()
+        if not session.is_started:
+            spec = session.spec
+            await require_stored_plan(self._dependencies, spec.graph, spec.written_by, spec.plan_id)
 
-    def _build_execution(
-        self,
-        live: LiveExecution,
-        spec: RunSpec,
-        journal: Journal,
-        reuse: Reuse | None = None,
-        *,
-        shares_places: bool = False,
-    ) -> Execution:
-        with guard_stored(live.execution_id):
-            return Execution(
-                spec.program or Program(spec.graph, self._dependencies.catalogue),
-                execution_id=live.execution_id,
-                inputs=spec.inputs,
-                options=spec.options,
-                journal=journal,
-                epoch=1 if spec.epoch is None else spec.epoch,
-                last_seq=spec.last_seq,
-                variables={"goal": spec.goal, "trigger": spec.trigger},
-                services=with_flows(self._dependencies.node_services(spec.goal), spec.flows),
-                renderer=self._dependencies.renderer,
-                on_events=lambda events: self.publish(live, events),
-                history=spec.history,
-                is_recovery=spec.is_recovery,
-                parks="replayable",
-                reuse=reuse,
-                approval=self._approval_request(live, spec),
-                on_place=partial(self._place_changed, live) if shares_places else None,
-                written_by=None if spec.written_by is None else WrittenBy(spec.written_by),
-                admit=self._admit,
-            )
-
-    def _approval_request(self, live: LiveExecution, spec: RunSpec) -> Json | None:
+    def _approval_request(self, session: ExecutionSession) -> Json | None:
         """Return the request before the first node of an execution starts; None if there is none."""
-        if spec.history is not None and spec.history.is_started:
-            return None
-        dependencies = self._dependencies
-        plan_hash = hash_to_approve(
-            spec.approval, spec.graph, required=dependencies.require_approval
-        )
+        plan_hash, dependencies, spec = session.hash_to_approve(), self._dependencies, session.spec
         if plan_hash is None:
             return None
         return approval_request(
             plan_hash,
-            title=live.state.title,
+            title=spec.title,
             goal=spec.goal,
-            plan_id=live.state.plan_id,
+            plan_id=spec.plan_id,
             forecast=forecast(spec.graph, dependencies.catalogue, dependencies.providers),
         )
 

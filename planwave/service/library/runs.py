@@ -23,24 +23,30 @@ from planwave.events import Event, ExecutionState
 from planwave.events.request_text import is_timer
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
-from planwave.executor.recovery.history import History
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue, Suspension, WrittenBy
-from planwave.nodes.services import with_flows, with_recorder
-from planwave.planner.plan_check import admission, require_for_author
+from planwave.graph.protocols import Catalogue, Suspension
+from planwave.nodes.services import with_recorder
+from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import request_answered
-from planwave.service.executions.command_rules import Answer, Cancel, Command, Resume
-from planwave.service.executions.fork import ForkRequest, NodeChanges, changes_of_fields
-from planwave.service.executions.loading import recorded_bytes
-from planwave.service.executions.parent_results import (
-    ParentCallRecorder,
-    ReuseDependencies,
-    load_reuse,
+from planwave.service.executions.command_rules import (
+    Answer,
+    Cancel,
+    Command,
+    Resume,
+    told_by_rule,
 )
-from planwave.service.executions.retry import failed_nodes
+from planwave.service.executions.fork import (
+    ForkRequest,
+    NodeChanges,
+    changes_of_fields,
+    failed_nodes,
+)
+from planwave.service.executions.parent_results import ParentCallRecorder
+from planwave.service.executions.plan_approval import approval_request
+from planwave.service.executions.session import ExecutionSession
 from planwave.service.library.arguments import check_text, known_arguments
 from planwave.service.library.event_loops import require_no_loop, running_loop
 from planwave.service.library.graphs import uses_services
@@ -51,6 +57,8 @@ from planwave.source_locations import hides_inner_frames, shortened
 
 _STOPPED: Final = "the caller stopped listening"
 _RESUME: Final = Resume(waits=True)
+_Reply = tuple[Command, asyncio.Future[None]]
+"""A command, and the future that is done once it is durable."""
 
 
 class ServicesFactory(Protocol):
@@ -89,6 +97,27 @@ _Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
 """The events that are not stored yet, and all later ones; set once the run can be driven."""
 
 
+class _Dependencies:
+    """What the session of a run is made with; see ``SessionDependencies``."""
+
+    limits = None
+    require_approval = False
+
+    def __init__(self, environment: RunEnvironment, store: RunStore) -> None:
+        self.store, self.catalogue = store, environment.catalogue
+        self.renderer, self.parent_calls = environment.renderer, ParentCallRecorder(store)
+        self.services = with_recorder(environment.services, self.parent_calls)
+
+    @property
+    def planner(self) -> Any:
+        """The planner, whose rules hold for plans of models; None for the rules of all plans."""
+        return getattr(self.services, "planner", None)
+
+    def node_services(self, goal: str) -> Any:
+        """Return what nodes find as ``context.services``; they were opened for this goal."""
+        return self.services
+
+
 class Run:
     """One run: await it for its result, iterate over it for its events, or both.
 
@@ -111,7 +140,7 @@ class Run:
     ) -> None:
         self.environment, self._is_due = environment, is_due
         self._source = source
-        self._is_owner = self._waits_for_time_limits = self._may_end_before = False
+        self._waits_for_time_limits = self._may_end_before = False
         self._commands: list[Command] = []
         self._execution: Execution | None = None
         self._task: asyncio.Task[None] | None = None
@@ -289,7 +318,7 @@ class Run:
         else:
             state = loaded.state()
             status, error = state.status, state.error
-            outputs = stored_outputs(state, loaded.graph)
+            outputs = stored_outputs(state, loaded.spec.graph)
         events = tuple(loaded.events)
         return RunResult(self.execution_id, status, outputs, error, self, loaded, events)
 
@@ -305,7 +334,7 @@ class Run:
         Raises:
             RuntimeError: It is a stored run, or a fork, and was not awaited yet.
         """
-        return self._loaded.graph
+        return self._loaded.spec.graph
 
     @property
     def _loaded(self) -> LoadedRun:
@@ -408,29 +437,24 @@ class Run:
         async with AsyncExitStack() as resources:
             store = await resources.enter_async_context(open_store(environment.store))
             loaded = await self._load(store)
-            if not self._has_work:
-                return
-            resources.push_async_callback(environment.renderer.close)
-            recorder = ParentCallRecorder(store)
-            services = with_recorder(environment.services, recorder)
-            with self._rejected_once():  # before the run is claimed
-                program = loaded.program
-            if services is None and (uses_services(program) or loaded.written_by):
-                services = await resources.enter_async_context(
-                    environment.services_factory(loaded.goal, recorder)
-                )
-            execution = await self._prepare(store, loaded, services, recorder)
-            replies = self._apply_commands(execution)
-            if subscribed is not None:
-                earlier = () if loaded.is_stored else tuple(loaded.events)
-                subscribed.set_result((earlier, execution.events()))
-            self._execution = execution
-            await execution.run()
-            of_run = execution.execution_id
-            loaded.calls = (await store.calls([of_run])).get(of_run, ())
-        for reply in replies:
+            dependencies = _Dependencies(environment, store)
+            may_have_calls, replies = loaded.is_stored, list[_Reply]()
+            if self._has_work:
+                resources.push_async_callback(environment.renderer.close)
+                session = await self._open_session(dependencies, loaded, resources)
+                execution = await self._prepare(session, store, loaded)
+                replies = self._apply_commands(execution)
+                if subscribed is not None:
+                    earlier = () if loaded.is_stored else tuple(loaded.events)
+                    subscribed.set_result((earlier, execution.events()))
+                self._execution = execution
+                await session.drive()
+            if may_have_calls or dependencies.services is not None:
+                own = self.execution_id
+                loaded.calls = (await store.calls([own])).get(own, ())
+        for command, reply in replies:
             if reply.done() and not reply.cancelled():
-                with self._rejected_once():
+                with self._rejected_once(), told_by_rule(command, loaded.state):
                     reply.result()
 
     @contextmanager
@@ -447,62 +471,63 @@ class Run:
             self._source = await self._source(store)
         return self._source
 
-    async def _prepare(
-        self,
-        store: RunStore,
-        loaded: LoadedRun,
-        services: Any,
-        recorder: ParentCallRecorder,
-    ) -> Execution:
-        """Return the execution, ready to be driven from where its events end."""
-        environment, is_started = self.environment, len(loaded.events) > 1
-        planner = getattr(services, "planner", None)
-        if loaded.written_by and not is_started:
-            first = await first_graph(store, loaded.parent)
-            with self._rejected_once():
-                require_for_author(environment.catalogue, planner, loaded.graph, first)
-        if is_started and not self._is_owner:
-            await self._claim(store, loaded)
-        self._is_owner = True
-        dependencies = ReuseDependencies(
-            store, environment.catalogue, environment.renderer, lambda _: services, recorder
-        )
-        execution_id = loaded.record.execution_id
-        execution = Execution(
-            loaded.program,
-            execution_id=execution_id,
-            inputs=loaded.inputs,
-            options=loaded.options,
-            journal=RunJournal(store, loaded),
+    async def _open_session(
+        self, dependencies: _Dependencies, loaded: LoadedRun, resources: AsyncExitStack
+    ) -> ExecutionSession:
+        """Return the session of the run, with the services that it needs; it is claimed by then."""
+        spec, environment = loaded.spec, self.environment
+        session = ExecutionSession(
+            dependencies,
+            self.execution_id,
+            spec=spec,
+            program=loaded.program,
             epoch=loaded.epoch,
-            last_seq=len(loaded.events),
-            variables={"goal": loaded.goal, "trigger": loaded.trigger},
-            services=with_flows(services, loaded.flows),
-            renderer=environment.renderer,
-            history=History(loaded.events) if is_started else None,
-            is_recovery=loaded.state().status == "executing" if is_started else False,
-            reuse=await load_reuse(dependencies, execution_id, loaded.parent),
-            parks="always",
-            waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
-            approval=None if is_started else loaded.approval_request(),
-            written_by=None if loaded.written_by is None else WrittenBy(loaded.written_by),
-            admit=admission(environment.catalogue, planner),
+            is_recovery=loaded.is_stored,
         )
-        stored_bytes = await recorded_bytes(store, execution_id, loaded.options)
-        return recorder.count_for(execution, stored_bytes)
+        with self._rejected_once():
+            loaded.program = session.bind()
+        if dependencies.services is None and (uses_services(loaded.program) or spec.written_by):
+            opening = environment.services_factory(spec.goal, dependencies.parent_calls)
+            dependencies.services = await resources.enter_async_context(opening)
+        if spec.written_by and len(loaded.events) == 1:
+            first = await first_graph(dependencies.store, spec.parent)
+            with self._rejected_once():
+                require_for_author(environment.catalogue, dependencies.planner, spec.graph, first)
+        if loaded.is_stored:
+            await self._take_up(session, dependencies.store, loaded)
+        loaded.epoch = session.epoch
+        return session
 
-    async def _claim(self, store: RunStore, loaded: LoadedRun) -> None:
-        """Take over the execution, from where another run may have brought it meanwhile.
+    async def _take_up(self, session: ExecutionSession, store: RunStore, loaded: LoadedRun) -> None:
+        """Go on from the stored events; take the execution over from another run that owned it last.
 
         Raises:
             Conflict, Gone, NotFound, InvalidAnswer: There is nothing to do then; its owner keeps it.
         """
-        execution_id = loaded.record.execution_id
-        loaded.events.extend(await store.events(execution_id, after=len(loaded.events)))
-        with self._rejected_once():
-            self._check_commands(loaded.state())
-        loaded.epoch = await store.claim(execution_id)
-        loaded.events.extend(await store.events(execution_id, after=len(loaded.events)))
+        if loaded.epoch is None:
+            await loaded.catch_up(store)
+            with self._rejected_once():
+                self._check_commands(loaded.state())
+            await session.claim()
+            await loaded.catch_up(store)
+        session.is_recovery = loaded.state().status == "executing"
+        await session.take_up(loaded.events)
+
+    async def _prepare(
+        self, session: ExecutionSession, store: RunStore, loaded: LoadedRun
+    ) -> Execution:
+        plan_hash, spec, approval = session.hash_to_approve(), loaded.spec, None
+        if plan_hash is not None:
+            # Another graph is another run here: there is no execution that a changed plan could replace.
+            approval = approval_request(
+                plan_hash, title=spec.title, goal=spec.goal, is_editable=False
+            )
+        return await session.prepare(
+            RunJournal(store, loaded),
+            parks="always",
+            waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
+            approval=approval,
+        )
 
     def _check_commands(self, state: ExecutionState) -> None:
         for command in self._commands:
@@ -510,8 +535,8 @@ class Run:
         if state.is_over or (self._is_due and not self._commands and state.last_seq > 1):
             _RESUME.check(state)
 
-    def _apply_commands(self, execution: Execution) -> list[asyncio.Future[None]]:
-        """Send the commands that were given while nothing ran; return what they reply.
+    def _apply_commands(self, execution: Execution) -> list[_Reply]:
+        """Send the commands that were given while nothing ran; return them with what they reply.
 
         Raises:
             Conflict: The run cannot be resumed: it has ended, or waits for an answer.
@@ -520,11 +545,11 @@ class Run:
         with self._rejected_once():
             self._check_commands(state)
         commands, self._commands = self._commands, []
-        is_resumed, self._is_due = self._is_due, False
-        replies = [command.send(execution, state) for command in commands]
-        if is_resumed and not commands:
-            replies.append(_RESUME.send(execution, state))
-        return [reply for reply in replies if reply is not None]
+        if self._is_due and not commands:
+            commands.append(_RESUME)
+        self._is_due = False
+        replies = [(command, command.send(execution, state)) for command in commands]
+        return [(command, reply) for command, reply in replies if reply is not None]
 
 
 def _check_fork_arguments(fields: object, changes: object, rerun: object) -> None:

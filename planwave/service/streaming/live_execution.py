@@ -28,7 +28,7 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatc
 if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
     from planwave.service.dependencies import Observer
-    from planwave.service.executions.queue_entry import QueuedExecution
+    from planwave.service.executions.session import ExecutionSession
 
 BATCH_INTERVAL_S: Final = 0.05
 """Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node. Only the
@@ -86,8 +86,7 @@ class LiveExecution:
         commands: A lock, held during a command and during the preparation of a run.
         holders: The number of watchers and commands; see :meth:`LiveExecutions.acquire`.
         polls: The number of callers that poll its status.
-        queue_entry: The queue entry, from its queueing until the execution ends or pauses.
-        execution: Set while it runs.
+        session: Set from its queueing until the execution ends or pauses.
         finished: Set when it has ended, or is paused with no running node.
         error: The error that broke the run (such as a lost store), or None.
         disconnect_reason: Why watchers were disconnected before its end, or None.
@@ -102,8 +101,7 @@ class LiveExecution:
         self.held_bytes = 0
         self.commands = asyncio.Lock()
         self.holders = self.polls = 0
-        self.queue_entry: QueuedExecution | None = None
-        self.execution: Execution | None = None
+        self.session: ExecutionSession | None = None
         self.finished = asyncio.Event()
         self.error: Exception | None = None
         self.disconnect_reason: Exception | None = None
@@ -180,7 +178,12 @@ class LiveExecution:
     @property
     def is_unscheduled(self) -> bool:
         """Whether it is neither running nor queued."""
-        return self.queue_entry is None or self.finished.is_set()
+        return self.session is None or self.finished.is_set()
+
+    @property
+    def execution(self) -> Execution | None:
+        """Its driver, while it runs."""
+        return None if self.session is None else self.session.execution
 
     @property
     def is_unused(self) -> bool:
@@ -237,21 +240,20 @@ class LiveExecution:
             follower.close_with(error)
         self._subscribers.clear()
 
-    def mark_queued(self, entry: QueuedExecution) -> None:
+    def mark_queued(self, session: ExecutionSession) -> None:
         """Mark the execution as queued."""
-        self.queue_entry = entry
+        self.session = session
         self.error = self.disconnect_reason = None
         self.finished.clear()
         self._ended.clear()
 
     def mark_idle(self) -> None:
         """Mark the execution as paused with no running node; a command can continue it."""
-        self.queue_entry = self.execution = None
+        self.session = None
         self.finished.set()
 
     def mark_finished(self) -> None:
         """Mark the execution as finished in this process."""
-        self.execution = None
         self.finished.set()
         if not self.is_over:
             self.disconnect_all(self.error or ShuttingDown())
@@ -409,7 +411,7 @@ def require_not_started(live: LiveExecution) -> None:
         Conflict: It is queued, runs, or has ended.
     """
     status = live.state.status
-    if status != "starting" or live.queue_entry is not None:
+    if status != "starting" or live.session is not None:
         raise Conflict(
             f"execution {live.execution_id} was started already; it is {status}",
             code="already-started",

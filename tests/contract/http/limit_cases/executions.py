@@ -10,8 +10,7 @@ from typing import Any
 from planwave.graph.model import DataValue, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
 from planwave.principals import Principal, acting_as
-from planwave.service.executions.loading import load_run_spec
-from planwave.service.executions.queue_entry import QueuedExecution
+from planwave.service.executions.session import ExecutionSession
 from planwave.service.fair_queue import FairQueue
 from planwave.service.service import Service
 from planwave.settings import Limits
@@ -40,7 +39,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         store, execution_id = service._store, created.execution_id
         for _ in range(amount - 1):
             await store.claim(execution_id)
-        await load_run_spec(store, execution_id, QueuedExecution(is_recovery=True), limits)
+        await ExecutionSession(service._dependencies, execution_id, is_recovery=True).load()
     return None
 
 

@@ -26,7 +26,7 @@ from planwave.service.executions.command_rules import (
     Pause,
     Resume,
 )
-from planwave.service.executions.loading import set_aside_data
+from planwave.service.executions.session import set_aside_data
 from planwave.service.service import Service
 from planwave.shapes.common import ExecutionStatus
 from planwave.storage.records import ExecutionRecord

@@ -15,8 +15,8 @@ from planwave.service.executions.fork import (
     ForkRequest,
     InvalidChanges,
     build_fork,
+    failed_nodes,
 )
-from planwave.service.executions.retry import failed_nodes
 from planwave.settings import Limits
 from tests.support.graph.fake_catalog import parse_graph
 

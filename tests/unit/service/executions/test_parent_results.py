@@ -18,8 +18,8 @@ from planwave.nodes.recorded_calls import record_call
 from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import CallKey, ModelReply, Recorder, Usage
 from planwave.providers.recordings import USAGE_UNREPORTED, failure_record, reply_from
-from planwave.service.executions.loading import recorded_bytes
 from planwave.service.executions.parent_results import ParentCallRecorder
+from planwave.service.executions.session import recorded_bytes
 from planwave.service.service import Service
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.engine.event_histories import created_event

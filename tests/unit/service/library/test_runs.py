@@ -13,10 +13,12 @@ import pytest
 
 import planwave
 from planwave.errors import GraphInvalid, InputError, StoreError
+from planwave.events import Event
 from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
+from planwave.providers.protocols import CallKey
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
@@ -675,3 +677,46 @@ async def test_the_settings_judge_a_plan_whose_nodes_need_no_services(
     monkeypatch.setenv("PLANWAVE_ALLOWED_NODE_TYPES", "agent")
     with pytest.raises(GraphInvalid, match="'text', which plans of models may not use"):
         await planwave.run(plan)
+
+
+# -- recorded calls
+
+
+async def test_recorded_calls_are_read_where_there_may_be_some() -> None:
+    class Counting(MemoryStore):
+        reads = 0
+
+        async def calls(self, *args: Any) -> Any:
+            self.reads += 1
+            return await super().calls(*args)
+
+    store = Counting()
+    result = await planwave.run(planwave.build(GREETING, "hi"), store=store)
+    assert (store.reads, result.document["nodes"][1]["calls"]) == (0, [])
+    await store.record(CallKey(result.execution_id, "t", 1, 0, "h"), {"kind": "tool", "result": 5})
+    opened = await planwave.open(store, result.execution_id)
+    assert [each["result"] for each in opened.document["nodes"][1]["calls"]] == [5]
+
+
+async def test_a_fork_has_the_budget_as_a_person_raised_it() -> None:
+    store = MemoryStore()
+    options = planwave.RunOptions(budget={"tokens": 100})
+    first = await planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
+    asked = {"kind": "budget", "limits": {"tokens": 100}}
+    answer = {"decision": "raise", "value": {"tokens": 500}}
+    (*events, end) = await store.events(first.execution_id)
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("paused", {"kind": "waiting", "request_id": "r9", "request": asked}),
+        ("resumed", {"request_id": "r9", "answer": answer}),
+        ("completed", {}),
+    ]
+    raised = [
+        Event(end.execution_id, seq, end.at, f"execution.{kind}", None, None, data)
+        for seq, (kind, data) in enumerate(told, end.seq)
+    ]
+    other, record = MemoryStore(), await store.execution(first.execution_id)
+    assert record is not None
+    await other.create_execution(record, [*events, *raised])
+    fork = await planwave.open(other, record.execution_id).fork(rerun=["t"])
+    created = (await other.events(fork.execution_id))[0]
+    assert created.data["options"] == {"budget": {"tokens": 500}}

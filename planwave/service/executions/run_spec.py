@@ -1,0 +1,192 @@
+"""What an execution is to run, and its first event, which says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from planwave.errors import InputError
+from planwave.events import Event
+from planwave.events.types import typed_event
+from planwave.events.unreadable import unreadable_error
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Graph, Json
+from planwave.graph.reading.documents import read_graph
+from planwave.principals import Principal, current_principal
+from planwave.settings import Limits
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.events.types import SupersededDocument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """What an execution is to run.
+
+    Attributes:
+        graph: Its graph.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
+        options: How to run it.
+        goal: The goal in the user's words.
+        title: The title of its plan.
+        plan_id: The plan, where it is stored.
+        revision: The revision of the plan; None where the graph is that of no revision.
+        plan_hash: The hash of the plan's graph; None where nobody has computed it.
+        flow: The name of the flow, where it is started as one.
+        trigger: What expressions see as ``trigger``.
+        parent: The relation to the parent of a fork; see ``executions/parent_results.py``.
+        approval: The approval that its plan needs; see ``executions/plan_approval.py``.
+        policies: The node policies of the request, which ``graph`` has already.
+        supersedes: The request that its edited plan answers; see ``executions/plan_edits.py``.
+        written_by: ``model`` for a plan that a model wrote; None for the graph of a person.
+        flows: The ids of the only stored flows that may run in it; None for any.
+        trace_context: The headers of the caller's trace; empty without one.
+    """
+
+    graph: Graph
+    inputs: Mapping[str, Mapping[str, Json]]
+    options: RunOptions
+    goal: str = ""
+    title: str = ""
+    plan_id: str | None = None
+    revision: int | None = None
+    plan_hash: str | None = None
+    flow: str | None = None
+    trigger: Json = None
+    parent: Mapping[str, Any] | None = None
+    approval: Mapping[str, Json] | None = None
+    policies: Mapping[str, Mapping[str, Json]] | None = None
+    supersedes: SupersededDocument | None = None
+    written_by: Literal["model"] | None = None
+    flows: Sequence[str] | None = None
+    trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class ReplacedExecution(NamedTuple):
+    """An execution whose plan a person edited, so that another execution takes its place.
+
+    Attributes:
+        spec: What it was to run; its plan, who wrote that, and the flows that it may run, hold on.
+        request: The request for approval that the edit answers.
+    """
+
+    spec: RunSpec
+    request: SupersededDocument
+
+
+def new_execution(
+    spec: RunSpec,
+    waves: int,
+    execution_id: str,
+    at: str,
+    *,
+    queued: bool = False,
+    by: Principal | None = None,
+) -> tuple[ExecutionRecord, Event]:
+    """Return the record and the first event of a new execution.
+
+    Args:
+        spec: What it is to run.
+        waves: How many waves it will have.
+        execution_id: Its id.
+        at: When it is made, UTC, ISO 8601.
+        queued: Its start is accepted with it.
+        by: Who makes it; the current principal by default.
+    """
+    by = by or current_principal()
+    facts = {**_facts(spec, waves), "created_by": by.as_json()}
+    record = ExecutionRecord(
+        execution_id,
+        spec.plan_id,
+        spec.title,
+        spec.goal,
+        "starting",
+        at,
+        last_seq=1,
+        queued=queued,
+        revision=spec.revision,
+        flow=spec.flow,
+        created_by=by,
+        parent_id=None if spec.parent is None else spec.parent["execution_id"],
+    )
+    return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
+
+
+def _facts(spec: RunSpec, waves: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {"goal": spec.goal, "title": spec.title}
+    if spec.plan_hash is not None:
+        facts |= {"plan_id": spec.plan_id, "revision": spec.revision, "plan_hash": spec.plan_hash}
+    facts |= {"graph": spec.graph.document, "options": spec.options.as_json(), "waves": waves}
+    others = {
+        "inputs": spec.inputs or None,
+        "trigger": spec.trigger,
+        "parent": spec.parent,
+        "approval": spec.approval,
+        "supersedes": spec.supersedes,
+        "policies": spec.policies or None,
+        "written_by": spec.written_by,
+        "flows": None if spec.flows is None else list(spec.flows),
+        "trace_context": spec.trace_context or None,
+        "flow": spec.flow,
+    }
+    return facts | {name: value for name, value in others.items() if value is not None}
+
+
+def parent_data(
+    execution_id: str,
+    rerun: Sequence[str],
+    preset: Mapping[str, Mapping[str, Json]],
+    *,
+    is_retry: bool = False,
+) -> dict[str, Any]:
+    """Return the ``parent`` field of a fork's first event."""
+    facts: dict[str, Any] = {"execution_id": execution_id}
+    if is_retry:
+        facts["retry"] = True
+    if rerun:
+        facts["rerun"] = list(rerun)
+    if preset:
+        facts["given"] = preset
+    return facts
+
+
+def run_spec_from_events(
+    execution_id: str, events: Sequence[Event], limits: Limits | None
+) -> RunSpec:
+    """Return what an execution is to run, read from the first of its events.
+
+    Raises:
+        GraphInvalid: The graph was changed from outside, or passes limits that were lowered since.
+        Conflict: ``unreadable``.
+    """
+    created = typed_event(events[0]) if events else None
+    if created is None or created.type != "execution.created":
+        raise unreadable_error(execution_id, "its first event is missing")
+    facts = created.data
+    graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
+    options = cast("Mapping[str, Any]", facts.get("options") or {})
+    try:
+        run_options = RunOptions(**options)
+    except (InputError, TypeError) as error:  # of another version, or changed from outside
+        raise unreadable_error(execution_id, str(error)) from error
+    return RunSpec(
+        graph=graph,
+        inputs=facts.get("inputs") or {},
+        options=run_options,
+        goal=facts.get("goal") or "",
+        title=facts.get("title") or "",
+        plan_id=facts.get("plan_id"),
+        revision=facts.get("revision"),
+        plan_hash=facts.get("plan_hash"),
+        flow=facts.get("flow"),
+        trigger=facts.get("trigger"),
+        parent=cast("Mapping[str, Any] | None", facts.get("parent")),
+        approval=cast("Mapping[str, Json] | None", facts.get("approval")),
+        policies=facts.get("policies"),
+        supersedes=facts.get("supersedes"),
+        written_by=facts.get("written_by"),
+        flows=facts.get("flows"),
+        trace_context=facts.get("trace_context") or {},
+    )

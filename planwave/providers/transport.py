@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import httpx2
 from pydantic_ai.models import Model
@@ -23,7 +23,6 @@ from pydantic_ai.models import Model
 from planwave.providers.capabilities import Capabilities, CapabilityTable, default_api
 from planwave.providers.errors import TransportFault
 from planwave.providers.protocols import Api
-from planwave.providers.request_body import fitted_body
 from planwave.providers.streams.compression import Decompressor
 from planwave.providers.streams.errors import (
     ReadDeadlineExceeded,
@@ -463,3 +462,35 @@ def _headers_without_custom(api_key: str) -> dict[str, Any]:
     names = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
     key = f"Bearer {api_key}"
     return {name: key if name.lower() == "authorization" else Omit() for name in names}
+
+
+_TOKEN_FIELDS: Final = ("max_tokens", "max_completion_tokens")
+
+
+def fitted_body(body: Mapping[str, Any], api: Api, capabilities: Capabilities) -> Mapping[str, Any]:
+    """Return the body of a request as a server takes it; the same one where it fits.
+
+    Only chat completions have options that other servers do not take.
+    """
+    if api != "chat":
+        return body
+    fitted = dict(body)
+    if not capabilities.stream_usage:
+        fitted.pop("stream_options", None)
+    for name in _TOKEN_FIELDS:
+        if name in fitted and name != capabilities.max_tokens_field:
+            fitted[capabilities.max_tokens_field] = fitted.pop(name)
+            break
+    if not capabilities.reasoning_effort:
+        fitted.pop("reasoning_effort", None)
+    if not capabilities.required_tool_choice and fitted.get("tool_choice") not in (
+        None, "auto", "none",
+    ):  # fmt: skip
+        fitted["tool_choice"] = "auto"
+    if capabilities.system_role == "developer":
+        turns = cast("list[dict[str, Any]]", body.get("messages", []))
+        fitted["messages"] = [
+            {**turn, "role": "developer"} if turn.get("role") == "system" else turn
+            for turn in turns
+        ]
+    return fitted if fitted != body else body

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_args
+
+from pydantic import TypeAdapter, ValidationError
 
 from planwave.errors import StoreError
 from planwave.events import TRANSIENT, Event
 from planwave.events.request_text import is_timer
+from planwave.events.types import TypedEvent, UsageData, engine_type
 from planwave.events.unreadable import unreadable_error
 from planwave.jsonio import dumps_exact
 from planwave.storage.errors import unexpected_seq
-from planwave.storage.event_payloads import validate_payloads
 from planwave.storage.files import load_artifacts
 
 STATUS_AFTER: Final = {
@@ -302,3 +305,41 @@ def storable_text(text: str) -> str:
 def search_key(title: str, user_prompt: str) -> str:
     """Return the text that a case-insensitive substring search matches."""
     return storable_text(f"{title}\n{user_prompt}").casefold()
+
+
+_PAYLOADS: Final[Mapping[str, Any]] = {
+    get_args(type_name)[0]: payload for type_name, payload in map(get_args, get_args(TypedEvent))
+}
+"""The payload types by event type."""
+
+
+def validate_payloads(events: Iterable[Event]) -> None:
+    """Check that each payload has the form of its type.
+
+    Raises:
+        Conflict: ``unreadable``.
+    """
+    for event in events:
+        _, _, _, event_type, _, _, data = event
+        if event_type == "node.event" and (own_type := engine_type(data)) is not None:
+            event_type, data = own_type, data.get("data")
+        adapter = _adapter(event_type)
+        if adapter is not None and not adapter.validator.isinstance_python(data, strict=True):
+            raise unreadable_error(event.execution_id, _error_text(event, adapter, data))
+
+
+@cache
+def _adapter(event_type: str) -> TypeAdapter[Any] | None:
+    """Return the validation of a type's payload, None where it may be any object."""
+    payload = _PAYLOADS.get(event_type, UsageData)
+    return None if payload is UsageData else TypeAdapter(payload)
+
+
+def _error_text(event: Event, adapter: TypeAdapter[Any], data: Any) -> str:
+    try:
+        adapter.validate_python(data, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, ("data", *first["loc"])))
+        return f"{field} of event {event.seq} ({event.type}): {first['msg']}"
+    return f"the data of event {event.seq} ({event.type}) are invalid"

@@ -17,6 +17,7 @@ from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
+    from planwave.service.triggers.running import RunningDelivery
     from planwave.storage.records import ExecutionRecord
 
 _log = logging.getLogger(__name__)
@@ -153,3 +154,9 @@ class Deliveries:
             raise
         await self._service.triggers.settle_delivery(own, key, STARTED, note=note)
         return record
+
+
+async def running_deliveries(service: Service, trigger: Trigger) -> list[RunningDelivery]:
+    """Return the deliveries of a trigger whose executions still run, but for tests, newest first."""
+    found = await service.triggers.running_deliveries(trigger)
+    return [each for each in found if not each.key.startswith(TEST_PREFIX)]

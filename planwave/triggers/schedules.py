@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.cron import FINEST_CRON_S, Schedule, due_times, next_times, read_schedule
 from planwave.errors import Conflict, NotFound
 from planwave.service.triggers.trigger_service import Trigger
-from planwave.triggers.adapter import Deliveries, TriggerAdapter
-from planwave.triggers.running import running_deliveries
+from planwave.triggers.adapter import Deliveries, TriggerAdapter, running_deliveries
 
 if TYPE_CHECKING:
     from planwave.service.triggers.running import RunningDelivery

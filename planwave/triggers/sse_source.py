@@ -14,8 +14,7 @@ from planwave.ids import new_id
 from planwave.service.triggers.event_streams import EventStreamEnded, StreamEvent
 from planwave.service.triggers.payloads import read_payload
 from planwave.service.triggers.trigger_service import Trigger
-from planwave.triggers.adapter import TEST_PREFIX, Deliveries, TriggerAdapter
-from planwave.triggers.running import running_deliveries
+from planwave.triggers.adapter import TEST_PREFIX, Deliveries, TriggerAdapter, running_deliveries
 
 _log = logging.getLogger(__name__)
 SSE: Final = "sse"

@@ -25,14 +25,14 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "api/routes/mcp": "streamable_http",
     "api/routes/openai": "models streams",
     "api/schemas": "chats requests triggers",
-    "api/streaming": "chats webhook_events",
+    "api/streaming": "chats",
     "cli/backends": "local",
     "cli/commands": "chat flows mcp notifications tokens triggers",
     "cli/commands/executions": "explain",
     "cli/views": "trust",
     "client": "async_methods sync_methods",
     "events": "graphs node_state request_text types",
-    "events/chat_events": "blocks calls requests speech",
+    "events/chat_events": "blocks speech",
     "executor": "messages ports state stored_runs values",
     "executor/driver": "attempt_tasks attempts run_state",
     "executor/node_api": "context mailbox nested templates",
@@ -53,13 +53,13 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "nodes": "model_choice services",
     "nodes/agents": "caller tool_names",
     "nodes/authoring": "entry_points signatures",
-    "nodes/checking": "node_view tool_links tool_schemas",
+    "nodes/checking": "node_view tool_schemas",
     "nodes/library": (
         "boolean chat_start end json_ number parser schedule start text tool_approval toolset"
     ),
     "nodes/tools": "http_bodies tool_node",
     "outbound": "body",
-    "providers": "capabilities error_bodies protocols refusals request_body",
+    "providers": "capabilities error_bodies protocols refusals",
     "providers/local": "process",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
     "service": "access_tokens quotas",
@@ -80,7 +80,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "storage/sqlite/stores": (
         "access_tokens approved_tools chats notifications revisions triggers"
     ),
-    "triggers": "adapter running webhook_answers webhooks",
+    "triggers": "adapter webhook_answers webhooks",
 }
 """The modules without a test file of their own, by folder: tested through their users, or by suites."""
 

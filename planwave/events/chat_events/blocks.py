@@ -8,11 +8,14 @@ reply that is computed again from the stored events has its blocks in the same o
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from planwave.events.request_text import TIMEOUT, field_of, request_text
 from planwave.events.streamed_text import Change, StreamedText
+from planwave.events.types import error_message
+from planwave.expressions.json_text import to_text
 
 Block = dict[str, Any]
 Place = tuple[int, int, int]
@@ -97,3 +100,94 @@ class BlockList:
             return False
         self._placed = [each for each in self._placed if each[1] is not found]
         return True
+
+
+def call_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:
+    """Return the block of a call of a tool that has started."""
+    return {
+        "type": "tool_call",
+        "id": block_id,
+        "nodeId": path,
+        "toolCallId": data.get("call_id"),
+        "toolName": data.get("name"),
+        "toolArgs": data.get("arguments"),
+        "status": "running",
+        "result": None,
+        "error": None,
+    }
+
+
+def member_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:
+    """Return the block of a task that was given to another agent."""
+    agent: Mapping[str, Any] = data.get("agent") or {}
+    arguments: Mapping[str, Any] = data.get("arguments") or {}
+    return {
+        "type": "member_run",
+        "id": block_id,
+        "nodeId": path,
+        "memberRunId": block_id,
+        "memberName": agent.get("name") or data.get("name"),
+        "task": to_text(arguments.get("task")),
+        "status": "running",
+        "blocks": [],
+        "result": None,
+        "error": None,
+    }
+
+
+def shown_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an error as a chat shows it."""
+    shown: dict[str, Any] = {"code": error.get("code"), "message": error_message(dict(error))}  # pyright: ignore[reportArgumentType]
+    return shown | ({"hint": error["hint"]} if error.get("hint") else {})
+
+
+_STATES: Final = {"approve": "approved", "reject": "rejected"}
+
+
+def request_tool(execution_id: str, request_id: str, request: Any) -> dict[str, Any]:
+    """Return the ``tool`` of an ``ApprovalRequired``."""
+    tool: Any = field_of(request, "tool")
+    call_id, editable = field_of(tool, "call_id"), bool(field_of(request, "editable"))
+    timeout_s, value = field_of(request, "timeoutS"), field_of(request, "value")
+    schema = field_of(request, "valueSchema")
+    call: dict[str, Any] = {
+        "id": call_id,
+        "toolName": field_of(tool, "name"),
+        "toolArgs": value,
+        "editableArgs": (schema or {}) if editable else None,
+    }
+    return {
+        "runId": execution_id,
+        "requestId": request_id,
+        "kind": field_of(request, "kind"),
+        "toolUseIds": [] if call_id is None else [call_id],
+        "toolName": field_of(tool, "name"),
+        "riskLevel": field_of(tool, "effect"),
+        "summary": request_text(request),
+        "options": field_of(request, "actions") or [],
+        "questions": _questions(field_of(request, "form")),
+        "editable": editable,
+        "config": {} if tool is not None or value is None else {"value": value},
+        "timeoutMs": None if timeout_s is None else round(timeout_s * 1_000),
+        "tools": [] if tool is None else [call],
+    }
+
+
+def answer_state(answer: Any, by: str | None) -> str:
+    """Return the status of a request that was answered."""
+    if by == TIMEOUT:
+        return "timeout"
+    decision = field_of(answer, "decision")
+    return _STATES.get(decision, "answered") if isinstance(decision, str) else "answered"
+
+
+def _questions(form: Any) -> list[dict[str, Any]]:
+    """Return the fields of a form, each with its JSON Schema."""
+    fields: Any = field_of(form, "properties")
+    required: Any = field_of(form, "required") or []
+    if not isinstance(fields, dict):
+        return []
+    return [
+        {"name": name, "schema": schema, "required": name in required}
+        for name, schema in cast("Mapping[str, Any]", fields).items()
+    ]

@@ -11,9 +11,16 @@ from copy import deepcopy
 from typing import Any, Final, cast
 
 from planwave.events.budget import Spending
-from planwave.events.chat_events.blocks import Block, BlockList, Place
-from planwave.events.chat_events.calls import call_block, member_block, shown_error
-from planwave.events.chat_events.requests import answer_state, request_tool
+from planwave.events.chat_events.blocks import (
+    Block,
+    BlockList,
+    Place,
+    answer_state,
+    call_block,
+    member_block,
+    request_tool,
+    shown_error,
+)
 from planwave.events.chat_events.speech import (
     KINDS,
     REASONING,

@@ -26,9 +26,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -37,7 +38,6 @@ from pydantic_core import to_jsonable_python
 
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Effect, Json
-from planwave.nodes.agents.docstrings import Docstring, read_docstring
 from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
 from planwave.nodes.agents.tool_registry import ToolCatalogue, default_tools
 from planwave.nodes.authoring.signatures import (
@@ -249,3 +249,49 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in cast("list[Any]", value)]
     return value
+
+
+_ARGUMENTS: Final = frozenset({"Args:", "Arguments:", "Parameters:"})
+_ENTRY: Final = re.compile(r"(?P<name>\w+)\s*(\([^)]*\))?\s*:\s*(?P<text>.*)")
+
+
+class Docstring(NamedTuple):
+    """The texts of a docstring, each on one line."""
+
+    summary: str
+    arguments: dict[str, str]
+
+
+def read_docstring(function: Callable[..., Any]) -> Docstring:
+    """Return the texts of a function's docstring; a text that is missing is empty."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    return Docstring(_first_paragraph(lines), _arguments(lines))
+
+
+def _first_paragraph(lines: Iterable[str]) -> str:
+    words: list[str] = []
+    for line in lines:
+        if not line.strip() or line.strip() in _ARGUMENTS:
+            break
+        words.append(line.strip())
+    return " ".join(words)
+
+
+def _arguments(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    heading = next((i for i, line in enumerate(lines) if line.strip() in _ARGUMENTS), len(lines))
+    indent, name = None, ""
+    for line in lines[heading + 1 :]:
+        if not line.strip():
+            continue
+        depth = len(line) - len(line.lstrip())
+        if depth == 0:
+            break  # the next section
+        indent = depth if indent is None else indent
+        entry = _ENTRY.fullmatch(line.strip()) if depth <= indent else None
+        if entry is not None:
+            name = entry["name"]
+            found[name] = entry["text"]
+        elif name:
+            found[name] = f"{found[name]} {line.strip()}".strip()
+    return found

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
-from planwave.graph.model import LINK, Json, Port
+from planwave.graph.model import LINK, Edge, Json, Port
 from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, Approval
+from planwave.nodes.agents.tool_names import LinkedName, first_duplicate, tool_name, unique_names
 from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import LinkType, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.checking.tool_links import check_tool_links
 
 ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """A name that models may give a tool."""
@@ -67,3 +67,41 @@ def name_in(data: Mapping[str, Json], field: str = "name") -> Sequence[str]:
     """Return the name of a tool that a field holds, if it is text."""
     name = data.get(field)
     return (name,) if isinstance(name, str) else ()
+
+
+def check_tool_links(view: NodeView) -> Iterator[NodeFinding]:
+    """Find a node whose tools no node gets, and tools that cannot be told apart."""
+    links = [edge for edge in view.outgoing if edge.channel == LINK]
+    if not links:
+        yield NodeFinding(
+            "unused-tool",
+            "it is linked to nothing, so no agent has its tools",
+            "",
+            hint=f"link it into the handle {TOOLS_HANDLE!r} of an agent",
+            severity="warning",
+        )
+    targets = {edge.target: edge for edge in links if edge.target_handle == TOOLS_HANDLE}
+    for last_link in targets.values():
+        yield from _check_names(last_link, view)
+
+
+def _check_names(link: Edge, view: NodeView) -> Iterator[NodeFinding]:
+    """Find two tools of one name at the target of a link, of which the second is this node's."""
+    names = [
+        LinkedName(tool_name(name), edge.source)
+        for edge in view.index.incoming.get(link.target, ())
+        if edge.channel == LINK and edge.target_handle == TOOLS_HANDLE
+        for name in view.index.tool_names_of(edge.source)
+    ]
+    found = first_duplicate(unique_names(names))
+    if found is None or found[1].node_id != view.node.id:
+        return
+    first, second = found
+    yield NodeFinding(
+        "duplicate-tool",
+        f"{link.target!r} would have two tools of the name {second.name!r}: of the links from "
+        f"{first.node_id!r} and from {second.node_id!r}",
+        "",
+        hint="remove one of the two links, or give one of the tools another name",
+        edge=link.id,
+    )

@@ -20,9 +20,12 @@ from planwave.api.middleware.security_headers import POLICY_HEADER, STRICTEST_PO
 from planwave.api.pagination import HookId
 from planwave.api.problems import InvalidRequest, ProblemError, problems
 from planwave.api.schemas.examples import EXECUTION_ID
-from planwave.api.streaming.sse import ExecutionEventStream, wait_for_disconnect
-from planwave.api.streaming.webhook_events import format_public_batch
+from planwave.api.streaming.sse import ExecutionEventStream, format_event, wait_for_disconnect
 from planwave.errors import Unauthorized
+from planwave.events import Event
+from planwave.events.types import MESSAGE
+from planwave.jsonio import dumps_trusted
+from planwave.service.streaming.subscriber_queue import EventBatch
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.triggers.webhook_answers import WebhookAnswer
 from planwave.triggers.webhooks import WebhookRequest
@@ -200,3 +203,43 @@ def _stream(request: Request, hook: Trigger, answer: WebhookAnswer) -> Response:
         render=format_public_batch,
         on_leave=cancel if hook.data.on_disconnect == "cancel" else None,
     )
+
+
+_WITH_DATA: Final = frozenset({"node.completed", "node.delta"})
+_WITHOUT_DATA: Final = frozenset(
+    {
+        "execution.started",
+        "execution.paused",
+        "execution.resumed",
+        "execution.completed",
+        "execution.failed",
+        "execution.cancelled",
+        "node.started",
+        "node.retrying",
+        "node.failed",
+        "node.skipped",
+        "node.blocked",
+        "node.waiting",
+        "node.answered",
+        "node.cancelled",
+    }
+)
+
+
+def format_public_batch(batch: EventBatch) -> bytes:
+    """Return a batch as server-sent events, without what is not for senders."""
+    return b"".join(filter(None, map(_format, batch.events)))
+
+
+def _format(event: Event) -> bytes | None:
+    shown: dict[str, Any] = {**event.as_json(), "data": {}}
+    data: Any = event.data
+    if event.type in _WITH_DATA:
+        shown["data"] = {
+            name: data[name] for name in ("outputs", "kind", "text", "offset") if name in data
+        }
+    elif event.type == "node.event" and data.get("event_type") == MESSAGE:
+        shown["data"] = data
+    elif event.type not in _WITHOUT_DATA:
+        return None
+    return format_event(event.type, dumps_trusted(shown), event.seq)

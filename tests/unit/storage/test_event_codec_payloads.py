@@ -8,7 +8,7 @@ import pytest
 
 from planwave.errors import Conflict
 from planwave.events import Event
-from planwave.storage.event_payloads import validate_payloads
+from planwave.storage.event_codec import validate_payloads
 
 ERROR = {"code": "busy", "message": "not now"}
 

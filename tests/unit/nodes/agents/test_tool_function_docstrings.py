@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.nodes.agents.docstrings import read_docstring
+from planwave.nodes.agents.tool_function import read_docstring
 
 PLAIN = """Send a mail
 to a customer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from planwave.service.notifications.backoff import next_attempt
+from planwave.service.notifications.sender import next_attempt
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=24)

@@ -280,6 +280,7 @@ def open_history(settings: Settings) -> QueryService:
     from planwave.storage.sqlite.store import SqliteStore
 
     store = SqliteStore.open(settings.storage_dir, read_only=True, migrates=is_trusted(settings))
+    store.requires_approval = settings.require_approval
     return QueryService(store, settings.storage_dir)
 
 

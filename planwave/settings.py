@@ -447,7 +447,8 @@ class Settings(EnvFirstSettings):
     model: str | None = None
     """The default model of the default provider."""
     require_approval: Annotated[bool, _SWITCHED_ON] = False
-    """Whether every execution waits for a person to approve its plan; a request cannot switch it off."""
+    """Whether every execution waits for a person to approve its plan, and callers of a flow start approved revisions
+    only; a request cannot switch it off."""
     allowed_node_types: Annotated[list[str] | None, *_List, _FEWER] = None
     """The only node types that plans written by models may use; None allows every type that is offered to models."""
     allowed_effects: Annotated[

@@ -20,6 +20,7 @@ import typer.main
 import typer.testing
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling
 
 if TYPE_CHECKING:
     from tests.support.server.running_server import RunningServer
@@ -114,7 +115,8 @@ def pytest_collection() -> Generator[None, object, object]:
     """Leave what is collected out of every garbage collection.
 
     Modules and tests are millions of objects that live to the end. A full collection over them takes
-    seconds, and hundreds of thousands of objects made by tests set off one after the other.
+    seconds, and hundreds of thousands of objects made by tests set off one after the other. Nor is the
+    collector to look for garbage after each 700 objects that a test makes.
     """
     gc.disable()
     try:
@@ -122,7 +124,25 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(10_000)
         gc.enable()
+
+
+class ScheduleByFile(LoadGroupScheduling):
+    """Gives a process whole files, and the groups of ``--dist loadgroup``.
+
+    The tests of a file share the fixtures of their module. Test by test, the scheduler would look
+    after each of 15,000 at all that were given out before.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return super()._split_scope(nodeid).partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ScheduleByFile:
+    """Replace the scheduler of ``--dist loadgroup``."""
+    return ScheduleByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,10 @@ SearchFlows = Annotated[
         max_length=1_000,
     ),
 ]
+FlowName = Annotated[
+    str | None,
+    Query(description="Only the one with this name, whatever its case.", max_length=1_000),
+]
 SearchChats = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in the title.", max_length=1_000),

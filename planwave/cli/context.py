@@ -255,6 +255,13 @@ class CommandContext:
 
         return asyncio.run(in_loop())
 
+    def declared_inputs(self, graph: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the JSON Schema of the inputs of a graph document; None where it cannot be read."""
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.nodes.tools.flow_inputs import declared_inputs
+
+        return declared_inputs(graph, self.factories.catalog(self.settings()))
+
     @asynccontextmanager
     async def backend(
         self, settings: Settings, interrupt: Interrupt | None = None

@@ -80,17 +80,27 @@ async def find_execution(queries: Queries, name: str) -> str:
 
 
 async def find_plan(queries: Queries, name: str) -> str:
-    """Return the id of the plan that a short name stands for: its own, or that of an execution.
+    """Return the id of the plan that a short name stands for, as a plan, a flow or an execution of it.
 
-    ``last`` is the plan of the newest execution, or a newer plan that did not run.
+    ``last`` is the plan of the newest execution, or a newer plan that did not run. The name of a flow goes
+    before a part of an id.
 
     Raises:
-        NotFound: No id matches.
+        NotFound: No id and no name matches.
         InputError: Several ids match, or the execution has no plan.
     """
-    if name == LAST and (plan_id := await _plan_after_executions(queries)) is not None:
-        return plan_id
-    match = await find(queries, name)
+    if name == LAST:
+        if (plan_id := await _plan_after_executions(queries)) is not None:
+            return plan_id
+    elif not UUID_PATTERN.fullmatch(name) and (named := await _flow_named(queries, name)):
+        return named
+    try:
+        match = await find(queries, name)
+    except NotFound as error:
+        near = None if name == LAST else await _closest_name(queries, name)
+        if near is not None:
+            error.hint = f"did you mean the flow {near!r}? {error.hint}"
+        raise
     if match.kind == "plan":
         return match.id
     execution = await queries.execution(match.id)
@@ -134,15 +144,14 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
         raise _flow_not_found(name)
     if UUID_PATTERN.fullmatch(name) and await _flow_exists(queries, name):
         return name
-    if (named := await queries.flow_named(name)) is not None:
-        return named.plan_id
+    if (named := await _flow_named(queries, name)) is not None:
+        return named
     matches: list[str] = []
     if by_part and (part := _id_part(name)):
         ids = [flow.plan_id async for flow in _read_all(queries.flows, _flow_id)]
         matches = [plan_id for plan_id in ids if part in plan_id]
     if not matches:
-        names = [flow.name or "" async for flow in _read_all(queries.flows, _flow_id)]
-        raise _flow_not_found(name, closest_match(name, names))
+        raise _flow_not_found(name, await _closest_name(queries, name))
     if len(matches) > 1:
         raise InputError(
             f"{len(matches)} flows have an id that contains {short_repr(name)}",
@@ -150,6 +159,17 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
             hint=f"write more of the id: {_examples(matches)}",
         )
     return matches[0]
+
+
+async def _flow_named(queries: Queries, name: str) -> str | None:
+    """Return the id of the flow of a name, whatever its case; None where there is none."""
+    found = await queries.flows(name=name, limit=1) if name else ()
+    return found[0].plan_id if found else None
+
+
+async def _closest_name(queries: Queries, name: str) -> str | None:
+    names = [flow.name or "" async for flow in _read_all(queries.flows, _flow_id)]
+    return closest_match(name, names)
 
 
 async def _flow_exists(queries: Queries, plan_id: str) -> bool:

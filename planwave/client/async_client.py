@@ -317,6 +317,17 @@ class AsyncClient(
             requests.post(*path, body=body, key=idempotency_key, if_match=if_match)
         )
 
+    async def approve_revision(self, plan_id: str, revision: int, *, if_match: str) -> PlanResponse:
+        """Approve a revision of a plan, for all callers of the flow; return the plan.
+
+        Args:
+            plan_id: The plan.
+            revision: The number of the revision.
+            if_match: The hash of the revision, for which the approval holds; ``*`` for any.
+        """
+        path = ("api", "plans", plan_id, "revisions", str(revision), "approve")
+        return await self._send(requests.post(*path, if_match=if_match))
+
     async def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
         return await self._send(requests.post("api", "plans", plan_id, "validate"))

@@ -308,6 +308,17 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         body = {"author": author, "note": note}
         return self._send(requests.post(*path, body=body, key=idempotency_key, if_match=if_match))
 
+    def approve_revision(self, plan_id: str, revision: int, *, if_match: str) -> PlanResponse:
+        """Approve a revision of a plan, for all callers of the flow; return the plan.
+
+        Args:
+            plan_id: The plan.
+            revision: The number of the revision.
+            if_match: The hash of the revision, for which the approval holds; ``*`` for any.
+        """
+        path = ("api", "plans", plan_id, "revisions", str(revision), "approve")
+        return self._send(requests.post(*path, if_match=if_match))
+
     def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
         return self._send(requests.post("api", "plans", plan_id, "validate"))

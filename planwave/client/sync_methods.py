@@ -68,10 +68,22 @@ class FlowMethods(ABC):
         return self._send(requests.post("api", "flows", body=body, key=idempotency_key))
 
     def flows(
-        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        q: str | None = None,
+        name: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> FlowsResponse:
-        """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
-        return self._send(requests.get("api", "flows", q=q, cursor=cursor, limit=limit))
+        """Return one page of flows, newest first: ``{"flows": […], "next_cursor"}``.
+
+        Args:
+            q: Only those with this in name, title, description or goal.
+            name: Only the one with this name, whatever its case.
+            cursor: The ``next_cursor`` of the page before.
+            limit: How many at most.
+        """
+        return self._send(requests.get("api", "flows", q=q, name=name, cursor=cursor, limit=limit))
 
     def flow(self, plan_id: str, revision: int | None = None) -> FlowResponse:
         """Return a flow, in the revision that callers start or in another one."""

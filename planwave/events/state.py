@@ -160,7 +160,8 @@ class ExecutionState:
     def is_approved(self) -> bool:
         """Whether a person approved the plan, in this execution or an earlier one."""
         given = self.approval or {}
-        return "approved_in" in given or is_approved(given.get("answer"))
+        was_approved = "approved_in" in given or "approved_revision" in given
+        return was_approved or is_approved(given.get("answer"))
 
     def budget_json(self) -> dict[str, Any] | None:
         """Return ``{"limits", "used", "warned"}`` of the budget; None without one."""

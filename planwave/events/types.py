@@ -109,11 +109,12 @@ class ApprovalDocument(TypedDict):
     """The approval that an execution needs before any node starts.
 
     ``plan_hash`` is that of the graph that runs; ``approved_in`` is the earlier execution in which a
-    person approved this hash.
+    person approved this hash, ``approved_revision`` the revision of the plan that is approved for all callers.
     """
 
     plan_hash: str
     approved_in: NotRequired[str]
+    approved_revision: NotRequired[int]
 
 
 class SupersededDocument(TypedDict):

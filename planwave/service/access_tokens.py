@@ -123,8 +123,9 @@ class AccessTokens:
         Raises:
             NotFound: There is no such flow.
             Forbidden: The inputs name another node; ``old-revision``: another revision than the live one.
+            Conflict: ``not-approved``: no revision is live.
         """
-        found = await self._flows.flow(flow.plan_id)
+        found = await self._flows.flow_to_start(flow.plan_id)
         require_live(flow.revision or found.revision, found.revision)
         nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
         for node in nodes:

@@ -22,6 +22,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 from planwave.graph.model import Graph
 from planwave.graph.protocols import Catalogue
 from planwave.nodes.secrets import Secret
+from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.providers.protocols import Providers
 from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
@@ -84,6 +85,7 @@ class Service:
     def __init__(self, dependencies: ServiceDependencies) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
+        self._store.requires_approval = dependencies.require_approval
         self.directory = dependencies.directory
         self.audit = dependencies.audit
         self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
@@ -114,6 +116,7 @@ class Service:
         self._editor = PlanEditor(self._dependencies, plans, RevisionQueries(self._store))
         self.edit_plan = self._editor.edit_plan
         self.restore_revision = self._editor.restore_revision
+        self.approve_revision = self._editor.approve_revision
         flows = FlowService(self._dependencies, plans, self._flows, self._editor)
         self.create_flow = flows.create_flow
         self.update_flow = flows.update_flow
@@ -122,6 +125,7 @@ class Service:
         self.delete_flow = flows.delete_flow
         self.remove_name = flows.remove_name
         self.find_flow = flows.find_flow
+        self.with_inputs = flows.with_inputs
         tools = FlowTools(self._dependencies, self._flows)
         self.flow_tools, self.flow_inputs = tools.flow_tools, tools.flow_inputs
         self.plan_changes = plans.changes
@@ -168,10 +172,11 @@ class Service:
         self.plan_revision = queries.plan_revision
         self.diff_revisions = queries.diff_revisions
         self.flow = queries.flow
-        self.flow_of = queries.flow_of
+        self.flow_to_start = queries.flow_to_start
+        self.startable = queries.startable
         self.flows = queries.flows
+        self.flow_summaries = queries.flow_summaries
         self.published_flows = queries.published_flows
-        self.flow_named = queries.flow_named
         self.execution = self._after_document(queries.execution)
         self.executions = queries.executions
         self.count_executions = queries.count_executions
@@ -262,6 +267,10 @@ class Service:
     def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]:
         """Return the ports of the nodes that have other ports than their type, by node id."""
         return self._dependencies.catalogue.node_ports(graph)
+
+    def input_schema(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the JSON Schema of the inputs of a graph document; None where it cannot be read."""
+        return declared_inputs(document, self._dependencies.catalogue)
 
     def socket_types(self) -> list[dict[str, Any]]:
         """Return how sockets of each type are drawn, and what they accept, as JSON."""

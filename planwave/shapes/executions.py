@@ -140,6 +140,8 @@ class PlanApprovalResponse(TypedDict):
     """Of the graph that runs."""
     approved_in: NotRequired[str]
     """The earlier execution in which this hash was approved."""
+    approved_revision: NotRequired[int]
+    """The revision of the flow that is approved for all callers."""
     answer: NotRequired[Any]
     """`{decision, note, value?}` once it was given here."""
     answered_by: NotRequired[PrincipalDocument]

@@ -19,7 +19,7 @@ class PlanOrigin(TypedDict):
 
 
 class PlanResponse(GraphDocument):
-    """A plan: a titled graph made for a goal."""
+    """A plan in its newest revision: a titled graph made for a goal."""
 
     plan_id: str
     user_prompt: str
@@ -37,7 +37,12 @@ class PlanResponse(GraphDocument):
     published: list[Literal["model", "tool"]]
     """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     live_revision: int | None
-    """The revision that callers of a flow start: the newest one without errors; null without one."""
+    """The revision that callers of a flow start: the newest one without errors and, where the operator requires
+    it, with an approval; null without one."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     origin: NotRequired[PlanOrigin]
     """The flow that it was copied from; left out for all others."""
     provider: str | None
@@ -62,6 +67,8 @@ class PlanSummary(TypedDict):
     """The name, for which it is a flow; null for a plan without one."""
     status: PlanStatus
     revision: int
+    live_revision: int | None
+    """The revision that callers of a flow start; a lower number than `revision`, or null, under a draft."""
     hash: str
     created_at: str
     provider: str | None
@@ -75,6 +82,13 @@ class PlansResponse(TypedDict):
     plans: list[PlanSummary]
     next_cursor: str | None
     """For the next page; null on the last one."""
+
+
+class ApprovalResponse(TypedDict):
+    """The approval of a revision, for all callers of a flow."""
+
+    at: str
+    by: PrincipalDocument | None
 
 
 class RevisionSummary(TypedDict):
@@ -94,6 +108,8 @@ class RevisionSummary(TypedDict):
     node_count: int
     error_count: int
     """With any error it is a draft, which cannot be executed."""
+    approval: ApprovalResponse | None
+    """That of its hash; null where nobody approved it."""
 
 
 class RevisionsResponse(TypedDict):
@@ -158,7 +174,12 @@ class _FlowFields(TypedDict):
     description: str
     """Its purpose; its executions have it as their goal."""
     revision: int
-    """The revision that callers start."""
+    """The revision that is shown: the one that callers start unless another one was asked for."""
+    live_revision: int | None
+    """The revision that callers start; null while none is approved."""
+    draft: RevisionSummary | None
+    """The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an
+    access token."""
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
@@ -169,10 +190,8 @@ class _FlowFields(TypedDict):
 class FlowSummary(_FlowFields):
     """A flow as lists show it."""
 
-    newest_revision: int
-    """A higher number than `revision` while the newest revision is a draft with errors."""
     updated_by: PrincipalDocument | None
-    """Who made the newest revision; null where it is not known."""
+    """Who made the revision; null where it is not known."""
     node_count: int
 
 
@@ -189,6 +208,8 @@ class FlowResponse(_FlowFields):
 
     hash: str
     """Of the graph: the `ETag`, which `If-Match` compares with the newest revision."""
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     graph: GraphDocument
 
 

@@ -33,8 +33,8 @@ class TriggerResponse(TypedDict):
     """The name of the flow."""
     revision: int | None
     """The revision that it is bound to; null for the live one."""
-    live_revision: int
-    """The revision that it starts now."""
+    live_revision: int | None
+    """The revision that it starts now; null where it starts none, as `problem` says."""
     node_id: str
     enabled: bool
     problem: str | None

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.principals import Principal
+from planwave.principals import Principal, principal_json
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
 
 Projected = TypeVar("Projected")
+
+
+class Approval(NamedTuple):
+    """The approval of what a plan has under one hash.
+
+    Attributes:
+        at: When it was given, UTC.
+        by: Who gave it.
+    """
+
+    at: str
+    by: Principal | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the approval in the JSON form of the API, in which it is stored too."""
+        return {"at": self.at, "by": principal_json(self.by)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Approval:
+        """Return the approval that :meth:`as_json` wrote."""
+        return cls(document["at"], Principal.from_json(document["by"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +45,10 @@ class PlanRecord:
         name: The name, for which it is a flow; None for a plan without one. Unique without regard to case.
         description: The purpose of a flow: what it says to callers, and the goal of its executions.
         published: What a flow is published as.
-        live_revision: The revision that callers of a flow start: the newest one without errors; None
-            without one.
+        sound_revision: The newest revision without errors; None without one.
+        approvals: The approvals of its revisions, by the hash of the graph.
+        approved_revision: The newest revision without errors whose hash is approved; None without one.
+        needs_approval: Whether callers of a flow start approved revisions only, where it was read.
         edits: The number of times the record was changed, also without a new revision.
         author: The author of the current revision: ``person``, ``planner`` or ``api``; None in a
             plan that was never changed.
@@ -49,8 +72,21 @@ class PlanRecord:
     name: str | None = None
     description: str = ""
     published: tuple[str, ...] = ()
-    live_revision: int | None = 1
+    sound_revision: int | None = 1
+    approvals: Mapping[str, Approval] = field(default_factory=dict[str, Approval])
+    approved_revision: int | None = None
+    needs_approval: bool = field(default=False, compare=False)
     plain: bool = field(default=False, compare=False)
+
+    @property
+    def live_revision(self) -> int | None:
+        """The revision that callers of a flow start; None without one."""
+        return self.approved_revision if self.needs_approval else self.sound_revision
+
+    @property
+    def revision(self) -> int:
+        """The number of the newest revision."""
+        return self.document.get("revision", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +103,7 @@ class PlanRevision:
         error_count: The number of errors in the graph; with any, it is a draft.
         document: ``{"nodes", "edges", "diagnostics"}``; None in lists.
         created_by: Who made it; None where an older planwave did.
+        approval: That of its hash; None without one.
     """
 
     plan_id: str
@@ -80,6 +117,7 @@ class PlanRevision:
     error_count: int
     document: dict[str, Any] | None = None
     created_by: Principal | None = None
+    approval: Approval | None = None
 
 
 @dataclass(frozen=True, slots=True)

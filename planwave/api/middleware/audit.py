@@ -49,6 +49,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "createPlan": AuditAction("plan.created"),
     "editPlan": AuditAction("plan.edited"),
     "restoreRevision": AuditAction("plan.edited"),
+    "approveRevision": AuditAction("plan.approved"),
     "deletePlan": AuditAction("plan.deleted", is_strict=True),
     "createFlow": AuditAction("flow.saved"),
     "updateFlow": AuditAction("flow.saved"),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
+from planwave.api.access_rules import access_token
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep, TriggersDep
 from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     Cursor,
     FlowId,
+    FlowName,
     Force,
     PageSize,
     RevisionChoice,
@@ -32,7 +36,7 @@ from planwave.api.schemas.requests import (
     PublicationRequest,
 )
 from planwave.api.schemas.triggers import PUBLICATION
-from planwave.service.flows.flow_queries import Flow, Publication, flow_summary
+from planwave.service.flows.flow_queries import Flow, Publication
 from planwave.shapes.plans import FlowEditResponse, FlowResponse, FlowsResponse, PublicationResponse
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
@@ -72,13 +76,17 @@ async def create_flow(
     responses={**success(FlowsResponse, "One page.", FLOWS), **problems(422)},
 )
 async def list_flows(
-    service: ServiceDep, q: SearchFlows = None, cursor: Cursor = None, limit: PageSize = None
+    service: ServiceDep,
+    q: SearchFlows = None,
+    name: FlowName = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
 ) -> Response:
-    """Return flows, newest first, page by page."""
-    size = page_size(limit, service.limits)
-    found = await service.flows(text=q, before=decode_cursor(cursor), limit=size + 1)
+    """Return flows, newest first, page by page, each in the revision that callers start."""
+    size, before = page_size(limit, service.limits), decode_cursor(cursor)
+    found = await service.flows(text=q, name=name, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
-    flows = [flow_summary(flow) for flow in page]
+    flows = await service.flow_summaries(page)
     return json_response({"flows": flows, "next_cursor": next_cursor})
 
 
@@ -89,10 +97,18 @@ async def list_flows(
     responses={**success(FlowResponse, "The flow.", FLOW), **problems(404, 422)},
 )
 async def get_flow(
-    service: ServiceDep, plan_id: FlowId, revision: RevisionChoice = None
+    request: Request, service: ServiceDep, plan_id: FlowId, revision: RevisionChoice = None
 ) -> Response:
-    """Return a flow in the revision that callers start, or in another one."""
-    return _flow_response(await service.flow(plan_id, revision))
+    """Return a flow in the revision that callers start, or in another one.
+
+    Its `ETag` is the hash of this revision. Changes are made from the newest one, which
+    `GET /api/plans/{plan_id}` shows: while `draft` is not null, they answer `412` to another `ETag`.
+    """
+    if access_token(request) is not None:
+        flow = replace(await service.flow_to_start(plan_id), draft=None)
+    else:
+        flow = await service.flow(plan_id, revision)
+    return _flow_response(await service.with_inputs(flow))
 
 
 @router.put(
@@ -108,9 +124,9 @@ async def update_flow(
     if_match: IfMatch = None,
     force: Force = False,
 ) -> Response:
-    """Change the graph, name or description of a flow; omitted fields keep their value.
+    """Change the graph, name or description of a flow; return it in its newest revision.
 
-    Another graph is a new revision. What leads to the name of the flow forbids another name, as it
+    Omitted fields keep their value. Another graph is a new revision. What leads to the name of the flow forbids another name, as it
     forbids to delete the flow.
     """
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -65,14 +65,22 @@ async def create_plan(
     whole plan, or `problem`. An error before the first event is answered with its own status. A
     client that disconnects cancels the planning; nothing is stored then.
     """
-    create = partial(
-        service.create_plan, body.prompt, body.provider, body.model, plan_id=preassigned_id
-    )
+
+    async def create(on_progress: Callable[[Any], None] | None = None) -> dict[str, Any]:
+        plan = await service.create_plan(
+            body.prompt,
+            body.provider,
+            body.model,
+            plan_id=preassigned_id,
+            on_progress=on_progress,
+        )
+        return await _plan_document(service, await service.plan(plan.plan_id))
+
     if stream:
-        return PlanStream(lambda tell: create(on_progress=tell), lambda: service.is_draining)
+        return PlanStream(create, lambda: service.is_draining)
     plan = await create()
-    location = f"/api/plans/{plan.plan_id}"
-    return json_response(plan.as_json(), 201, location=location, etag=plan.hash)
+    location = f"/api/plans/{plan['plan_id']}"
+    return json_response(plan, 201, location=location, etag=plan["hash"])
 
 
 @router.get(
@@ -100,7 +108,10 @@ async def list_plans(
     responses={**success(PlanResponse, "The plan.", PLAN), **problems(404)},
 )
 async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
-    """Return a plan with the status of its newest execution."""
+    """Return a plan in its newest revision, with the status of its newest execution.
+
+    Its `ETag` is what `If-Match` compares in all changes of the plan, also through `/api/flows`.
+    """
     return await plan_response(service, await service.plan(plan_id))
 
 
@@ -164,8 +175,12 @@ async def check_graph(
 
 async def plan_response(service: Service, plan: PlanRecord) -> Response:
     """Return a stored plan with its status; its hash is the ``ETag``."""
-    status = await service.plan_status(plan.plan_id)
-    return json_response(plan_json(plan, status), etag=plan.hash)
+    return json_response(await _plan_document(service, plan), etag=plan.hash)
+
+
+async def _plan_document(service: Service, plan: PlanRecord) -> dict[str, Any]:
+    document = plan_json(plan, await service.plan_status(plan.plan_id))
+    return {**document, "inputs": await asyncio.to_thread(service.input_schema, plan.document)}
 
 
 async def _check_response(service: Service, report: CheckReport) -> Response:
@@ -192,7 +207,8 @@ def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
         "title": plan.title,
         "name": plan.name,
         "status": status,
-        "revision": document.get("revision", 1),
+        "revision": plan.revision,
+        "live_revision": plan.live_revision,
         "hash": plan.hash,
         "created_at": plan.created_at,
         "provider": document.get("provider"),

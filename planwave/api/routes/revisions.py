@@ -23,6 +23,7 @@ from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.routes.plans import plan_response
 from planwave.api.schemas.examples import (
+    APPROVED_PLAN,
     EDITED_PLAN,
     PLAN,
     REVISION,
@@ -157,4 +158,26 @@ async def restore_revision(
         author=body.author,
         note=body.note,
     )
+    return await plan_response(service, plan)
+
+
+@router.post(
+    "/api/plans/{plan_id}/revisions/{revision}/approve",
+    operation_id="approveRevision",
+    summary="Approve a revision",
+    responses={
+        **success(PlanResponse, "The plan as it is now.", APPROVED_PLAN),
+        **problems(404, 412, 422, 428),
+    },
+)
+async def approve_revision(
+    service: ServiceDep, plan_id: PlanId, revision: Revision, if_match: IfMatch = None
+) -> Response:
+    """Approve a revision of a flow, for all who call it.
+
+    Where the operator requires approval (`PLANWAVE_REQUIRE_APPROVAL`), callers start the newest approved
+    revision, and its executions ask no more. `If-Match` is required and names the hash of the revision: the
+    approval is of this hash, in whatever revision. A revision with errors cannot be approved.
+    """
+    plan = await service.approve_revision(plan_id, revision, expected=required_versions(if_match))
     return await plan_response(service, plan)

@@ -107,6 +107,7 @@ _PLAN_FIELDS: Final[_Json] = {
     "hash": HASH,
     "created_at": TIME,
     "name": None,
+    "live_revision": 1,
     "provider": "openai",
     "model": "gpt-4o-mini",
 }
@@ -114,7 +115,8 @@ PLAN: Final[_Json] = {
     **_PLAN_FIELDS,
     "description": "",
     "published": [],
-    "live_revision": 1,
+    "approval": None,
+    "inputs": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
     **GRAPH,
     "diagnostics": [],
     "fixes": [],
@@ -137,6 +139,10 @@ EDITED_PLAN: Final[_Json] = {
     "live_revision": 2,
     "hash": EDITED_HASH,
 }
+APPROVED_PLAN: Final[_Json] = {
+    **EDITED_PLAN,
+    "approval": {"at": TIME, "by": {"kind": "session", "id": "5f2d7c1ab1a3e0f4"}},
+}
 _REVISION_FIELDS: Final[_Json] = {
     "plan_id": PLAN_ID,
     "revision": 2,
@@ -148,6 +154,7 @@ _REVISION_FIELDS: Final[_Json] = {
     "created_by": {"kind": "session", "id": "5f2d7c1ab1a3e0f4"},
     "node_count": 2,
     "error_count": 0,
+    "approval": None,
 }
 REVISION: Final[_Json] = {
     **_REVISION_FIELDS,
@@ -564,15 +571,15 @@ _FLOW_FIELDS: Final[dict[str, Any]] = {
     "title": "A note about water",
     "description": "A note about water",
     "revision": 1,
+    "live_revision": 1,
+    "draft": None,
     "created_at": TIME,
     "updated_at": TIME,
     "published": ["model"],
 }
-FLOW: Final = {**_FLOW_FIELDS, "hash": HASH, "graph": GRAPH}
+FLOW: Final = {**_FLOW_FIELDS, "hash": HASH, "inputs": PLAN["inputs"], "graph": GRAPH}
 EDITED_FLOW: Final[_Json] = {**FLOW, "diagnostics": []}
 FLOWS: Final = {
-    "flows": [
-        {**_FLOW_FIELDS, "newest_revision": 1, "updated_by": {"kind": "operator"}, "node_count": 2}
-    ],
+    "flows": [{**_FLOW_FIELDS, "updated_by": {"kind": "operator"}, "node_count": 2}],
     "next_cursor": None,
 }

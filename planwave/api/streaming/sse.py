@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from starlette.requests import ClientDisconnect
@@ -20,7 +20,6 @@ from planwave.api.dependencies import AppState
 from planwave.api.problems import problem_details
 from planwave.api.responses import NOT_REPLAYABLE
 from planwave.errors import PlanwaveError, ShuttingDown, SlowConsumer
-from planwave.graph.plan import Plan
 from planwave.jsonio import dumps_trusted
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
@@ -188,7 +187,7 @@ class _PlanStreamItem(NamedTuple):
 
     event: str
     data: dict[str, Any]
-    end: Plan | Exception | None = None
+    end: Mapping[str, Any] | Exception | None = None
 
 
 class PlanStream(EventStream):
@@ -197,13 +196,13 @@ class PlanStream(EventStream):
     An error before the first event is raised, and answered as any other.
 
     Args:
-        create: Creates the plan and calls its argument with each step of progress.
+        create: Creates the plan, calling its argument with each step of progress; returns its JSON.
         is_draining: Returns whether the service is shutting down, which ends the stream.
     """
 
     def __init__(
         self,
-        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[Plan]],
+        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[dict[str, Any]]],
         is_draining: Callable[[], bool],
     ) -> None:
         super().__init__()
@@ -229,7 +228,7 @@ class PlanStream(EventStream):
         except Exception as error:  # noqa: BLE001 - a task boundary: sent to the client, or raised
             self._fail(error)
         else:
-            self._items.put_nowait(_PlanStreamItem("plan", plan.as_json(), plan))
+            self._items.put_nowait(_PlanStreamItem("plan", plan, plan))
 
     async def _watch_disconnect(self, receive: Receive) -> None:
         await wait_for_disconnect(receive)

@@ -105,21 +105,30 @@ class Queries(Protocol):
         ...
 
     async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
-        """Return a flow in one of its revisions, the live one by default.
+        """Return a flow in one of its revisions, by default the one that callers start.
 
         Raises:
             NotFound: No flow has this id, or it has no such revision.
         """
         ...
 
-    async def flow_named(self, name: str) -> PlanRecord | None:
-        """Return the flow of a name, whatever its case; None where there is none."""
+    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow as :meth:`flow` does, if callers may start the revision.
+
+        Raises:
+            NotFound: No flow has this id, or it has no such revision.
+            InputError, Conflict: ``draft-revision``, ``not-approved``.
+        """
         ...
 
     async def flows(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, name: str | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[PlanRecord]:
-        """Return flows, only those with this text in name, title, description or goal."""
+        """Return flows, only the one with this name, whatever its case."""
+        ...
+
+    async def flow_summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[Mapping[str, Any]]:
+        """Return flows that were listed in the JSON form of the API."""
         ...
 
 
@@ -301,6 +310,17 @@ class Backend(Protocol):
         Raises:
             NotFound: No plan has this id, or it has no such revision.
             PreconditionFailed: The plan has none of the expected hashes.
+        """
+        ...
+
+    async def approve_revision(
+        self, plan_id: str, revision: int, *, expected: Collection[str] | None
+    ) -> PlanRecord:
+        """Approve a revision of a plan for all callers of the flow; return the plan.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+            InputError: ``draft-revision``: the revision has errors.
         """
         ...
 

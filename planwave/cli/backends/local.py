@@ -49,6 +49,7 @@ class LocalBackend:
         self.remove_name = service.remove_name
         self.delete_execution = service.maintenance.delete_execution
         self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
+        self.approve_revision = service.approve_revision
 
     def choose(
         self, local: Callable[[Service], _Feature], _remote: Callable[[AsyncClient], _Feature], /

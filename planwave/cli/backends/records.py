@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
 
 
 def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
     """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
+    given = plan.get("approval")
     return PlanRecord(
         plan["plan_id"],
         plan["created_at"],
@@ -22,7 +23,8 @@ def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
         name=plan["name"],
         description=plan.get("description", ""),
         published=tuple(plan.get("published", ())),
-        live_revision=plan.get("live_revision"),
+        sound_revision=plan.get("live_revision"),
+        approvals={} if given is None else {plan["hash"]: Approval.from_json(given)},
     )
 
 
@@ -40,22 +42,29 @@ def principal_of(item: Mapping[str, Any]) -> Principal | None:
     return Principal.from_json(item["created_by"])
 
 
+def revision_from_json(revision: Mapping[str, Any]) -> PlanRevision:
+    """Return a revision of a list."""
+    given = revision["approval"]
+    fields: dict[str, Any] = {
+        **revision,
+        "created_by": principal_of(revision),
+        "approval": None if given is None else Approval.from_json(given),
+    }
+    return PlanRevision(**fields)
+
+
 def flow_record_from_json(flow: Mapping[str, Any]) -> PlanRecord:
-    """Return the record of a flow of a list; of the nodes, only their number is known."""
-    document = {"revision": flow["newest_revision"], "nodes": [{}] * flow["node_count"]}
+    """Return the record of a flow of a list; its document is the JSON."""
     return PlanRecord(
         flow["plan_id"],
         flow["created_at"],
         "",
         flow["title"],
         "",
-        document,
-        updated_at=flow["updated_at"],
-        edited_by=Principal.from_json(flow["updated_by"]),
+        {**flow},
         name=flow["name"],
         description=flow["description"],
-        published=tuple(flow["published"]),
-        live_revision=flow["revision"],
+        sound_revision=flow["live_revision"],
     )
 
 

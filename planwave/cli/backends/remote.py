@@ -18,7 +18,7 @@ from planwave.cli.backends.records import (
     flow_from_json,
     flow_record_from_json,
     plan_from_json,
-    principal_of,
+    revision_from_json,
 )
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
@@ -197,27 +197,24 @@ class RemoteBackend:
         """See :meth:`Queries.flow`."""
         return flow_from_json(await self._client.flow(plan_id, revision))
 
-    async def flow_named(self, name: str) -> PlanRecord | None:
-        """See :meth:`Queries.flow_named`."""
-        wanted = name.casefold()
-        before: str | None = None
-        while page := await self.flows(text=name, before=before, limit=_MAX_PAGE_SIZE):
-            for flow in page:
-                if flow.name is not None and flow.name.casefold() == wanted:
-                    return flow
-            before = page[-1].plan_id
-        return None
+    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
+        """See :meth:`Queries.flow_to_start`; the service says so when the flow is started."""
+        return await self.flow(plan_id, revision)
 
     async def flows(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, name: str | None = None, before: str | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         """See :meth:`Queries.flows`."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.flows(q=text, cursor=cursor, limit=size)
+            return await self._client.flows(name=name, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "flows", "plan_id", before, limit)
         return [flow_record_from_json(each) for each in items]
+
+    async def flow_summaries(self, flows: Sequence[PlanRecord], /) -> list[dict[str, Any]]:
+        """See :meth:`Queries.flow_summaries`."""
+        return [each.document for each in flows]
 
     async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
         """See :meth:`Queries.plan_revisions`."""
@@ -226,10 +223,7 @@ class RemoteBackend:
             return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
 
         items = await self._read_pages(read, "revisions", "revision", None, limit)
-        revised: list[dict[str, Any]] = [
-            {**each, "created_by": principal_of(each)} for each in items
-        ]
-        return [PlanRevision(**each) for each in revised]
+        return [revision_from_json(each) for each in items]
 
     async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
         """See :meth:`Queries.diff_revisions`."""
@@ -460,6 +454,15 @@ class RemoteBackend:
             plan_id, revision, if_match=_tags(expected), author=author, note=note
         )
         return plan_from_json(plan)
+
+    async def approve_revision(
+        self, plan_id: str, revision: int, *, expected: Collection[str] | None
+    ) -> PlanRecord:
+        """See :meth:`Backend.approve_revision`."""
+        if_match = "*" if expected is None else _tags(expected)
+        return plan_from_json(
+            await self._client.approve_revision(plan_id, revision, if_match=if_match)
+        )
 
     async def create_flow(
         self,

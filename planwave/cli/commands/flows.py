@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -38,7 +39,7 @@ from planwave.cli.options import (
 )
 from planwave.cli.views.flow import flow_lines, publication_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
-from planwave.service.flows.flow_queries import PUBLICATIONS, flow_summary
+from planwave.service.flows.flow_queries import PUBLICATIONS
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
@@ -158,6 +159,10 @@ def save(
     console.verbatim(
         f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}"
     )
+    if saved.draft is not None:
+        approve = f"revisions {shlex.quote(saved.name)} --approve {saved.revision}"
+        console.verbatim(f"Callers start it once it is approved: {ctx.command_hint(approve)}")
+        return
     console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(saved.name)}')}")
 
 
@@ -178,10 +183,14 @@ def ls(
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
-    found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
+
+    async def read(queries: Queries) -> Sequence[Mapping[str, Any]]:
+        return await queries.flow_summaries(await queries.flows(limit=limit + 1))
+
+    found = ctx.read(read)
     flows = found[:limit]
     if console.json:
-        console.result({"flows": [flow_summary(each) for each in flows]})
+        console.result({"flows": flows})
     elif flows:
         console.lines(flow_lines(console, flows))
         if len(found) > limit:
@@ -218,6 +227,8 @@ def show(
         return flow, await queries.plan_revisions(flow.plan_id, limit=_REVISIONS_SHOWN + 1)
 
     flow, revisions = ctx.read(read)
+    if flow.inputs is None:
+        flow = replace(flow, inputs=ctx.declared_inputs(flow.graph))
     if console.json:
         console.result(flow.as_json())
     else:

@@ -7,7 +7,7 @@ import json as json_module
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 
 import typer
 
@@ -26,12 +26,12 @@ from planwave.cli.options import (
 )
 from planwave.cli.prompts import Prompter, edit_text, terminal_prompter
 from planwave.cli.views.revisions import revision_lines
-from planwave.errors import GraphInvalid, PreconditionFailed
+from planwave.errors import GraphInvalid, InputError, PreconditionFailed
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.operations import Operation, ReplaceGraph, SetTitle
 from planwave.graph.plan import without_ui
 from planwave.graph.reading.documents import parse_strict_json
-from planwave.service.plans.documents import is_provider_error
+from planwave.service.plans.documents import is_provider_error, plan_json
 from planwave.service.plans.revisions import revision_json
 from planwave.validation import json_type
 
@@ -49,7 +49,7 @@ PlanArgument = Annotated[
     str,
     typer.Argument(
         metavar="PLAN",
-        help="A plan, by its id, a unique part of its id, an execution of it, or: last.",
+        help="A plan, by its id, a unique part of its id, its name as a flow, an execution of it, or: last.",
         show_default=False,
     ),
 ]
@@ -70,6 +70,15 @@ NoteOption = Annotated[
 RestoreOption = Annotated[
     int | None,
     typer.Option("--restore", metavar="N", min=1, help="Restore this revision, as a new one."),
+]
+ApproveRevisionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--approve",
+        metavar="N",
+        min=1,
+        help="Approve this revision for all who call the flow, where approval is required.",
+    ),
 ]
 
 
@@ -113,21 +122,29 @@ def revisions(
     typer_ctx: typer.Context,
     name: PlanArgument,
     restore: RestoreOption = None,
+    approve: ApproveRevisionOption = None,
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
 ) -> None:
-    """List the revisions of a plan, newest first; or restore one of them.
+    """List the revisions of a plan, newest first; or restore or approve one of them.
 
     For example:
 
     * `planwave revisions last`
     * `planwave revisions 09a2fd --restore 2`
+    * `planwave revisions triage --approve 3`
     """
     ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
+    if restore is not None and approve is not None:
+        hint = "give one of them"
+        raise InputError("--restore and --approve are two changes", code="usage", hint=hint)
+    if approve is not None:
+        _report_approved(console, asyncio.run(_approved(ctx, name, approve)), approve)
+        return
     if restore is not None:
         _report_saved(console, asyncio.run(_restored(ctx, name, restore)))
         return
@@ -152,6 +169,22 @@ async def _restored(ctx: CommandContext, name: str, revision: int) -> PlanRecord
         return await backend.restore_revision(
             plan.plan_id, revision, expected={plan.hash}, author="person"
         )
+
+
+async def _approved(ctx: CommandContext, name: str, revision: int) -> PlanRecord:
+    async with ctx.backend(ctx.settings()) as backend:
+        plan_id = await find_plan(backend.queries, name)
+        return await backend.approve_revision(plan_id, revision, expected=None)
+
+
+def _report_approved(console: CommandConsole, plan: PlanRecord, revision: int) -> None:
+    if console.json:
+        console.result(_plan_json(plan))
+        return
+    console.text(
+        f"{console.glyph('completed')} revision {revision} of {plan.plan_id} is approved; callers start "
+        f"revision {plan.live_revision}"
+    )
 
 
 class _Edited(NamedTuple):
@@ -243,7 +276,7 @@ class _EditSession:
 
     def _report_unchanged(self, plan: PlanRecord) -> None:
         if self._console.json:
-            self._console.result(plan.document)
+            self._console.result(_plan_json(plan))
         else:
             self._console.text("Nothing was changed.")
 
@@ -287,10 +320,14 @@ def _save_to_file(text: str) -> str:
     return path
 
 
+def _plan_json(plan: PlanRecord) -> dict[str, Any]:
+    return plan_json(plan, plan.document.get("status", "draft"))
+
+
 def _report_saved(console: CommandConsole, plan: PlanRecord) -> None:
     document = plan.document
     if console.json:
-        console.result(document)
+        console.result(_plan_json(plan))
         return
     errors = [each for each in document["diagnostics"] if each["severity"] == "error"]
     state = f": a draft with {counted(len(errors), 'error')}, which cannot be executed"

@@ -9,32 +9,39 @@ from rich.text import Text
 
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.formatting import counted, facts_lines, local_time, truncate
-from planwave.cli.views.plan import show_plan
+from planwave.cli.views.plan import inputs_text, show_plan
 from planwave.cli.views.revisions import revision_lines
-from planwave.service.flows.flow_queries import PUBLICATIONS, flow_summary, plan_of_flow
+from planwave.service.flows.flow_queries import PUBLICATIONS, plan_of_flow
 
 if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
-    from planwave.storage.records import PlanRecord, PlanRevision
+    from planwave.storage.records import PlanRevision
 
 _NAME_CHARS = 200
 
 
-def flow_lines(console: CommandConsole, flows: Sequence[PlanRecord]) -> Iterable[Line]:
-    """Return the lines of a list of flows."""
-    ids = console.short_ids(flow.plan_id for flow in flows)
-    return (_flow_line(flow, ids[flow.plan_id]) for flow in flows)
+def flow_lines(console: CommandConsole, flows: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+    """Return the lines of a list of flows, each in the JSON form of the API."""
+    ids = console.short_ids(flow["plan_id"] for flow in flows)
+    return (_flow_line(flow, ids[flow["plan_id"]]) for flow in flows)
 
 
-def _flow_line(flow: PlanRecord, shown_id: str) -> Line:
-    summary = flow_summary(flow)
+def _flow_line(flow: Mapping[str, Any], shown_id: str) -> Line:
     return Text.assemble(
         (shown_id, "cyan"),
-        f"  {local_time(summary['updated_at'])}  ",
-        (f"revision {flow.live_revision:<4} {counted(summary['node_count'], 'step'):>9}  ", "dim"),
-        truncate(flow.name or "", _NAME_CHARS),
-        (f"  ({_published(flow.published)})" if flow.published else "", "dim"),
+        f"  {local_time(flow['updated_at'])}  ",
+        (f"revision {flow['revision']:<4} {counted(flow['node_count'], 'step'):>9}  ", "dim"),
+        truncate(flow["name"], _NAME_CHARS),
+        (f"  ({_published(flow['published'])})" if flow["published"] else "", "dim"),
+        ("" if flow["draft"] is None else f"  {draft_text(flow['draft'])}", "yellow"),
     )
+
+
+def draft_text(draft: Mapping[str, Any]) -> str:
+    """Return why callers of a flow do not start its newest revision, in words."""
+    errors = draft["error_count"]
+    why = f"has {counted(errors, 'error')}" if errors else "is not approved"
+    return f"revision {draft['revision']} of {local_time(draft['created_at'])} {why}"
 
 
 def publication_lines(publication: Mapping[str, Any]) -> Iterable[Line]:
@@ -56,6 +63,8 @@ def show_flow(console: CommandConsole, flow: Flow, revisions: Sequence[PlanRevis
         "For": flow.description,
         "Flow": flow.plan_id,
         "Revision": f"{flow.revision}, {local_time(flow.updated_at)}",
+        "Draft": None if flow.draft is None else draft_text(flow.draft),
+        "Inputs": inputs_text(flow.inputs),
         "Published": _published(flow.published),
     }
     show_plan(console, plan_of_flow(flow), facts_lines(facts))

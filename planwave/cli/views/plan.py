@@ -66,6 +66,20 @@ def show_plan(
             console.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
 
 
+def inputs_text(inputs: Mapping[str, Any] | None) -> str:
+    """Return the inputs of a plan in one line, from their JSON Schema: the name and the type of each."""
+    found = inputs or {"properties": {}, "required": []}
+    return ", ".join(
+        f"{name}{_type_text(schema)}{'' if name in found['required'] else ' (optional)'}"
+        for name, schema in found["properties"].items()
+    )
+
+
+def _type_text(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type")
+    return f": {kind}" if isinstance(kind, str) else ""
+
+
 def wave_lines(console: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
     """Yield the lines of a graph, wave by wave; name a node's model if it is not the author's."""
     form = measure(graph)

@@ -28,7 +28,7 @@ _MARKS: Final = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("
 
 
 def revision_lines(revisions: Sequence[PlanRevision]) -> Iterator[Text]:
-    """Yield a line for each revision: number, time, author, size, errors, note."""
+    """Yield a line for each revision: number, time, author, size, errors, approval, note."""
     width = max((len(str(each.revision)) for each in revisions), default=0)
     for each in revisions:
         line = Text.assemble(
@@ -38,6 +38,8 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> Iterator[Text]:
         )
         if each.error_count:
             line.append(f"  draft, {counted(each.error_count, 'error')}", "red")
+        if each.approval is not None:
+            line.append("  approved", "green")
         line.append(f"  {truncate(each.title, _TEXT_WIDTH)}")
         if each.note:
             line.append(f"  {truncate(each.note, _TEXT_WIDTH)}", "dim italic")

@@ -87,7 +87,7 @@ class PublishedModels:
         if model.flow is None:
             await self._run_goal(_goal_of(turn), execution_id)
             return False
-        flow = await self._service.flow_of(model.flow)
+        flow = await self._service.startable(model.flow)
         inputs = chat_inputs(flow.graph, flow.name, turn)
         await self._service.execute(flow, inputs=inputs, execution_id=execution_id)
         return _cancels_on_disconnect(flow)

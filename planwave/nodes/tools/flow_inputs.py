@@ -8,12 +8,13 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from pydantic import BaseModel
 
-from planwave.errors import InputError
+from planwave.errors import GraphInvalid, InputError
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Node, Port
 from planwave.graph.protocols import Catalogue, InputAdapter
+from planwave.graph.reading.documents import read_graph
 from planwave.graph.reading.json_schemas import loosened, target_of, types_of, written_out
 from planwave.nodes.agents.tool import ToolError
-from planwave.nodes.subgraphs import Subgraph
+from planwave.nodes.subgraphs import Subgraph, prepare
 
 _ONE_INPUT: Final = "input"
 """The argument for the one entry node of a flow that has one output."""
@@ -70,6 +71,15 @@ def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
         "required": required,
         "additionalProperties": False,
     }
+
+
+def declared_inputs(document: Mapping[str, Json], catalogue: Catalogue) -> dict[str, Any] | None:
+    """Return the :func:`input_schema` of a graph document; None where the graph cannot be read."""
+    try:
+        graph, _ = read_graph({name: document.get(name) for name in ("nodes", "edges")})
+    except GraphInvalid:
+        return None
+    return input_schema(prepare(graph, catalogue), catalogue)
 
 
 def entry_inputs(

@@ -152,7 +152,7 @@ class ReplyRuns:
             PlanwaveError: It cannot run here.
         """
         if chat.plan_id is not None:
-            flow = await self._flows.flow_to_pin(chat.plan_id, chat.plan_revision)
+            flow = await self._flows.flow_to_start(chat.plan_id, chat.plan_revision)
             entry = chat_start_entry(flow.graph, flow.name, chat.node_id)
             return _Start(flow, entry.node_id, entry.on_disconnect)
         config = chat.config or {}

@@ -367,7 +367,7 @@ class ExecutionService:
             plan_hash=plan.hash,
             flow=made.flow,
             trigger=trigger,
-            approval=self._approval_of(graph, required=require_approval),
+            approval=self._approval_of(graph, made, required=require_approval),
             policies=policies,
             supersedes=replaces.request if replaces else None,
             written_by=author,
@@ -377,16 +377,26 @@ class ExecutionService:
             spec, program, execution_id, queued=queued, plan_to_store=made.plan_to_store
         )
 
-    def _approval_of(self, graph: Graph, *, required: bool) -> ApprovalDocument | None:
-        """Return what a new execution stores about its approval; None if it needs none."""
-        needed = required or self._dependencies.require_approval
-        return {"plan_hash": graph_hash(graph)} if needed else None
+    def _approval_of(
+        self, graph: Graph, made: ResolvedPlan, *, required: bool
+    ) -> ApprovalDocument | None:
+        """Return what a new execution stores about its approval; None if it needs none.
+
+        Where the operator requires approval, only approved revisions are started as a flow.
+        """
+        if not (required or self._dependencies.require_approval):
+            return None
+        asked: ApprovalDocument = {"plan_hash": graph_hash(graph)}
+        is_approved = made.flow is not None and asked["plan_hash"] == made.plan.hash
+        if required or not is_approved:
+            return asked
+        return {**asked, "approved_revision": made.plan.revision}
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
         match source:
             case FlowRef() | Flow():
-                flow = source if isinstance(source, Flow) else await self._flows.flow(*source)
+                flow = await self._flow_to_start(source)
                 return ResolvedPlan(plan_of_flow(flow, self._dependencies.limits), flow=flow.name)
             case CheckedPlan(plan, report, checked_by):
                 return ResolvedPlan(
@@ -405,6 +415,12 @@ class ExecutionService:
             case _:
                 record = await load_plan(self._store, source)
                 return ResolvedPlan(self._plans.readable_plan(record))
+
+    async def _flow_to_start(self, source: FlowRef | Flow) -> Flow:
+        """Return a flow that callers may start; one that was read in its live revision is not read again."""
+        if isinstance(source, Flow) and source.revision == source.live_revision:
+            return source
+        return await self._flows.flow_to_start(source.plan_id, source.revision)
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Return the diagnostics of a graph; reuse a report of this very graph."""

@@ -1,7 +1,8 @@
 """The approval of a plan: whether an execution needs one, and its request.
 
 An approval holds for one hash, that of the graph that runs. A retry or fork of an approved execution
-needs no other one as long as its graph has that hash.
+needs no other one as long as its graph has that hash. An execution that is started as a flow, in a revision
+that the operator approved, needs none.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def hash_to_approve(
     """
     if approval is None:
         return graph_hash(graph) if required else None
-    return None if "approved_in" in approval else cast("str", approval["plan_hash"])
+    is_approved = "approved_in" in approval or "approved_revision" in approval
+    return None if is_approved else cast("str", approval["plan_hash"])
 
 
 def approval_request(

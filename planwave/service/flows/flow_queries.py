@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from planwave.errors import InputError, NotFound
+from planwave.errors import Conflict, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.plan import Plan
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal, principal_json
-from planwave.service.plans.documents import is_graph_error
-from planwave.service.plans.revisions import RevisionQueries
+from planwave.service.plans.revisions import (
+    RevisionQueries,
+    current_revision,
+    require_sound,
+    revision_json,
+)
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
-    from planwave.storage.records import PlanRecord
+    from planwave.storage.records import PlanRecord, PlanRevision
     from planwave.storage.sqlite.sql_store import Store
 
 LIST_HINT: Final = "list the flows"
+NOT_APPROVED: Final = "not-approved"
 Publication = Literal["model", "tool"]
 PUBLICATIONS: Final[tuple[Publication, ...]] = ("model", "tool")
 """What a flow is published as: a model of the OpenAI API, a tool of the MCP server."""
@@ -42,6 +47,9 @@ class Flow:
         description: The purpose of the flow, and the goal of its executions.
         title: The title of the revision.
         revision: The number of the revision.
+        live_revision: The revision that callers start; None while none is approved.
+        draft: The newest revision where callers do not start it, in the JSON form of the API.
+        inputs: The JSON Schema of its inputs, where they were read; None for a graph that cannot be.
         hash: Of the graph of the revision.
         updated_at: When the revision was made, UTC.
         graph: The graph document of the revision.
@@ -58,28 +66,13 @@ class Flow:
     updated_at: str
     graph: dict[str, Any]
     published: tuple[str, ...] = ()
+    live_revision: int | None = None
+    draft: Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """Return the flow in the JSON form of the API."""
         return {name: getattr(self, name) for name in self.__slots__}
-
-
-def flow_summary(record: PlanRecord) -> dict[str, Any]:
-    """Return a flow as lists show it, in the JSON form of the API."""
-    document = record.document
-    return {
-        "plan_id": record.plan_id,
-        "name": record.name,
-        "title": record.title,
-        "description": record.description,
-        "revision": record.live_revision,
-        "newest_revision": document.get("revision", 1),
-        "created_at": record.created_at,
-        "updated_at": record.updated_at or record.created_at,
-        "updated_by": principal_json(record.edited_by),
-        "node_count": len(document.get("nodes") or ()),
-        "published": list(record.published),
-    }
 
 
 class FlowQueries:
@@ -93,63 +86,71 @@ class FlowQueries:
         self._revisions = RevisionQueries(store)
 
     async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
-        """Return a flow in its live revision, or in another one.
+        """Return a flow to be looked at: in its live revision, or in another one.
 
         Raises:
             NotFound: There is none of that id, or it has no such revision.
         """
         return await self.flow_of(await self.flow_record(plan_id), revision)
 
-    async def flow_to_pin(self, plan_id: str, revision: int | None) -> Flow:
-        """Return a flow in the revision that something is to start from now on.
+    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow in its live revision, or in another one that callers may start.
+
+        Whatever starts a flow, or lets others start it from now on, reads it here.
 
         Raises:
             NotFound: There is none of that id, or it has no such revision.
-            InputError: ``draft-revision``: the revision has errors, so it is never started.
+            InputError: ``draft-revision``: the revision has errors.
+            Conflict: ``not-approved``: neither the revision nor, without one, any other is approved.
         """
-        record = await self.flow_record(plan_id)
-        if revision is not None:
-            found = await self._revisions.revision_of(record, revision)
-            findings: Sequence[Mapping[str, Any]] = (found.document or {}).get("diagnostics") or ()
-            if any(map(is_graph_error, findings)):
-                raise InputError(
-                    f"revision {revision} of flow {record.name!r} is a draft with errors",
-                    code="draft-revision",
-                    hint="choose a revision without errors, or none for the live one",
-                )
-        return await self.flow_of(record, revision)
+        return await self.startable(await self.flow_record(plan_id), revision)
+
+    async def startable(self, record: PlanRecord, revision: int | None = None) -> Flow:
+        """Return a stored flow as :meth:`flow_to_start` does."""
+        if revision is None and record.live_revision is None:
+            raise _not_approved(record, "no revision")
+        found = await self._revisions.revision_of(record, revision or record.live_revision or 1)
+        require_sound(found)
+        if record.needs_approval and found.approval is None:
+            raise _not_approved(record, f"revision {revision}")
+        return _flow(record, found)
 
     async def flow_of(self, record: PlanRecord, revision: int | None = None) -> Flow:
-        """Return a stored flow in its live revision, or in another one.
+        """Return a stored flow as :meth:`flow` does; without a live revision, in the newest one.
 
         Raises:
             NotFound: The flow has no such revision.
         """
-        number = revision or record.live_revision or 1
-        found = await self._revisions.revision_of(record, number)
-        document = found.document or {}
-        return Flow(
-            record.plan_id,
-            record.name or "",
-            found.title,
-            record.description,
-            found.revision,
-            found.hash,
-            record.created_at,
-            found.created_at,
-            {name: document.get(name) or [] for name in ("nodes", "edges")},
-            record.published,
-        )
+        number = revision or record.live_revision or record.revision
+        return _flow(record, await self._revisions.revision_of(record, number))
+
+    async def flow_summaries(self, records: Sequence[PlanRecord]) -> list[dict[str, Any]]:
+        """Return flows as lists show them, in the JSON form of the API: in the revisions of :meth:`flow`."""
+        below = {
+            each.plan_id: each.live_revision
+            for each in records
+            if each.live_revision is not None and each.live_revision != each.revision
+        }
+        live = await self._store.revisions.summaries(below)
+        return [_summary(each, live.get(each.plan_id)) for each in records]
 
     async def flows(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        name: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> Sequence[PlanRecord]:
-        """Return flows, newest first; ``text`` is searched in names, titles, descriptions and goals."""
-        return await self._store.plans(text=text, named=True, before=before, limit=limit)
+        """Return flows, newest first.
 
-    async def flow_named(self, name: str) -> PlanRecord | None:
-        """Return the flow of a name, whatever its case; None where there is none."""
-        return await self._store.flow_named(name)
+        Args:
+            text: Only those with this in name, title, description or goal.
+            name: Only the one with this name, whatever its case.
+            before: The last one already seen: its id, or its place.
+            limit: How many at most.
+        """
+        return await self._store.plans(text=text, name=name, named=True, before=before, limit=limit)
 
     async def published_flows(self, publication: Publication) -> Sequence[PlanRecord]:
         """Return all flows that are published as one kind of thing, newest first."""
@@ -190,16 +191,68 @@ class FlowsOfToken(FlowQueries):
         return await super().flow_record(plan_id)
 
     async def flows(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        name: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> Sequence[PlanRecord]:
         """Return flows; see :class:`FlowQueries`. A page may have fewer than asked for."""
-        page = await super().flows(text=text, before=before, limit=limit)
+        page = await super().flows(text=text, name=name, before=before, limit=limit)
         return [each for each in page if each.plan_id in self._flow_ids]
 
-    async def flow_named(self, name: str) -> PlanRecord | None:
-        """Return the flow of a name; see :class:`FlowQueries`."""
-        found = await super().flow_named(name)
-        return found if found is not None and found.plan_id in self._flow_ids else None
+
+def _flow(record: PlanRecord, revision: PlanRevision) -> Flow:
+    document = revision.document or {}
+    return Flow(
+        record.plan_id,
+        record.name or "",
+        revision.title,
+        record.description,
+        revision.revision,
+        revision.hash,
+        record.created_at,
+        revision.created_at,
+        {name: document.get(name) or [] for name in ("nodes", "edges")},
+        record.published,
+        record.live_revision,
+        _draft_of(record),
+    )
+
+
+def _summary(record: PlanRecord, live: PlanRevision | None) -> dict[str, Any]:
+    """Return a flow as lists show it; ``live`` is None where its newest revision is shown."""
+    shown = live or current_revision(record)
+    return {
+        "plan_id": record.plan_id,
+        "name": record.name,
+        "title": shown.title,
+        "description": record.description,
+        "revision": shown.revision,
+        "live_revision": record.live_revision,
+        "draft": _draft_of(record),
+        "created_at": record.created_at,
+        "updated_at": shown.created_at,
+        "updated_by": principal_json(shown.created_by),
+        "node_count": shown.node_count,
+        "published": list(record.published),
+    }
+
+
+def _draft_of(record: PlanRecord) -> dict[str, Any] | None:
+    """Return the newest revision where callers of a flow do not start it."""
+    if record.revision == record.live_revision:
+        return None
+    return revision_json(replace(current_revision(record), document=None))
+
+
+def _not_approved(record: PlanRecord, what: str) -> Conflict:
+    return Conflict(
+        f"{what} of flow {record.name!r} is approved, and this service starts no other",
+        code=NOT_APPROVED,
+        hint="have the operator approve a revision",
+    )
 
 
 def flow_not_found(plan_id: str) -> NotFound:

@@ -14,6 +14,7 @@ from planwave.graph.checking.checker import check
 from planwave.graph.editing.editor import PlanContent
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import UUID_PATTERN, new_id
+from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.chat_entries import chat_entry
 from planwave.service.flows.flow_queries import (
@@ -101,10 +102,10 @@ class FlowService:
             InputError: ``invalid-name``; not exactly one of graph and plan.
             LimitExceeded: The description is longer than a goal may be.
             NotFound: There is no such plan.
-            Conflict: ``name-taken``.
+            Conflict: ``name-taken``; ``not-approved``: the plan has a name, and nothing that callers may start.
         """
         if preassigned_id is not None and await self._store.plan(preassigned_id) is not None:
-            return await self._queries.flow(preassigned_id)
+            return await self._newest(preassigned_id)
         name = _validate_name(name)
         if (graph is None) == (plan_id is None):
             raise InputError("a flow is made of a graph or of a plan", hint="give one of both")
@@ -116,12 +117,12 @@ class FlowService:
             if plan.name is None:
                 plan = await self._name_plan(plan, name, description)
             if plan.name is not None and name_key(plan.name) == name_key(name):
-                return await self._queries.flow_of(plan)
-            record = self._copy(own_id, await self._queries.flow_of(plan))
+                return await self._newest(plan.plan_id)
+            record = self._copy(own_id, await self._queries.startable(plan))
         said = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(said))
         await self._store.save_plan(record)
-        return await self._queries.flow(own_id)
+        return await self._newest(own_id)
 
     async def update_flow(
         self,
@@ -171,7 +172,7 @@ class FlowService:
             force=force,
         )
         await self._editor.change_plan(plan_id, change, expected=expected, author=author, note=note)
-        return await self._queries.flow(plan_id)
+        return await self._newest(plan_id)
 
     async def edit_flow(
         self,
@@ -203,9 +204,9 @@ class FlowService:
         edited = await self._editor.change_plan(
             plan_id, change, expected=expected, author=author, note=note
         )
-        return EditedFlow(await self._queries.flow(plan_id), edited.diagnostics)
+        return EditedFlow(await self._newest(plan_id), edited.diagnostics)
 
-    async def publish_flow(self, plan_id: str, changes: Mapping[Publication, bool]) -> Flow:
+    async def publish_flow(self, plan_id: str, changes: Mapping[Publication, bool]) -> None:
         """Publish a flow, or unpublish it; durable when this returns.
 
         Args:
@@ -215,20 +216,20 @@ class FlowService:
         Raises:
             NotFound: There is none of that id.
             InputError: ``not-a-model``: it has no node that takes a message, or several.
+            Conflict: ``not-approved``: it has no revision that callers may start.
         """
         while True:
             record = await self._queries.flow_record(plan_id)
-            present = await self._queries.flow_of(record)
             if changes.get("model"):
-                chat_entry(present.graph, present.name)
-            wanted = {each: each in present.published for each in PUBLICATIONS} | dict(changes)
+                chat_entry((await self._queries.startable(record)).graph, record.name or "")
+            wanted = {each: each in record.published for each in PUBLICATIONS} | dict(changes)
             published = tuple(each for each in PUBLICATIONS if wanted[each])
-            if published == present.published:
-                return present
+            if published == record.published:
+                return
             changed = replace(record, published=published, edits=record.edits + 1)
             if await self._store.revisions.save(changed, after=record.edits):
                 await self._plans.report_change(plan_id)
-                return replace(present, published=published)
+                return
 
     async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
         """Take the name of a flow away; the plan stays, with its revisions.
@@ -263,6 +264,16 @@ class FlowService:
             if record is not None and record.name is not None:
                 return record
         return await flow_named(self._queries, name)
+
+    async def _newest(self, plan_id: str) -> Flow:
+        """Return a flow in its newest revision, which changes are made from."""
+        record = await self._queries.flow_record(plan_id)
+        return await self.with_inputs(await self._queries.flow_of(record, record.revision))
+
+    async def with_inputs(self, flow: Flow) -> Flow:
+        """Return a flow with the schema of its inputs."""
+        catalogue = self._dependencies.catalogue
+        return replace(flow, inputs=await asyncio.to_thread(declared_inputs, flow.graph, catalogue))
 
     async def _record_of_graph(
         self, plan_id: str, name: str, source: str | bytes | Mapping[str, Json]
@@ -334,6 +345,7 @@ class FlowResolver:
 
         Raises:
             NotFound: There is none of that id, or it has no such revision.
+            InputError, Conflict: ``draft-revision``, ``not-approved``: it is not for callers.
             GraphInvalid: It cannot run here (any more).
             UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
         """
@@ -341,10 +353,10 @@ class FlowResolver:
             record = await self._queries.flow_record(plan_id)
         except NotFound as error:
             raise await unknown_flow(self._queries, plan_id) from error
-        key = plan_id, revision or record.live_revision or 1
+        key = plan_id, revision or record.live_revision or 0
         graph = self._ready.get(key)
         if graph is None:
-            flow = await self._queries.flow_of(record, key[1])
+            flow = await self._queries.startable(record, revision)
             checked = await asyncio.to_thread(self._read_and_check, flow)
             graph = self._ready.setdefault(key, checked)  # another task may have been faster
             if len(self._ready) > _READY:

@@ -12,7 +12,7 @@ from planwave.graph.protocols import Catalogue
 from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.subgraphs import FlowName, named_flow
-from planwave.service.flows.flow_queries import LIST_HINT
+from planwave.service.flows.flow_queries import LIST_HINT, NOT_APPROVED
 from planwave.storage.records import PlanRecord
 
 UNKNOWN_FLOW: Final = "unknown-flow"
@@ -26,11 +26,8 @@ class FlowLookup(Protocol):
     One that has not all flows has a ``list_hint`` that says so.
     """
 
-    async def flow(self, plan_id: str, revision: int | None = None) -> Any: ...
-    async def flow_named(self, name: str) -> PlanRecord | None: ...
-    async def flows(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
-    ) -> Sequence[PlanRecord]: ...
+    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Any: ...
+    async def flows(self, *, name: str | None = None, limit: int = 50) -> Sequence[PlanRecord]: ...
 
 
 async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
@@ -39,10 +36,10 @@ async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
     Raises:
         NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
     """
-    found = await flows.flow_named(name)
-    if found is None:
+    found = await flows.flows(name=name, limit=1)
+    if not found:
         raise await unknown_flow(flows, name)
-    return found
+    return found[0]
 
 
 def names_flows(graph: Graph, catalogue: Catalogue) -> bool:
@@ -51,7 +48,7 @@ def names_flows(graph: Graph, catalogue: Catalogue) -> bool:
 
 
 async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -> list[Diagnostic]:
-    """Return an error for each node whose flow, or its revision, does not exist.
+    """Return an error for each node whose flow, or its revision, does not exist or is not for callers.
 
     Nodes of nested graphs are reported at the node around them. What comes over a wire is not known.
     """
@@ -71,7 +68,7 @@ async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -
             pointer = f"/nodes/{numbers[outer]}/data"
             found.append(
                 Diagnostic(
-                    UNKNOWN_FLOW,
+                    NOT_APPROVED if error.code == NOT_APPROVED else UNKNOWN_FLOW,
                     "error",
                     f"node {path!r}: {error.message}",
                     f"{pointer}/flow" if path == outer else pointer,
@@ -83,16 +80,13 @@ async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -
 
 
 async def _require(flow: FlowName, flows: FlowLookup) -> None:
-    if flow.name is not None:
-        plan_id = (await flow_named(flows, flow.name)).plan_id
-    else:
-        plan_id = str(flow.id)
-        try:
-            await flows.flow(plan_id)
-        except InputError as error:
-            raise await unknown_flow(flows, plan_id) from error
+    plan_id = str(flow.id) if flow.name is None else (await flow_named(flows, flow.name)).plan_id
+    try:
+        await flows.flow_to_start(plan_id)
+    except NotFound as error:
+        raise await unknown_flow(flows, plan_id) from error
     if flow.revision is not None:
-        await flows.flow(plan_id, flow.revision)
+        await flows.flow_to_start(plan_id, flow.revision)
 
 
 async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:

@@ -40,7 +40,7 @@ _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
         "model", "diagnostics", "fixes", "attempts", "forecast", "name", "description",
-        "published", "live_revision", "origin",
+        "published", "live_revision", "approval", "inputs", "origin",
     }
 )  # fmt: skip
 """What the API shows of a plan around its graph; anything else at the top is an unknown field."""
@@ -224,13 +224,14 @@ def record_of(plan: Plan) -> PlanRecord:
         plan.hash,
         document,
         edited_by=current_principal(),
-        live_revision=plan.revision,
+        sound_revision=plan.revision,
         plain=is_plain_document(plan.graph) and is_plain(around),
     )
 
 
 def plan_json(record: PlanRecord, status: str) -> dict[str, Any]:
-    """Return a stored plan in the JSON form of the API."""
+    """Return a stored plan in the JSON form of the API, but for its inputs."""
+    approval = record.approvals.get(record.hash)
     return {
         **record.document,
         "status": status,
@@ -238,6 +239,7 @@ def plan_json(record: PlanRecord, status: str) -> dict[str, Any]:
         "description": record.description,
         "published": list(record.published),
         "live_revision": record.live_revision,
+        "approval": None if approval is None else approval.as_json(),
     }
 
 

@@ -4,10 +4,12 @@ A caller names the hash that it has read. The change applies only if the plan st
 no caller overwrites a revision that it has not seen. Each change is computed from one stored record
 and saved only if that record was not changed meanwhile; otherwise it is computed again.
 
-A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. Callers of a
-flow go on starting its live revision, the newest one without errors. A graph
+A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. A graph
 that cannot be read is stored as it was given. Its hash is of another kind than that of a graph
 (:func:`planwave.graph.plan.unreadable_hash`), so the two are never equal.
+
+Callers of a flow go on starting its live revision: the newest one without errors and, where the operator
+requires approval, with an approved hash. An approval holds for whatever revision has this hash.
 
 The hash leaves ``ui`` and the title out. A change of these makes no revision and leaves the hash as it
 is. So several editors that move nodes do not refuse each other's changes, and each changes only
@@ -33,8 +35,13 @@ from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.plans.documents import CheckReport, load_plan, raise_for_graph
 from planwave.service.plans.planner_service import PlannerService
-from planwave.service.plans.revisions import Editor, RevisionQueries, current_revision
-from planwave.storage.records import PlanRecord, PlanRevision
+from planwave.service.plans.revisions import (
+    Editor,
+    RevisionQueries,
+    current_revision,
+    require_sound,
+)
+from planwave.storage.records import Approval, PlanRecord, PlanRevision
 
 _GRAPH_PARTS = ("nodes", "edges")
 
@@ -54,6 +61,7 @@ class PlanChange(NamedTuple):
         of_flow: True refuses a plan without a name; False leaves a plan that has one as it is.
         takes_drafts: Whether a graph with errors is stored, as a draft; otherwise it is refused.
         force: Whether to remove what leads to a name that is taken away.
+        approves: A revision without errors, whose hash is approved.
     """
 
     content: ContentChange | None = None
@@ -63,6 +71,7 @@ class PlanChange(NamedTuple):
     of_flow: bool | None = None
     takes_drafts: bool = True
     force: bool = False
+    approves: PlanRevision | None = None
 
 
 class EditedPlan(NamedTuple):
@@ -81,7 +90,7 @@ class _Saved(NamedTuple):
 
 
 class PlanEditor:
-    """The use cases that change plans: edit them, and restore earlier revisions."""
+    """The use cases that change plans: edit them, restore earlier revisions, approve revisions."""
 
     def __init__(
         self, dependencies: ServiceDependencies, plans: PlannerService, revisions: RevisionQueries
@@ -183,6 +192,32 @@ class PlanEditor:
         )
         return edited.plan
 
+    async def approve_revision(
+        self, plan_id: str, revision: int, *, expected: Collection[str] | None
+    ) -> PlanRecord:
+        """Approve a revision of a plan, so that callers may start it; durable when this returns.
+
+        The approval is of the hash of the revision: every revision with this hash has it.
+
+        Args:
+            plan_id: The plan.
+            revision: The number of the revision.
+            expected: Hashes of which the revision must have one; None accepts any.
+
+        Returns:
+            The plan.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+            PreconditionFailed: ``plan-changed``: the revision has another hash.
+            InputError: ``draft-revision``: the revision has errors.
+        """
+        found = await self._revisions.plan_revision(plan_id, revision)
+        if expected is not None and found.hash not in expected:
+            raise _changed_error(found)
+        require_sound(found)
+        return (await self.change_plan(plan_id, PlanChange(approves=found))).plan
+
     async def change_plan(
         self,
         plan_id: str,
@@ -210,7 +245,7 @@ class PlanEditor:
             if change.of_flow is False and plan.name is not None:
                 return EditedPlan(plan)
             if expected is not None and plan.hash not in expected:
-                raise _changed_error(plan)
+                raise _changed_error(current_revision(plan))
             made = await asyncio.to_thread(self._changed, plan, change, author, note)
             if made.plan is plan:
                 return EditedPlan(plan, made.diagnostics)
@@ -230,6 +265,8 @@ class PlanEditor:
         made = _Saved(plan, None)
         if change.content is not None:
             made = self._with_content(plan, change, change.content, author, note)
+        if change.approves is not None and change.approves.hash not in plan.approvals:
+            made = made._replace(plan=self._approved(plan, change.approves))
         name = None if change.takes_name else change.name or plan.name
         description = plan.description if change.description is None else change.description
         if (name, description) == (plan.name, plan.description):
@@ -276,7 +313,8 @@ class PlanEditor:
         author: Editor,
         note: str,
     ) -> PlanRecord:
-        number = plan.document.get("revision", 1) + 1
+        number = plan.revision + 1
+        is_approved = report.is_sound and digest in plan.approvals
         document: dict[str, Any] = {
             **plan.document,
             **graph,
@@ -296,8 +334,21 @@ class PlanEditor:
             note=note,
             updated_at=self._dependencies.timestamp(),
             edited_by=current_principal(),
-            live_revision=number if report.is_sound else plan.live_revision,
+            sound_revision=number if report.is_sound else plan.sound_revision,
+            approved_revision=number if is_approved else plan.approved_revision,
             plain=False,
+        )
+
+    def _approved(self, plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
+        """Return a plan in which the hash of a revision without errors is approved."""
+        approval = Approval(self._dependencies.timestamp(), current_principal())
+        is_newest = plan.hash == revision.hash and plan.sound_revision == plan.revision
+        number = plan.revision if is_newest else revision.revision
+        return replace(
+            plan,
+            approvals={**plan.approvals, revision.hash: approval},
+            approved_revision=max(plan.approved_revision or 0, number),
+            edits=plan.edits + 1,
         )
 
     def _require_within_limits(self, graph: Mapping[str, Json]) -> None:
@@ -318,11 +369,11 @@ def _without_shared_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -
     return {**graph, "nodes": nodes}
 
 
-def _changed_error(plan: PlanRecord) -> PreconditionFailed:
-    number = plan.document.get("revision", 1)
+def _changed_error(present: PlanRevision) -> PreconditionFailed:
     return PreconditionFailed(
-        f"plan {plan.plan_id} has changed: it is at revision {number} with the hash {plan.hash}",
+        f"plan {present.plan_id} has changed: revision {present.revision} has the hash {present.hash}",
         code="plan-changed",
-        hint="read the plan again, and repeat the change with its present hash",
-        current=plan.hash,
+        hint="read the newest revision of the plan, which callers of a flow may not start yet, and "
+        "repeat the change with its hash",
+        current=present.hash,
     )

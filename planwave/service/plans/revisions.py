@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from planwave.errors import NotFound
+from planwave.errors import InputError, NotFound
 from planwave.graph.editing.difference import graph_difference
 from planwave.principals import principal_json
-from planwave.service.plans.documents import load_plan
+from planwave.service.plans.documents import is_graph_error, load_plan
 from planwave.storage.records import PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class RevisionQueries:
         Raises:
             NotFound: No plan has this id.
         """
-        current = current_revision(await load_plan(self._store, plan_id))
+        plan = await load_plan(self._store, plan_id)
+        current = current_revision(plan)
         found: list[PlanRevision] = []
         if limit > 0 and (before is None or current.revision < before):
             found.append(replace(current, document=None))
@@ -53,7 +54,8 @@ class RevisionQueries:
         older = await self._store.revisions.page(
             plan_id, before=before, limit=max(limit - len(found), 0)
         )
-        return [*found, *older]
+        approvals = plan.approvals
+        return [*found, *(replace(each, approval=approvals.get(each.hash)) for each in older)]
 
     async def plan_revision(self, plan_id: str, revision: int) -> PlanRevision:
         """Return one revision of a plan, with its document.
@@ -79,7 +81,7 @@ class RevisionQueries:
                 f"plan {plan.plan_id} has no revision {revision}",
                 hint=f"its newest revision is {current.revision}",
             )
-        return found
+        return replace(found, approval=plan.approvals.get(found.hash))
 
     async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
         """Return what distinguishes two revisions of a plan.
@@ -118,7 +120,7 @@ def current_revision(plan: PlanRecord) -> PlanRevision:
     diagnostics = document.get("diagnostics") or ()
     return PlanRevision(
         plan_id=plan.plan_id,
-        revision=document.get("revision", 1),
+        revision=plan.revision,
         hash=plan.hash,
         title=plan.title,
         author=plan.author or ("planner" if document.get("provider") else "api"),
@@ -128,7 +130,22 @@ def current_revision(plan: PlanRecord) -> PlanRevision:
         error_count=sum(found.get("severity") == "error" for found in diagnostics),
         document={name: document.get(name) or [] for name in REVISION_PARTS},
         created_by=plan.edited_by,
+        approval=plan.approvals.get(plan.hash),
     )
+
+
+def require_sound(revision: PlanRevision) -> None:
+    """Check that a revision, read with its document, has no errors.
+
+    Raises:
+        InputError: ``draft-revision``.
+    """
+    if any(map(is_graph_error, (revision.document or {}).get("diagnostics") or ())):
+        raise InputError(
+            f"revision {revision.revision} of plan {revision.plan_id} is a draft with errors",
+            code="draft-revision",
+            hint="choose a revision without errors",
+        )
 
 
 def plan_at(plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
@@ -139,7 +156,7 @@ def plan_at(plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
 
 def revision_json(revision: PlanRevision) -> dict[str, Any]:
     """Return a revision in the JSON form of the API; one of a list has no graph."""
-    names = (name for name in PlanRevision.__slots__ if name not in ("document", "created_by"))
-    shown = {name: getattr(revision, name) for name in names}
+    shown = {name: getattr(revision, name) for name in PlanRevision.__slots__ if name != "document"}
+    approval = None if revision.approval is None else revision.approval.as_json()
     by = principal_json(revision.created_by)
-    return {**shown, "created_by": by, **(revision.document or {})}
+    return {**shown, "created_by": by, "approval": approval, **(revision.document or {})}

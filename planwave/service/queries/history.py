@@ -67,10 +67,11 @@ class QueryService:
         self.answered_requests = AnsweredRequests(store).page
         flows = FlowQueries(store)
         self.flow = flows.flow
-        self.flow_of = flows.flow_of
+        self.flow_to_start = flows.flow_to_start
+        self.startable = flows.startable
         self.flows = flows.flows
+        self.flow_summaries = flows.flow_summaries
         self.published_flows = flows.published_flows
-        self.flow_named = flows.flow_named
         revisions = RevisionQueries(store)
         self.plan_revisions = revisions.plan_revisions
         self.plan_revision = revisions.plan_revision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +41,7 @@ class Trigger:
     Attributes:
         kind: The type of the node when the trigger was created.
         revision: The revision of the flow that it is bound to; None for the live one.
-        live_revision: The revision that it starts now.
+        live_revision: The revision that it starts now; None where it starts none.
         data: The validated data of the node; None with a problem.
         replies: Whether the flow has a node that answers a request, in a nested graph or not.
         problem: Why it starts nothing, or None.
@@ -57,7 +57,7 @@ class Trigger:
     enabled: bool
     position: str
     flow: str
-    live_revision: int
+    live_revision: int | None = None
     data: Any = None
     replies: bool = False
     problem: str | None = None
@@ -102,12 +102,12 @@ class TriggerService:
         Raises:
             NotFound: No such flow or revision.
             InputError: ``invalid-trigger``: there is no such node, or several; ``draft-revision``.
-            Conflict: ``trigger-exists``: the node has a trigger.
+            Conflict: ``trigger-exists``: the node has a trigger; ``not-approved``.
             LimitExceeded: ``triggers``.
         """
         if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
             return await self.get(trigger_id)
-        flow = await self._flows.flow_to_pin(plan_id, revision)
+        flow = await self._flows.flow_to_start(plan_id, revision)
         node = _entry_node(flow, kinds, node_id)
         most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
         if present >= most:
@@ -218,7 +218,7 @@ class TriggerService:
                 ids = {"trigger_id": trigger.trigger_id, "new_execution_id": delivery.execution_id}
                 await audit.record("execution.created", ids)
             return await self._executions.execute(
-                FlowRef(trigger.plan_id, trigger.live_revision),
+                FlowRef(trigger.plan_id, trigger.live_revision or trigger.revision),
                 inputs={trigger.node_id: dict(values)},
                 trigger={"id": trigger.trigger_id, "kind": trigger.kind, "delivery": delivery.key},
                 execution_id=delivery.execution_id,
@@ -261,19 +261,8 @@ class TriggerService:
         return None
 
     async def _resolve(self, record: TriggerRecord) -> Trigger:
-        flow = await self._flows.flow(record.plan_id, record.revision)
-        nodes = {node["id"]: node for node in flow.graph.get("nodes", ())}
-        problem, data = None, None
-        node = nodes.get(record.node_id)
-        if node is None:
-            problem = f"the flow has no node {record.node_id!r} any more"
-        elif node["type"] != record.kind:
-            problem = f"node {record.node_id!r} is a {node['type']!r} now"
-        else:
-            data, problem = self._dependencies.catalogue.read_data(
-                record.kind, node.get("data") or {}
-            )
-        return Trigger(
+        flow_record = await self._flows.flow_record(record.plan_id)
+        trigger = Trigger(
             record.trigger_id,
             record.plan_id,
             record.node_id,
@@ -282,13 +271,32 @@ class TriggerService:
             record.revision,
             record.enabled,
             record.position,
-            flow.name,
-            flow.revision,
-            data,
-            holds_reply(flow.graph),
-            problem,
-            record.created_by,
+            flow_record.name or "",
+            created_by=record.created_by,
         )
+        try:
+            flow = await self._flows.startable(flow_record, record.revision)
+        except InputError as error:
+            return replace(trigger, problem=error.message)
+        data, problem = self._read_node(flow, record)
+        return replace(
+            trigger,
+            live_revision=flow.revision,
+            data=data,
+            replies=holds_reply(flow.graph),
+            problem=problem,
+        )
+
+    def _read_node(self, flow: Flow, record: TriggerRecord) -> tuple[Any, str | None]:
+        """Return the validated data of the node of a trigger, and why it starts nothing."""
+        nodes = {node["id"]: node for node in flow.graph.get("nodes", ())}
+        node = nodes.get(record.node_id)
+        if node is None:
+            return None, f"the flow has no node {record.node_id!r} any more"
+        if node["type"] != record.kind:
+            return None, f"node {record.node_id!r} is a {node['type']!r} now"
+        data: dict[str, Any] = node.get("data") or {}
+        return self._dependencies.catalogue.read_data(record.kind, data)
 
 
 def _entry_node(flow: Flow, kinds: Collection[str], node_id: str | None) -> dict[str, Any]:

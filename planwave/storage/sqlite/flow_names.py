@@ -117,7 +117,7 @@ def graphs_that_name(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the title of each other stored graph that names a flow, and the ``data.flow`` that does.
 
-    The newest revisions count, and the live ones that lie under a draft. All documents are searched as
+    The newest revisions count, and those that lie under a draft and are started. All documents are searched as
     text first; those that name any flow are parsed.
     """
     other = plans.c.plan_id != plan_id
@@ -126,7 +126,7 @@ def graphs_that_name(
     )
     live = select(plans.c.title, revisions.c.document).where(
         revisions.c.plan_id == plans.c.plan_id,
-        revisions.c.revision == plans.c.live_revision,
+        revisions.c.revision.in_((plans.c.sound_revision, plans.c.approved_revision)),
         func.instr(revisions.c.document, _NAMES_FLOW) > 0,
         other,
     )

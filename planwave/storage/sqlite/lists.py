@@ -29,7 +29,13 @@ from sqlalchemy.dialects.sqlite import dialect
 from planwave.principals import OPERATOR, Principal
 from planwave.storage.errors import unknown_cursor
 from planwave.storage.event_codec import ACTIVE_STATUSES, OPEN_STATUSES, storable_text
-from planwave.storage.records import AnsweredRequest, ExecutionRecord, PageCursor, PlanRecord
+from planwave.storage.records import (
+    AnsweredRequest,
+    Approval,
+    ExecutionRecord,
+    PageCursor,
+    PlanRecord,
+)
 from planwave.storage.sqlite.schema import (
     DELETED,
     answered_requests,
@@ -149,7 +155,9 @@ PLANS: Final = ListQuery(
         plans.c.updated_at,
         plans.c.name,
         plans.c.description,
-        plans.c.live_revision,
+        plans.c.sound_revision,
+        plans.c.approved_revision,
+        plans.c.approvals,
         plans.c.published,
         plans.c.edited_by,
     ],
@@ -280,10 +288,11 @@ def search_text(text: str | None) -> str | None:
     return storable_text(text).casefold() if text else None
 
 
-def plan_from_row(row: Any) -> PlanRecord:
-    """Return the plan of a row."""
-    plan_id, created_at, user_prompt, title, digest, document, *more = row
-    edits, author, note, updated_at, name, description, live_revision, published, edited_by = more
+def plan_from_row(row: Any, *, needs_approval: bool) -> PlanRecord:
+    """Return the plan of a row; ``needs_approval`` as in ``PlanRecord``."""
+    *fields, published, edited_by = row
+    plan_id, created_at, user_prompt, title, digest, document, *facts, approvals = fields
+    edits, author, note, updated_at, name, description, sound, approved = facts
     return PlanRecord(
         plan_id,
         created_at,
@@ -299,8 +308,22 @@ def plan_from_row(row: Any) -> PlanRecord:
         name,
         description,
         tuple(published.split()),
-        live_revision,
+        sound,
+        approvals_from_text(approvals),
+        approved,
+        needs_approval,
     )
+
+
+def approvals_from_text(text: str) -> dict[str, Approval]:
+    """Return the approvals of a plan, by hash, as :func:`approvals_text` writes them."""
+    found: dict[str, Any] = json.loads(text)
+    return {digest: Approval.from_json(each) for digest, each in found.items()}
+
+
+def approvals_text(approvals: Mapping[str, Approval]) -> str:
+    """Return the approvals of a plan as they are stored."""
+    return json.dumps({digest: each.as_json() for digest, each in approvals.items()})
 
 
 def execution_from_row(row: Any) -> ExecutionRecord:

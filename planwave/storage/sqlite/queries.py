@@ -31,7 +31,7 @@ from planwave.storage.event_codec import (
 from planwave.storage.records import PlanRecord
 from planwave.storage.sqlite.appends import MultiRowStatement
 from planwave.storage.sqlite.flow_names import name_key, require_free_name
-from planwave.storage.sqlite.lists import LAST_SEQ
+from planwave.storage.sqlite.lists import LAST_SEQ, approvals_text
 from planwave.storage.sqlite.schema import batches, calls, executions, plans
 
 Rows: TypeAlias = Select[*tuple[Any, ...]]
@@ -70,7 +70,9 @@ def plan_row(plan: PlanRecord) -> dict[str, str | int | None]:
         "name_key": None if plan.name is None else name_key(plan.name),
         "description": storable_text(plan.description),
         "published": "".join(f" {each} " for each in plan.published),
-        "live_revision": plan.live_revision,
+        "sound_revision": plan.sound_revision,
+        "approved_revision": plan.approved_revision,
+        "approvals": approvals_text(plan.approvals),
     }
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "62d559d05a4386582e03331664853d501638d7e8dd842edfbd51b8918c1b1285"
+SCHEMA_HASH: Final = "52b34ed022791b8b52b5abe8fc26c97fda00f9cf1ad44a220c4172f0affe7203"
 """The hash of the tables and indexes below, as :func:`hash_of` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -59,13 +59,16 @@ plans = Table(
     Column("name_key", Text),
     Column("description", Text, nullable=False, server_default=text("''")),
     Column("published", Text, nullable=False, server_default=text("''")),
-    Column("live_revision", Integer),
+    Column("sound_revision", Integer),
+    Column("approved_revision", Integer),
+    Column("approvals", Text, nullable=False, server_default=text("'{}'")),
     Index("plans_by_age", "created_at", "plan_id"),
     Index("flows_by_age", "created_at", "plan_id", sqlite_where=text("name IS NOT NULL")),
     Index("plans_by_name", "name_key", unique=True, sqlite_where=text("name_key IS NOT NULL")),
 )
 """Every stored graph in its newest revision; one with a name is a flow. ``name_key`` is the name without
-regard to case. ``published`` has the names of what a flow is published as, each between spaces."""
+regard to case. ``published`` has the names of what a flow is published as, each between spaces; ``approvals`` is JSON,
+``{hash: {"at", "by"}}``."""
 
 revisions = Table(
     "revisions",

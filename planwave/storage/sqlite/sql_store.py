@@ -76,7 +76,13 @@ class Store:
         writer: Commits changes; None for a store that is read only.
         directory: Where large output values have files of their own; None if all are in the database.
         artifact_bytes: The most JSON of a value without a file of its own.
+
+    Attributes:
+        requires_approval: Whether callers of a flow start approved revisions only, as the operator sets
+            it; it decides which revision of a plan is live.
     """
+
+    requires_approval: bool = False
 
     def __init__(
         self,
@@ -120,18 +126,16 @@ class Store:
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         found = await self._read(lambda connection: PLANS.one(connection, plan_id))
-        return None if found is None else plan_from_row(found)
+        return None if found is None else self._plan(found)
 
-    async def flow_named(self, name: str) -> PlanRecord | None:
-        """Return the plan of a name, whatever its case; None where there is none."""
-        chosen = {"name_key": name_key(name)}
-        rows = await self._read(lambda connection: PLANS.page(connection, chosen, None, 1))
-        return plan_from_row(rows[0]) if rows else None
+    def _plan(self, row: Any) -> PlanRecord:
+        return plan_from_row(row, needs_approval=self.requires_approval)
 
     async def plans(
         self,
         *,
         text: str | None = None,
+        name: str | None = None,
         named: bool = False,
         published: str | None = None,
         before: str | PageCursor | None = None,
@@ -139,7 +143,7 @@ class Store:
     ) -> list[PlanRecord]:
         """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
 
-        ``named``: only flows; ``published``: only those that are published as this.
+        ``name``: only the one with this name, whatever its case; ``named``: only flows; ``published``: only those that are published as this.
 
         Concurrent callers may share the same documents and must not change them.
 
@@ -148,13 +152,14 @@ class Store:
         """
         chosen = {
             "text": search_text(text),
+            "name_key": None if name is None else name_key(name),
             "named": "named" if named else None,
             "published": None if published is None else f" {published} ",
         }
 
         def read(connection: Connection) -> list[PlanRecord]:
             rows = PLANS.page(connection, chosen, before, limit)
-            return [plan_from_row(row) for row in rows]
+            return [self._plan(row) for row in rows]
 
         self._check_open()
         # Not kept: with their documents, pages of plans are large.

@@ -126,9 +126,7 @@ async def harness_of(directory: Path, *steps: ReplyStep, **limits: Any) -> Async
         )
         held = HeldNode()
         parts = open_service(settings)._dependencies
-        catalogue = library_registry(parts.providers)
-        for kind in (held, Busy(), Nests(), Stalls()):
-            catalogue.register(kind)
+        catalogue = library_registry(parts.providers, [held, Busy(), Nests(), Stalls()])
         async with Service(replace(parts, catalogue=catalogue)) as service:
             yield Harness(service, llm, held)
     assert children() <= before

@@ -1,16 +1,21 @@
-"""A draft over a published flow changes nothing for those who call it: each way runs the live revision."""
+"""What callers of a flow start, on each way: its live revision, whatever lies over it.
+
+A draft has errors, or is not approved where the operator requires that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from planwave.service.flows.flow_service import FlowResolver
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.sql_store import MemoryStore, Store
+from planwave.storage.sqlite.store import SqliteStore
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.mcp.planwave_server import mcp_session
 from tests.support.nodes.nested_graphs import graph_document, node_document
@@ -63,6 +68,15 @@ class Callers(NamedTuple):
         await self.calls.service.wait(execution_id)
         return (await self.calls.get(f"/api/executions/{execution_id}/result")).text
 
+    async def approved(self, execution_id: str) -> str:
+        """Return the result of an execution of a graph that is no flow, whose plan is approved if it asks."""
+        path = f"/api/executions/{execution_id}"
+        await self.calls.service.wait(execution_id)
+        for each in (await self.calls.get_json(f"{path}/requests"))["requests"]:
+            answer = {"decision": "approve"}
+            await self.calls.post_json(f"{path}/requests/{each['request_id']}", answer, 200)
+        return await self.result_of(execution_id)
+
     async def executed(self, body: dict[str, Any], **headers: str) -> str:
         """Execute and return the result."""
         body = {**body, "start": True}
@@ -80,30 +94,55 @@ class Callers(NamedTuple):
 
 
 @asynccontextmanager
-async def callers() -> AsyncGenerator[Callers]:
-    """Publish a flow for each way in."""
-    store = MemoryStore()
+async def opened(
+    store: Store, *, require_approval: bool = False
+) -> AsyncGenerator[InProcessClient]:
+    """Open a service over a store."""
     services, _ = services_with(lambda _: [])
     services = replace(services, flows=FlowResolver(store, library_registry(), DEFAULT_LIMITS))
-    async with hook_service(store=store, node_services=lambda _: services) as calls:
-        ids: dict[str, str] = {}
-        for name, entry in ENTRIES.items():
-            body = {"name": name, "graph": chain(entry, LIVE)}
-            ids[name] = (await calls.post_json("/api/flows", body, 201))["plan_id"]
-        published = {"model": True, "tool": True}
-        answer = await calls.put(f"/api/flows/{ids['talk']}/publication", json=published)
-        assert answer.status_code == 200, answer.text
-        triggers = [
-            (await calls.post_json("/api/triggers", {"plan_id": ids[name]}, 201))["trigger_id"]
-            for name in ("listen", "tick")
-        ]
-        chat = await calls.post_json("/api/chats", {"plan_id": ids["chat"]}, 201)
-        wanted = {"name": "n", "scopes": ["run", "read"], "flows": [ids["talk"]]}
-        token = (await calls.post_json("/api/tokens", wanted, 201))["token"]
-        bearer = {"Authorization": f"Bearer {token}"}
-        yield Callers(
-            calls, ids, *triggers, chat["chat_id"], bearer, await mcp_session(calls, bearer)
-        )
+    async with hook_service(
+        store=store, node_services=lambda _: services, require_approval=require_approval
+    ) as calls:
+        yield calls
+
+
+async def publish(calls: InProcessClient, *, approved: bool = False) -> Callers:
+    """Publish a flow for each way in."""
+    ids: dict[str, str] = {}
+    for name, entry in ENTRIES.items():
+        body = {"name": name, "graph": chain(entry, LIVE)}
+        ids[name] = (await calls.post_json("/api/flows", body, 201))["plan_id"]
+        if approved:
+            await approve(calls, ids[name], 1)
+    published = {"model": True, "tool": True}
+    answer = await calls.put(f"/api/flows/{ids['talk']}/publication", json=published)
+    assert answer.status_code == 200, answer.text
+    triggers = [
+        (await calls.post_json("/api/triggers", {"plan_id": ids[name]}, 201))["trigger_id"]
+        for name in ("listen", "tick")
+    ]
+    chat = await calls.post_json("/api/chats", {"plan_id": ids["chat"]}, 201)
+    wanted = {"name": "n", "scopes": ["run", "read"], "flows": [ids["talk"]]}
+    token = (await calls.post_json("/api/tokens", wanted, 201))["token"]
+    bearer = {"Authorization": f"Bearer {token}"}
+    session = await mcp_session(calls, bearer)
+    return Callers(calls, ids, *triggers, chat["chat_id"], bearer, session)
+
+
+@asynccontextmanager
+async def callers(*, require_approval: bool = False) -> AsyncGenerator[Callers]:
+    """Publish a flow for each way in, of a service of its own."""
+    async with opened(MemoryStore(), require_approval=require_approval) as calls:
+        yield await publish(calls, approved=require_approval)
+
+
+async def approve(calls: InProcessClient, plan_id: str, revision: int) -> dict[str, Any]:
+    """Approve a revision by its hash; return the plan."""
+    path = f"/api/plans/{plan_id}/revisions/{revision}"
+    found = await calls.get(path)
+    answer = await calls.post(f"{path}/approve", headers={"If-Match": found.headers["etag"]})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 async def hook(on: Callers) -> str:
@@ -125,7 +164,9 @@ async def execution_by_name(on: Callers) -> str:
 
 async def nested_flow(on: Callers) -> str:
     nested = node_document("in", "inner", flow={"name": "talk"})
-    return await on.executed({"graph": graph_document(nested)})
+    body = {"graph": graph_document(nested), "start": True}
+    made = await on.calls.post_json("/api/execute", body, 202)
+    return await on.approved(made["execution_id"])
 
 
 async def chat(on: Callers) -> str:
@@ -173,7 +214,8 @@ async def told(on: Callers) -> list[Any]:
     paths = "/v1/models", *(f"/api/flows/{each}" for each in on.ids.values())
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     tools = (await on.calls.post("/mcp", json=body, headers=on.session)).text
-    return [bound, tools.partition("data: ")[2], *[await on.calls.get_json(path) for path in paths]]
+    shown = [await on.calls.get_json(path) for path in paths]
+    return [bound, tools.partition("data: ")[2], *[{**each, "draft": None} for each in shown]]
 
 
 async def require_all(on: Callers, text: str) -> None:
@@ -215,11 +257,13 @@ async def test_a_draft_is_started_by_nobody_who_names_its_revision(
         talk = on.ids["talk"]
         assert (await on.calls.delete(f"/api/triggers/{on.hook_id}")).status_code == 204
         before = await on.calls.get_json("/api/executions")
+        pinned = node_document("in", "inner", flow={"name": "talk", "revision": 2})
         for path, body in (
             ("/api/execute", {"flow": talk, "revision": 2, "start": True}),
             ("/api/execute", {"plan_id": talk, "revision": 2, "start": True}),
             ("/api/execute", {"plan_id": talk, "start": True}),
             ("/api/chats", {"plan_id": on.ids["chat"], "plan_revision": 2}),
+            ("/api/execute", {"graph": graph_document(pinned), "start": True}),
         ):
             problem = await on.calls.expect_problem("POST", path, 422, body)
             assert problem["code"] in ("graph-invalid", "invalid-chat", "draft-revision"), problem
@@ -227,9 +271,168 @@ async def test_a_draft_is_started_by_nobody_who_names_its_revision(
         bound = await on.calls.post("/api/triggers", json=body)
         assert (bound.status_code, bound.json()["code"]) == (422, "draft-revision")
         assert await on.calls.get_json("/api/executions") == before
-        nested = node_document("in", "inner", flow={"name": "talk", "revision": 2})
-        run = {"graph": graph_document(nested), "start": True}
-        found = await on.calls.post_json("/api/execute", run, 202)
-        await on.calls.service.wait(found["execution_id"])
-        shown = await on.calls.get_json(f"/api/executions/{found['execution_id']}")
-        assert (shown["status"], DRAFT in str(shown["error"])) == ("failed", False)
+
+
+async def test_a_revision_that_nobody_approved_is_started_on_no_way() -> None:
+    async with callers(require_approval=True) as on:
+        await require_all(on, LIVE)
+        before = await told(on)
+        for name, plan_id in on.ids.items():
+            plan = await patch(on.calls, plan_id, chain(ENTRIES[name], NEWER))
+            assert (plan["revision"], plan["live_revision"], plan["approval"]) == (2, 1, None)
+            assert plan["diagnostics"] == []
+            draft = (await on.calls.get_json(f"/api/flows/{plan_id}"))["draft"]
+            assert (draft["revision"], draft["error_count"]) == (2, 0)
+        await require_all(on, LIVE)
+        assert await told(on) == before
+        for plan_id in on.ids.values():
+            plan = await approve(on.calls, plan_id, 2)
+            assert (plan["live_revision"], plan["approval"]["by"]) == (2, {"kind": "local"})
+        await require_all(on, NEWER)
+
+
+async def test_a_revision_that_nobody_approved_is_started_by_nobody_who_names_it() -> None:
+    async with callers(require_approval=True) as on:
+        for name, plan_id in on.ids.items():
+            await patch(on.calls, plan_id, chain(ENTRIES[name], NEWER))
+        assert (await on.calls.delete(f"/api/triggers/{on.hook_id}")).status_code == 204
+        before = await on.calls.get_json("/api/executions")
+        pinned = node_document("in", "inner", flow={"name": "talk", "revision": 2})
+        for path, body, status in (
+            ("/api/execute", {"flow": "talk", "revision": 2, "start": True}, 409),
+            ("/api/chats", {"plan_id": on.ids["chat"], "plan_revision": 2}, 409),
+            ("/api/triggers", {"plan_id": on.ids["listen"], "revision": 2}, 409),
+            ("/api/execute", {"graph": graph_document(pinned), "start": True}, 422),
+        ):
+            problem = await on.calls.expect_problem("POST", path, status, body)
+            assert "not-approved" in str(problem), problem
+        assert await on.calls.get_json("/api/executions") == before
+
+
+async def test_flows_from_before_approval_was_required_wait_for_it_on_each_way(
+    tmp_path: Path,
+) -> None:
+    async with opened(SqliteStore.open(tmp_path)) as calls:
+        made = await publish(calls)
+    async with opened(SqliteStore.open(tmp_path), require_approval=True) as calls:
+        on = made._replace(calls=calls, session=await mcp_session(calls, made.token))
+        before = await calls.get_json("/api/executions")
+        for way in WAYS:
+            with suppress(AssertionError, KeyError):
+                assert LIVE not in await way(on), way.__name__
+        assert await calls.get_json("/api/executions") == before
+        triggers = (await calls.get_json("/api/triggers"))["triggers"]
+        assert {each["live_revision"] for each in triggers} == {None}
+        assert all("is approved" in each["problem"] for each in triggers)
+        flow = await calls.get_json(f"/api/flows/{on.ids['talk']}")
+        assert (flow["revision"], flow["live_revision"]) == (1, None)
+        for plan_id in on.ids.values():
+            await approve(calls, plan_id, 1)
+        await require_all(on, LIVE)
+
+
+async def test_an_approval_is_of_the_hash_and_holds_for_each_revision_that_has_it() -> None:
+    async with callers(require_approval=True) as on:
+        talk = on.ids["talk"]
+        path = f"/api/plans/{talk}"
+        newer = await patch(on.calls, talk, chain(ENTRIES["talk"], NEWER))
+        first = (await on.calls.get(f"{path}/revisions/1")).headers["etag"]
+        at = f"{path}/revisions/2/approve"
+        assert (await on.calls.post(at)).status_code == 428
+        stale = await on.calls.post(at, headers={"If-Match": first})
+        assert (stale.status_code, stale.json()["current"]) == (412, newer["hash"])
+        assert (await approve(on.calls, talk, 2))["live_revision"] == 2
+        again = await approve(on.calls, talk, 2)
+        assert again == await on.calls.get_json(path)
+        back = await on.calls.post(f"{path}/revisions/1/restore", headers={"If-Match": "*"})
+        assert (back.json()["revision"], back.json()["live_revision"]) == (3, 3)
+        assert LIVE in await execution_by_name(on)
+        broken = {"nodes": DRAFTS["no entry node"], "edges": []}
+        await patch(on.calls, talk, broken)
+        refused = await on.calls.post(f"{path}/revisions/4/approve", headers={"If-Match": "*"})
+        assert (refused.status_code, refused.json()["code"]) == (422, "draft-revision")
+        listed = (await on.calls.get_json(f"{path}/revisions"))["revisions"]
+        assert [each["approval"] is None for each in listed] == [True, False, False, False]
+
+
+async def test_the_runs_of_an_approved_revision_ask_nobody_but_other_runs_do() -> None:
+    async with callers(require_approval=True) as on:
+        talk = on.ids["talk"]
+        for body, asks in (
+            ({"flow": talk}, False),
+            ({"flow": talk, "options": {"policies": {"say": {"timeoutS": 5}}}}, True),
+            ({"flow": talk, "require_approval": True}, True),
+            ({"plan_id": talk}, True),
+        ):
+            made = await on.calls.post_json("/api/execute", {**body, "start": True}, 202)
+            own = made["execution_id"]
+            await on.calls.service.wait(own)
+            shown = await on.calls.get_json(f"/api/executions/{own}")
+            assert (shown["status"] == "paused") == asks, body
+            assert shown["approval"].get("approved_revision") == (None if asks else 1)
+            if not asks:
+                fork = await on.calls.post_json(f"/api/executions/{own}/fork", {}, 202)
+                await on.calls.service.wait(fork["execution_id"])
+                again = await on.calls.get_json(f"/api/executions/{fork['execution_id']}")
+                assert (again["status"], again["approval"]["approved_in"]) == ("completed", own)
+
+
+READS: Final = (
+    "/api/plans/{id}", "/api/flows/{id}", "/api/flows/{id}?revision={newest}",
+    "/api/plans/{id}/revisions/{newest}",
+)  # fmt: skip
+"""Where the content of a flow is read."""
+_RETITLED: Final = {"operations": [{"op": "set_title", "title": "Another"}]}
+WRITES: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "put": ("PUT", "/api/flows/{id}", {"graph": chain(ENTRIES["talk"], "of an edit")}),
+    "patch the flow": (
+        "PATCH",
+        "/api/flows/{id}",
+        {"operations": [{"op": "replace_graph", "graph": chain(ENTRIES["talk"], "of a patch")}]},
+    ),
+    "patch the plan": ("PATCH", "/api/plans/{id}", _RETITLED),
+    "restore": ("POST", "/api/plans/{id}/revisions/1/restore", {}),
+}
+STATES: Final[dict[str, dict[str, Any] | None]] = {
+    "no draft": None,
+    "errors": {"nodes": DRAFTS["a node of no type"], "edges": []},
+    "not approved": chain(ENTRIES["talk"], NEWER),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("state", STATES)
+async def test_a_write_takes_the_etag_of_whatever_showed_the_newest_revision(
+    state: str, write: str
+) -> None:
+    async with opened(MemoryStore(), require_approval=state == "not approved") as calls:
+        for number, read in enumerate(READS):
+            body = {"name": f"flow {number}", "graph": chain(ENTRIES["talk"], LIVE)}
+            own = (await calls.post_json("/api/flows", body, 201))["plan_id"]
+            await approve(calls, own, 1)
+            if (draft := STATES[state]) is not None:
+                await patch(calls, own, draft)
+            newest = await calls.get_json(f"/api/plans/{own}")
+            found = await calls.get(read.format(id=own, newest=newest["revision"]))
+            assert found.headers["etag"] == f'"{found.json()["hash"]}"'
+            shows_newest = found.json()["hash"] == newest["hash"]
+            assert shows_newest == (draft is None or read != "/api/flows/{id}")
+
+            async def send(etag: str, name: str, own: str = own) -> Any:
+                method, path, content = WRITES[name]
+                return await calls.request(
+                    method, path.format(id=own), json=content, headers={"If-Match": etag}
+                )
+
+            answer = await send(found.headers["etag"], write)
+            if not shows_newest:
+                assert (answer.status_code, answer.json()["current"]) == (412, newest["hash"])
+                assert await calls.get_json(f"/api/plans/{own}") == newest
+                answer = await send(f'"{newest["hash"]}"', write)
+            assert answer.status_code == 200, (read, answer.text)
+            if read == READS[0]:
+                for other in WRITES:  # each takes the ETag that any other one answered with
+                    answer = await send(answer.headers["etag"], other)
+                    assert answer.status_code == 200, (other, answer.text)
+            now = (await calls.get(f"/api/plans/{own}")).headers["etag"]
+            assert answer.headers["etag"] == now, read

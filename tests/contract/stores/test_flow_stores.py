@@ -54,8 +54,8 @@ async def test_flow_round_trips_and_is_found_by_its_name(store: Store) -> None:
     await save(store, flow(name="Übersicht"), plan())
     assert await store.plan("f1") == flow(name="Übersicht")
     for name in ("Übersicht", "ÜBERSICHT", "U\u0308bersicht"):
-        assert await store.flow_named(name) == flow(name="Übersicht")
-    assert await store.flow_named("other") is None
+        assert await store.plans(name=name) == [flow(name="Übersicht")]
+    assert await store.plans(name="other") == []
     assert [each.plan_id for each in await store.plans(named=True)] == ["f1"]
     assert {each.plan_id for each in await store.plans()} == {"f1", "p1"}
 
@@ -182,7 +182,7 @@ async def test_what_leads_to_a_name_is_listed_or_goes_with_it(
     assert said[kind] in refused.value.message
     assert await store.plan("f1") == before
     await take_away(force=True)
-    assert await store.flow_named("Flow f1") is None
+    assert await store.plans(name="Flow f1") == []
     after = await store.plan("f1")
     assert (after is None) == (act == "delete")
     assert after is None or after.published == ()
@@ -334,7 +334,7 @@ async def test_the_oldest_revision_that_nothing_refers_to_goes(store: Store) -> 
             present,
             edits=number,
             hash=f"h{number + 1}",
-            live_revision=number + 1 if number < 7 else 7,
+            sound_revision=number + 1 if number < 7 else 7,
             document={**present.document, "revision": number + 1},
         )
         assert await store.revisions.save(newer, revision(number), after=number - 1, most=8)

@@ -10,11 +10,22 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Connection, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    create_mock_engine,
+    text,
+)
 
 from planwave.errors import InputError, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
@@ -102,9 +113,21 @@ async def test_stored_executions_are_continued(tmp_path: Path) -> None:
 def made_up(at: MetaData, sql: str = "") -> str:
     """Give the hash of a database with these tables, after some SQL."""
     with closing(sqlite3.connect(":memory:")) as raw, engine_of(raw).connect() as made:
-        at.create_all(made)
-        raw.executescript(sql)
+        raw.executescript(";".join([*statements_of(at), sql]))
         return schema.hash_of(made)
+
+
+@cache
+def statements_of(metadata: MetaData) -> list[str]:
+    """Give the SQL that makes tables and their indexes."""
+    written: list[str] = []
+
+    def note(statement: Any, *_: Any) -> None:
+        written.append(str(statement.compile(dialect=engine.dialect)))
+
+    engine = create_mock_engine("sqlite://", note)
+    metadata.create_all(engine, checkfirst=False)
+    return written
 
 
 def tables(*more: Any, where: str = "b > 0", default: str = "0") -> MetaData:

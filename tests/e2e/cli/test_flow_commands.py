@@ -95,7 +95,7 @@ def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert created["graph"] == STARTS
     listed = {each["plan_id"]: each for each in invoke_ok("flow", "ls")["flows"]}
     summary = listed[created["plan_id"]]
-    assert (summary["revision"], summary["newest_revision"], summary["node_count"]) == (1, 1, 2)
+    assert (summary["revision"], summary["draft"], summary["node_count"]) == (1, None, 2)
     assert invoke_ok("flow", "show", name) == created
     done = invoke_ok("flow", "run", name, "--input", "hello")
     assert done["node_results"]["echo"] == "heard hello"
@@ -151,7 +151,7 @@ def test_saving_again_makes_revisions_and_any_revision_runs(name: str) -> None:
     assert newest["node_results"]["echo"] == "now x"
     older = invoke_ok("flow", "run", name, "--input", "x", "--revision", "1")
     assert (older["node_results"]["echo"], older["revision"]) == ("heard x", 1)
-    assert invoke_ok("flow", "show", name, "--revision", "1") == first
+    assert invoke_ok("flow", "show", name, "--revision", "1") == {**first, "live_revision": 2}
     shown = planwave("flow", "show", first["plan_id"]).stdout
     assert "\nRevision  2, " in shown
     assert "Wave 2" in shown
@@ -170,7 +170,8 @@ def test_draft_of_a_flow_is_shown_and_never_run(name: str) -> None:
     made = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     drafted = planwave("edit", made["plan_id"], "--file", "-", "--draft", stdin=FAULTY)
     assert drafted.exit_code == 0, drafted.output
-    assert invoke_ok("flow", "show", name) == made
+    shown = invoke_ok("flow", "show", name)
+    assert {**shown, "draft": None} == made
     draft = invoke_ok("flow", "show", name, "--revision", "2")
     assert [node["type"] for node in draft["graph"]["nodes"]] == ["no-such-type"]
     assert "draft, 1 error" in planwave("flow", "show", name).stdout
@@ -178,7 +179,54 @@ def test_draft_of_a_flow_is_shown_and_never_run(name: str) -> None:
     done = planwave("flow", "run", name, "--revision", "2", "--json")
     assert done.exit_code == 3, done.output
     (summary,) = [x for x in invoke_ok("flow", "ls")["flows"] if x["name"] == name]
-    assert (summary["revision"], summary["newest_revision"]) == (1, 2)
+    assert (summary["revision"], summary["node_count"], summary["draft"]) == (1, 2, shown["draft"])
+    assert (shown["draft"]["revision"], shown["draft"]["error_count"]) == (2, 1)
+    (line,) = [x for x in planwave("flow", "ls").stdout.splitlines() if name in x]
+    assert line.endswith("has 1 error")
+
+
+def test_a_flow_is_edited_compared_restored_and_approved_by_its_name(name: str) -> None:
+    made = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    edited = invoke_ok("edit", name.upper(), "--file", "-", stdin=saying("newer"))
+    assert (edited["plan_id"], edited["revision"]) == (made["plan_id"], 2)
+    listed = invoke_ok("revisions", name)
+    assert listed == invoke_ok("revisions", made["plan_id"])
+    assert [each["revision"] for each in listed["revisions"]] == [2, 1]
+    compared = invoke_ok("diff", f"{name}@1", f"{name}@2")
+    assert [each["id"] for each in compared["nodes"]] == ["echo"]
+    approved = invoke_ok("revisions", name, "--approve", "2")
+    assert (approved["live_revision"], approved["approval"] is None) == (2, False)
+    assert "2 steps  approved" in planwave("revisions", name).stdout
+    assert invoke_ok("revisions", name, "--restore", "1")["revision"] == 3
+    for command in ("edit", "revisions"):
+        error = refused(command, f"{name}x")["error"]
+        assert (error["code"], f"did you mean the flow {name!r}?" in error["hint"]) == (
+            "not-found",
+            True,
+        )
+    assert (
+        refused("revisions", name, "--restore", "1", "--approve", "1")["error"]["code"] == "usage"
+    )
+
+
+def test_only_an_approved_revision_runs_where_approval_is_required(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("PLANWAVE_REQUIRE_APPROVAL", "true")
+    saved = planwave("flow", "save", name, "-", stdin=STARTS)
+    assert "Callers start it once it is approved" in saved.stdout
+    assert refused("flow", "run", name, "--input", "x")["error"]["code"] == "not-approved"
+    (listed,) = invoke_ok("flow", "ls")["flows"]
+    assert (listed["live_revision"], listed["draft"]["revision"]) == (None, 1)
+    assert planwave("flow", "ls").stdout.rstrip().endswith("is not approved")
+    assert "callers start revision 1" in planwave("revisions", name, "--approve", "1").stdout
+    assert invoke_ok("flow", "run", name, "--input", "x")["node_results"]["echo"] == "heard x"
+    invoke_ok("flow", "save", name, "-", stdin=saying("newer"))
+    assert invoke_ok("flow", "run", name, "--input", "x")["revision"] == 1
+    refused("flow", "run", name, "--revision", "2", "--input", "x")
+    invoke_ok("revisions", name, "--approve", "2")
+    assert invoke_ok("flow", "run", name, "--input", "x")["revision"] == 2
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ EARLY = """
 import sys
 class Early:
     def find_spec(self, name, path=None, target=None):
-        if name == "planwave.cli.app":
+        if name == sys.argv[2]:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Early())
 from planwave.main import main
@@ -304,9 +304,10 @@ main()
 """
 
 
-def test_ctrl_c_before_the_command_has_begun_leaves_no_trace() -> None:
+@pytest.mark.parametrize("imported", ["planwave.bootstrap", "planwave.cli.app"])
+def test_ctrl_c_before_the_command_has_begun_leaves_no_trace(imported: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", EARLY, "ls"],
+        [sys.executable, "-c", EARLY, "ls", imported],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

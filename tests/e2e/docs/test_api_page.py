@@ -22,7 +22,6 @@ from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
 
-pytestmark = pytest.mark.xdist_group("api page")  # they share a service
 ELSEWHERE = {
     "triggers.md": ("/triggers", "/hooks/", "/api/notification"),
     "chat.md": ("/api/chats",),

@@ -39,7 +39,6 @@ from tests.support.llm.fake_llm_server import (
 from tests.support.mcp.servers import free_port
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.xdist_group("openai page")  # they share a service
 PAGE = (ROOT / "docs" / "openai.md").read_text("utf-8")
 EXAMPLE = ROOT / "examples" / "openai_client"
 BLOCKS = {block["kind"]: block["text"] for block in blocks(PAGE)}

@@ -173,9 +173,7 @@ def _dependencies(
     outbound: OutboundClient | None,
 ) -> Any:
     providers: Any = ListedProviders(PROVIDERS, off=off, profiles=_PROFILES)
-    catalogue = library_registry(providers)
-    for each in (RaisingNode(), NamedTool()):
-        catalogue.register(each)
+    catalogue = library_registry(providers, [RaisingNode(), NamedTool()])
     return replace(
         dependencies(),
         catalogue=catalogue,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.nodes.library import LIBRARY
@@ -65,9 +67,21 @@ class FakeProviders:
         return 0.001 * usage.input_tokens + 0.002 * usage.output_tokens
 
 
-def library_registry(providers: FakeProviders | None = None) -> Registry:
-    """Give the node library, with providers looked up at the fake."""
-    return Registry(LIBRARY, providers=providers or FakeProviders(), limits=DEFAULT_LIMITS)
+_library = cache(Registry)
+"""To read the declarations of all types takes milliseconds, and thousands of tests need them."""
+
+
+def library_registry(providers: Any = None, types: Sequence[Any] = ()) -> Registry:
+    """Give the node library, with providers looked up at the fake.
+
+    Args:
+        providers: Others than the fake.
+        types: Further types. What is registered later would be there in other tests too.
+    """
+    providers = providers or FakeProviders()
+    if types:
+        return Registry([*LIBRARY, *types], providers=providers, limits=DEFAULT_LIMITS)
+    return _library(LIBRARY).with_providers(providers, limits=DEFAULT_LIMITS)
 
 
 class ListedProviders:

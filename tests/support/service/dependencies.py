@@ -58,9 +58,7 @@ def dependencies(
     **more: Any,
 ) -> ServiceDependencies:
     """Make the parts of a service; ``types`` come on top of the node library."""
-    catalogue: Registry = library_registry()
-    for each in types:
-        catalogue.register(each)
+    catalogue: Registry = library_registry(types=types)
     return ServiceDependencies(
         store=store or MemoryStore(),
         catalogue=catalogue,

@@ -178,8 +178,7 @@ def test_an_unknown_price_in_a_nested_graph_makes_the_cost_unknown() -> None:
 
 
 def test_effects_in_a_nested_graph_are_listed_at_its_node() -> None:
-    registry = library_registry()
-    registry.register(Mail())
+    registry = library_registry(types=[Mail()])
     text = planner_reply(looped({"id": "send", "type": "mail"}))
     found = forecast(graph_of(text, registry), registry, FakeProviders())
     assert found["effects"] == [{"node": "each", "type": "mail", "effect": "once"}]

@@ -22,6 +22,8 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.protocols import EffectByField
 from planwave.nodes.agents.tool_function import tool
 from planwave.nodes.authoring.node_type import NodeData, NodeType
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
 from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
@@ -444,8 +446,7 @@ async def test_a_step_whose_data_give_it_a_forbidden_effect_is_sent_back() -> No
     models = ScriptedModels([*replies, planner_reply(calls("look_up"))])
     providers = FakeProviders()
     rules = PlanRules(["agent", "call", "loop"], ["none", "read"])
-    registry = library_registry(providers)
-    registry.register(Call)
+    registry = library_registry(providers, [Call])
     planner = Planner(models, providers, registry, Limits(), rules)
     plan = await planner.create_plan("Do it all")
     assert [node.data["name"] for node in plan.graph.nodes] == ["look_up"]
@@ -494,7 +495,7 @@ def test_importing_the_planner_loads_no_sdk_and_no_template_engine() -> None:
 def with_tools(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
     """Return a planner with a tool that reads and one that writes."""
     providers = FakeProviders()
-    registry = library_registry(providers)
+    registry = Registry(LIBRARY, providers=providers)
 
     @tool(effect="read", registry=registry)
     def look_up(number: int) -> str:

@@ -32,10 +32,11 @@ export type AddEdgeSuggestion = {
   edge: EdgeDocument;
 };
 
-/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash. */
+/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash, `approved_revision` the revision of the plan that is approved for all callers. */
 export type ApprovalDocument = {
   plan_hash: string;
   approved_in?: string;
+  approved_revision?: number;
 };
 
 /** Why something failed. */
@@ -689,6 +690,8 @@ export type PlanApprovalResponse = {
   plan_hash: string;
   /** The earlier execution in which this hash was approved. */
   approved_in?: string;
+  /** The revision of the flow that is approved for all callers. */
+  approved_revision?: number;
   /** `{decision, note, value?}` once it was given here. */
   answer?: unknown;
   /** Who answered here. */
@@ -843,13 +846,19 @@ export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | Exe
 /** A message of the WebSocket with `mode=events`: one of these, or events. */
 export type SocketMessage = SnapshotMessage | PartMessage | PongMessage | ErrorMessage | DrainingMessage | ExecutionEvent[];
 
+/** The approval of a revision, for all callers of a flow. */
+export type ApprovalResponse = {
+  at: string;
+  by: PrincipalDocument | null;
+};
+
 /** A revision of another plan. */
 export type PlanOrigin = {
   plan_id: string;
   revision: number;
 };
 
-/** A plan: a titled graph made for a goal. */
+/** A plan in its newest revision: a titled graph made for a goal. */
 export type PlanResponse = {
   nodes: NodeDocument[];
   edges: EdgeDocument[];
@@ -868,8 +877,12 @@ export type PlanResponse = {
   description: string;
   /** What a flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
-  /** The revision that callers of a flow start: the newest one without errors; null without one. */
+  /** The revision that callers of a flow start: the newest one without errors and, where the operator requires it, with an approval; null without one. */
   live_revision: number | null;
+  /** That of its hash; null where nobody approved it. */
+  approval: ApprovalResponse | null;
+  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
+  inputs: Record<string, unknown> | null;
   /** The flow that it was copied from; left out for all others. */
   origin?: PlanOrigin;
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
@@ -1494,6 +1507,26 @@ export type ExplainResponse = {
   requests?: OpenRequestResponse[];
 };
 
+/** A revision as lists show it. */
+export type RevisionSummary = {
+  plan_id: string;
+  /** 1 for the plan as it was made. */
+  revision: number;
+  /** Of the graph. */
+  hash: string;
+  title: string;
+  author: "person" | "planner" | "api";
+  note: string;
+  created_at: string;
+  /** Who made it; null where an older planwave did. */
+  created_by: PrincipalDocument | null;
+  node_count: number;
+  /** With any error it is a draft, which cannot be executed. */
+  error_count: number;
+  /** That of its hash; null where nobody approved it. */
+  approval: ApprovalResponse | null;
+};
+
 /** A flow after a change by operations. */
 export type FlowEditResponse = {
   /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
@@ -1503,8 +1536,12 @@ export type FlowEditResponse = {
   title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The revision that callers start. */
+  /** The revision that is shown: the one that callers start unless another one was asked for. */
   revision: number;
+  /** The revision that callers start; null while none is approved. */
+  live_revision: number | null;
+  /** The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an access token. */
+  draft: RevisionSummary | null;
   created_at: string;
   /** When the revision was made, UTC. */
   updated_at: string;
@@ -1512,6 +1549,8 @@ export type FlowEditResponse = {
   published: ("model" | "tool")[];
   /** Of the graph: the `ETag`, which `If-Match` compares with the newest revision. */
   hash: string;
+  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
+  inputs: Record<string, unknown> | null;
   graph: GraphDocument;
   /** Warnings about its graph, and about names that the operations could not follow. */
   diagnostics: DiagnosticResponse[];
@@ -1526,8 +1565,12 @@ export type FlowResponse = {
   title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The revision that callers start. */
+  /** The revision that is shown: the one that callers start unless another one was asked for. */
   revision: number;
+  /** The revision that callers start; null while none is approved. */
+  live_revision: number | null;
+  /** The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an access token. */
+  draft: RevisionSummary | null;
   created_at: string;
   /** When the revision was made, UTC. */
   updated_at: string;
@@ -1535,6 +1578,8 @@ export type FlowResponse = {
   published: ("model" | "tool")[];
   /** Of the graph: the `ETag`, which `If-Match` compares with the newest revision. */
   hash: string;
+  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
+  inputs: Record<string, unknown> | null;
   graph: GraphDocument;
 };
 
@@ -1547,16 +1592,18 @@ export type FlowSummary = {
   title: string;
   /** Its purpose; its executions have it as their goal. */
   description: string;
-  /** The revision that callers start. */
+  /** The revision that is shown: the one that callers start unless another one was asked for. */
   revision: number;
+  /** The revision that callers start; null while none is approved. */
+  live_revision: number | null;
+  /** The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an access token. */
+  draft: RevisionSummary | null;
   created_at: string;
   /** When the revision was made, UTC. */
   updated_at: string;
   /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
   published: ("model" | "tool")[];
-  /** A higher number than `revision` while the newest revision is a draft with errors. */
-  newest_revision: number;
-  /** Who made the newest revision; null where it is not known. */
+  /** Who made the revision; null where it is not known. */
   updated_by: PrincipalDocument | null;
   node_count: number;
 };
@@ -1804,6 +1851,8 @@ export type PlanSummary = {
   name: string | null;
   status: PlanStatus;
   revision: number;
+  /** The revision that callers of a flow start; a lower number than `revision`, or null, under a draft. */
+  live_revision: number | null;
   hash: string;
   created_at: string;
   provider: string | null;
@@ -1930,27 +1979,11 @@ export type RevisionResponse = {
   node_count: number;
   /** With any error it is a draft, which cannot be executed. */
   error_count: number;
+  /** That of its hash; null where nobody approved it. */
+  approval: ApprovalResponse | null;
   nodes: NodeDocument[];
   edges: EdgeDocument[];
   diagnostics: DiagnosticResponse[];
-};
-
-/** A revision as lists show it. */
-export type RevisionSummary = {
-  plan_id: string;
-  /** 1 for the plan as it was made. */
-  revision: number;
-  /** Of the graph. */
-  hash: string;
-  title: string;
-  author: "person" | "planner" | "api";
-  note: string;
-  created_at: string;
-  /** Who made it; null where an older planwave did. */
-  created_by: PrincipalDocument | null;
-  node_count: number;
-  /** With any error it is a draft, which cannot be executed. */
-  error_count: number;
 };
 
 /** One page of revisions, newest first. */
@@ -2070,8 +2103,8 @@ export type TriggerResponse = {
   flow: string;
   /** The revision that it is bound to; null for the live one. */
   revision: number | null;
-  /** The revision that it starts now. */
-  live_revision: number;
+  /** The revision that it starts now; null where it starts none, as `problem` says. */
+  live_revision: number | null;
   node_id: string;
   enabled: boolean;
   /** Why it starts nothing although it may be enabled; null without a problem. */
@@ -2736,6 +2769,18 @@ export type Operations = {
     body: RestoreRequest | undefined;
     answer: PlanResponse;
   };
+  /** Approve a revision: `POST /api/plans/{plan_id}/revisions/{revision}/approve`. */
+  approveRevision: {
+    path: {
+      /** A plan's id. */
+      plan_id: string;
+      /** The number of a revision. */
+      revision: number;
+    };
+    query: Record<string, never>;
+    body: undefined;
+    answer: PlanResponse;
+  };
   /** Make an execution: `POST /api/execute`. */
   createExecution: {
     path: Record<string, never>;
@@ -2964,6 +3009,8 @@ export type Operations = {
     query: {
       /** Only those with this in name, title, description or goal. */
       q?: string | null;
+      /** Only the one with this name, whatever its case. */
+      name?: string | null;
       /** The `next_cursor` of the page before. */
       cursor?: string | null;
       /** Items on the page, 50 by default; the limit `page_items` is the most. */
@@ -3509,6 +3556,7 @@ export const ADDRESSES = {
   getRevision: ["GET", "/api/plans/{plan_id}/revisions/{revision}"],
   diffRevisions: ["GET", "/api/plans/{plan_id}/revisions/{revision}/diff"],
   restoreRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/restore"],
+  approveRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/approve"],
   createExecution: ["POST", "/api/execute"],
   startExecution: ["POST", "/api/execute/{execution_id}/start"],
   run: ["POST", "/api/run"],

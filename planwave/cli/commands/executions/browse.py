@@ -34,7 +34,7 @@ from planwave.cli.options import (
     StatusOption,
     shared_options,
 )
-from planwave.cli.views.plan import show_plan
+from planwave.cli.views.plan import inputs_text, show_plan
 from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_next, show_result
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
@@ -122,7 +122,7 @@ def show(ctx: CommandContext, name: IdArgument, node: NodeOption = None) -> None
         else:
             _show_node(console, stored.document, node)
     elif node is None:
-        _show_plan(console, stored)
+        _show_plan(ctx, console, stored)
     else:
         raise InputError(
             f"{stored.record.plan_id} is a plan: its steps have no results yet",
@@ -153,18 +153,21 @@ class _StoredExecution(NamedTuple):
     path: Path | None
 
 
-def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
+def _show_plan(ctx: CommandContext, console: CommandConsole, kept: _StoredPlan) -> None:
     record = kept.record
+    inputs = record.document.get("inputs")
+    if inputs is None:
+        inputs = ctx.declared_inputs(record.document)
     if console.json:
-        console.result(plan_json(record, kept.status))
+        console.result({**plan_json(record, kept.status), "inputs": inputs})
         return
-    revision = record.document.get("revision", 1)
     facts = {
         "Goal": record.user_prompt,
         "Plan": record.plan_id,
         "Flow": record.name,
         "Made": f"{local_time(record.created_at)}, {status_text(kept.status)}",
-        "Revision": revision if revision > 1 else None,
+        "Revision": record.revision if record.revision > 1 else None,
+        "Inputs": inputs_text(inputs),
     }
     findings = [Diagnostic(**each) for each in record.document.get("diagnostics") or ()]
     errors = [each for each in errors_in(findings) if not is_provider_error(each)]

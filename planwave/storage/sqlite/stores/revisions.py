@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
 from planwave.principals import Principal, principal_text
 from planwave.storage.event_codec import encode_document, storable_text
@@ -97,6 +97,15 @@ class SqliteRevisions:
         by = Principal.from_text(created_by)
         return PlanRevision(*facts, document=json.loads(document), created_by=by)
 
+    async def summaries(self, numbers: Mapping[str, int]) -> dict[str, PlanRevision]:
+        """Return one revision each of some plans, by plan, without documents; the current ones are not here."""
+        wanted = [(storable_text(plan_id), number) for plan_id, number in numbers.items()]
+        statement = select(*_SUMMARY, revisions.c.created_by).where(
+            tuple_(revisions.c.plan_id, revisions.c.revision).in_(wanted)
+        )
+        rows = await self._read(lambda c: c.execute(statement).all()) if wanted else ()
+        return {row.plan_id: _from_summary(row) for row in rows}
+
     async def page(
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> list[PlanRevision]:
@@ -113,10 +122,12 @@ class SqliteRevisions:
         if before is not None:
             statement = statement.where(revisions.c.revision < before)
         rows = await self._read(lambda connection: connection.execute(statement).all())
-        return [
-            PlanRevision(*facts, created_by=Principal.from_text(created_by))
-            for *facts, created_by in rows
-        ]
+        return [_from_summary(row) for row in rows]
+
+
+def _from_summary(row: Any) -> PlanRevision:
+    *facts, created_by = row
+    return PlanRevision(*facts, created_by=Principal.from_text(created_by))
 
 
 def _row(revision: PlanRevision) -> dict[str, Any]:
@@ -158,7 +169,7 @@ def _prune(connection: Connection, plan: PlanRecord, most: int) -> None:
     excess = connection.execute(count).scalar_one() + 1 - most
     if excess <= 0:
         return
-    pinned = {1, plan.live_revision}
+    pinned = {1, plan.sound_revision}
     for column, of_plan in (
         (executions.c.revision, executions.c.plan_id),
         (triggers.c.revision, triggers.c.plan_id),
@@ -167,6 +178,8 @@ def _prune(connection: Connection, plan: PlanRecord, most: int) -> None:
         pinned |= set(
             connection.execute(select(column).distinct().where(of_plan == plan.plan_id)).scalars()
         )
+    approved = own, revisions.c.hash.in_(plan.approvals)
+    pinned |= set(connection.execute(select(revisions.c.revision).where(*approved)).scalars())
     named = graphs_that_name(connection, plan.plan_id, plan.name)
     pinned |= {number for _, flow in named if type(number := flow.get("revision")) is int}
     numbers = connection.execute(select(revisions.c.revision).where(own)).scalars()

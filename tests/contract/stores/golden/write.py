@@ -129,7 +129,7 @@ async def fill_flows(store: SqliteStore) -> None:
     newer = {**FAILS.to_document(), "diagnostics": [], "revision": 2}
     second = replace(
         first, hash="newer", document=newer, edits=1, author="api", updated_at=LATER,
-        published=("model", "tool"), live_revision=2,
+        published=("model", "tool"), sound_revision=2,
     )  # fmt: skip
     before = PlanRevision(FLOW_ID, 1, "older", "Täglich", "api", "", AT, 3, 0, older)
     await store.revisions.save(second, before, after=0)

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
 from planwave.nodes.agents.tool_function import tool
+from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.settings import Limits
 from tests.support.nodes.held_nodes import HeldNode
@@ -53,9 +53,10 @@ async def test_node_types_are_listed_with_ports_and_schema() -> None:
 
 
 async def test_tools_are_listed_with_schema_effect_and_origin() -> None:
-    parts = dependencies()
+    catalogue = Registry(LIBRARY)
+    parts = replace(dependencies(), catalogue=catalogue)
 
-    @tool(effect="read", timeout_s=2.0, registry=cast("Registry", parts.catalogue))
+    @tool(effect="read", timeout_s=2.0, registry=catalogue)
     def look_up(number: int) -> str:
         """Look an order up."""
         return ""

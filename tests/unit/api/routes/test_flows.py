@@ -65,8 +65,7 @@ async def test_invalid_graph_is_rejected_with_pointers() -> None:
             ]
         assert (await calls.get_json("/api/flows"))["flows"] == [
             {
-                **{k: v for k, v in created.items() if k not in ("graph", "hash")},
-                "newest_revision": 1,
+                **{k: v for k, v in created.items() if k not in ("graph", "hash", "inputs")},
                 "node_count": 2,
                 "updated_by": {"kind": "local"},
             }
@@ -113,8 +112,11 @@ async def test_flows_are_listed_newest_first_and_filtered_by_text() -> None:
         await calls.delete(f"/api/flows/{created[1]['plan_id']}")
         last = await calls.get_json("/api/flows", limit=2, cursor=page["next_cursor"])
         assert ([each["name"] for each in last["flows"]], last["next_cursor"]) == (["One"], None)
-        found = await calls.get_json("/api/flows", q="THR")
-        assert [each["plan_id"] for each in found["flows"]] == [created[2]["plan_id"]]
+        for query in ({"q": "THR"}, {"name": "THREE"}, {"name": "three", "q": "hre"}):
+            found = await calls.get_json("/api/flows", **query)
+            assert [each["plan_id"] for each in found["flows"]] == [created[2]["plan_id"]]
+        for query in ({"name": "Thre"}, {"name": ""}, {"name": "Three", "q": "one"}):
+            assert (await calls.get_json("/api/flows", **query))["flows"] == []
 
 
 async def test_flow_is_read_in_the_live_or_another_revision() -> None:
@@ -124,7 +126,8 @@ async def test_flow_is_read_in_the_live_or_another_revision() -> None:
         second = (await put(calls, first["plan_id"], {"graph": OTHER})).json()
         assert (second["revision"], second["graph"]) == (2, OTHER)
         assert await calls.get_json(path) == second
-        assert await calls.get_json(path, revision=1) == first
+        earlier = await calls.get_json(path, revision=1)
+        assert earlier == {**first, "live_revision": 2}
         listed = await calls.get_json(f"/api/plans/{first['plan_id']}/revisions")
         assert [
             (each["hash"], each["revision"], each["node_count"]) for each in listed["revisions"]
@@ -142,9 +145,13 @@ async def test_a_draft_over_a_flow_is_stored_and_not_live() -> None:
         answer = await calls.patch(path, json={"operations": [broken]}, headers=etag)
         plan = answer.json()
         assert (answer.status_code, plan["revision"], plan["live_revision"]) == (200, 2, 1)
-        assert await calls.get_json(f"/api/flows/{flow['plan_id']}") == flow
+        (draft, _) = (await calls.get_json(f"{path}/revisions"))["revisions"]
+        shown = await calls.get_json(f"/api/flows/{flow['plan_id']}")
+        assert shown == {**flow, "draft": draft}
         summary = (await calls.get_json("/api/flows"))["flows"][0]
-        assert (summary["revision"], summary["newest_revision"]) == (1, 2)
+        about = (summary["revision"], summary["node_count"], summary["updated_at"])
+        assert about == (1, 2, flow["updated_at"])
+        assert (summary["draft"], draft["node_count"]) == (draft, 3)
         late = await calls.patch(
             f"/api/flows/{flow['plan_id']}", json={"operations": [RETITLE]}, headers=etag
         )

@@ -10,11 +10,14 @@ from planwave.cli.backends.records import (
     flow_from_json,
     flow_record_from_json,
     plan_from_json,
+    revision_from_json,
 )
 from planwave.principals import Principal
-from planwave.service.flows.flow_queries import Flow, flow_summary
+from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import plan_json
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.service.plans.revisions import revision_json
+from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
+from planwave.storage.sqlite.sql_store import MemoryStore
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 BY = Principal("token", "t1", "Grüße")
@@ -36,7 +39,7 @@ PLAN = PlanRecord(
     name="F",
     description="why",
     published=("model",),
-    live_revision=2,
+    sound_revision=2,
 )
 
 
@@ -46,11 +49,19 @@ def test_a_plan_is_read_back() -> None:
     assert read.document["status"] == "draft"
 
 
-def test_a_flow_of_a_list_is_read_back_but_for_its_graph() -> None:
-    stored = replace(PLAN, updated_at=AT, edited_by=BY)
-    read = flow_record_from_json(flow_summary(stored))
-    assert flow_summary(read) == flow_summary(stored)
-    assert (read.live_revision, read.edited_by) == (2, BY)
+async def test_a_flow_of_a_list_is_read_back_with_its_json() -> None:
+    (listed,) = await FlowQueries(MemoryStore()).flow_summaries([PLAN])
+    read = flow_record_from_json(listed)
+    assert (read.plan_id, read.name, read.document) == ("p", "F", listed)
+
+
+def test_a_revision_is_read_back() -> None:
+    revision = PlanRevision(
+        "p", 2, "h", "T", "person", "why", AT, 1, 0, created_by=BY, approval=Approval(AT, BY)
+    )
+    assert revision_from_json(revision_json(revision)) == revision
+    bare = replace(revision, approval=None)
+    assert revision_from_json(revision_json(bare)) == bare
 
 
 def test_a_flow_is_read_back() -> None:

@@ -7,10 +7,11 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.nodes.agents.tool_function import tool
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
 from tests.support.cli.fake_factories import fake_factories
-from tests.support.llm.fake_providers import library_registry
 
-REGISTRY = library_registry()
+REGISTRY = Registry(LIBRARY)
 
 
 @tool(effect="read", timeout_s=2, registry=REGISTRY)

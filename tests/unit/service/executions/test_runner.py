@@ -227,8 +227,7 @@ class Switched(FakeProviders):
 @pytest.mark.parametrize("queued", [False, True], ids=["started late", "queued"])
 async def test_execution_fails_when_its_provider_became_unavailable(queued: bool) -> None:
     doors, providers = Doors(), Switched()
-    catalogue = library_registry(providers)
-    catalogue.register(doors)
+    catalogue = library_registry(providers, [doors])
     agent = Node("a", "agent", "A", data={"provider": "openai", "userPrompt": "x"})
     created = replace(
         dependencies(make_graph(agent), types=[doors], limits=ONE_AT_A_TIME), catalogue=catalogue

@@ -461,19 +461,19 @@ async def test_a_request_reads_its_flow_once_by_name_and_no_list_of_flows(
     def counted(read: Any) -> Any:
         @wraps(read)
         async def noted(*args: Any, **named: Any) -> Any:
-            reads.append(read.__name__)
+            reads.append(f"{read.__name__} {named.get('name')}")
             return await read(*args, **named)
 
         return noted
 
-    for name in ("plan", "plans", "flow_named"):
+    for name in ("plan", "plans"):
         monkeypatch.setattr(Store, name, counted(getattr(Store, name)))
     async with models() as made:
         await made.publish(ECHO, "ours")
         client = made.client()
         reads.clear()
         answer = await client.chat.completions.create(model="ours", messages=said("x"))
-        assert (answer.choices[0].message.content, reads) == ("heard x", ["flow_named"])
+        assert (answer.choices[0].message.content, reads) == ("heard x", ["plans ours"])
         with pytest.raises(openai.NotFoundError):
             await client.models.retrieve("OURS")
 

@@ -265,32 +265,6 @@ def shared_options(
     return decorate
 
 
-def command_context(
-    typer_ctx: typer.Context,
-    json: bool,
-    storage: str | None = None,
-    node_modules: list[str] | None = None,
-    provider: str | None = None,
-    model: str | None = None,
-    *,
-    config: str | None = None,
-) -> CommandContext:
-    """Return the context; options after the command override those before it, or add to a list."""
-    ctx: CommandContext = typer_ctx.obj
-    ctx.take(
-        {
-            "json": json,
-            "storage": storage,
-            "node_modules": node_modules,
-            "provider": provider,
-            "model": model,
-            "config": config,
-        }
-    )
-    ctx.command = typer_ctx.command_path
-    return ctx
-
-
 ExecutionArgument = Annotated[
     str,
     typer.Argument(

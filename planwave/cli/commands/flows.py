@@ -20,22 +20,16 @@ from planwave.cli.options import (
     ApproveOption,
     BudgetOption,
     BudgetTokensOption,
-    ConfigOption,
-    ImportOption,
     InputOption,
-    JsonFlag,
     LimitOption,
     MaxParallelOption,
-    ModelOption,
     OnFailure,
     OnFailureOption,
-    ProviderOption,
     RunFromOption,
     RunToOption,
     Scheduling,
     SchedulingOption,
-    StorageOption,
-    command_context,
+    shared_options,
 )
 from planwave.cli.views.flow import flow_lines, publication_lines, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
@@ -118,16 +112,13 @@ def flow() -> None:
 
 
 @flow_app.command()
+@shared_options()
 def save(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: NewNameArgument,
     file: FileArgument = None,
     plan: PlanOption = None,
     description: DescriptionOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Save a graph or a plan under a name.
 
@@ -138,7 +129,6 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
@@ -167,21 +157,14 @@ def save(
 
 
 @flow_app.command()
-def ls(
-    typer_ctx: typer.Context,
-    limit: LimitOption = 20,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
     """List flows, newest first.
 
     For example:
 
     * `planwave flow ls`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> Sequence[Mapping[str, Any]]:
@@ -203,15 +186,8 @@ def ls(
 
 
 @flow_app.command()
-def show(
-    typer_ctx: typer.Context,
-    name: NameArgument,
-    revision: RevisionOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-) -> None:
+@shared_options()
+def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = None) -> None:
     """Show a flow: its graph and its revisions.
 
     For example:
@@ -219,7 +195,6 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --revision 2 > triage.json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[PlanRevision]]:
@@ -238,17 +213,14 @@ def show(
 
 
 @flow_app.command()
+@shared_options()
 def rename(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: NameArgument,
     new_name: Annotated[
         str, typer.Argument(metavar="NEW_NAME", help="Its new name.", show_default=False)
     ],
     force: ForceOption = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Change the name of a flow; its id, revisions and executions stay.
 
@@ -256,7 +228,6 @@ def rename(
 
     * `planwave flow rename triage "Triage of mails"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
 
     async def change_name(backend: Backend) -> tuple[Flow, Flow]:
         flow = await find_flow(backend.queries, name)
@@ -271,17 +242,14 @@ def rename(
 
 
 @flow_app.command()
+@shared_options()
 def rm(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: NameArgument,
     force: ForceOption = False,
     keep_plan: Annotated[
         bool, typer.Option("--keep-plan", help="Only take the name away; the plan stays.")
     ] = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Remove a flow with its revisions; its executions stay.
 
@@ -290,8 +258,6 @@ def rm(
     * `planwave flow rm triage`
     * `planwave flow rm triage --keep-plan`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
-
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
     async def delete(backend: Backend) -> None:
@@ -308,8 +274,9 @@ def rm(
 
 
 @flow_app.command()
+@shared_options()
 def publish(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: NameArgument,
     model: Annotated[
         bool | None,
@@ -323,10 +290,6 @@ def publish(
         typer.Option("--hook/--no-hook", help="At the address of its `webhook` node."),
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="As nothing at all.")] = False,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Publish a flow, so that other programs may call it; without options, show how it is published.
 
@@ -336,7 +299,6 @@ def publish(
     * `planwave flow publish triage --hook --no-model`
     * `planwave flow publish triage --none`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     if none and any(each is not None for each in (model, tool, hook)):
         raise InputError(
             "--none is given together with what the flow is to be published as",
@@ -360,8 +322,9 @@ def publish(
 
 
 @flow_app.command()
+@shared_options(with_model=True)
 def run(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: NameArgument,
     revision: RevisionOption = None,
     inputs: InputOption = None,
@@ -370,12 +333,6 @@ def run(
     max_parallel: MaxParallelOption = None,
     run_to: RunToOption = None,
     run_from: RunFromOption = None,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
-    provider: ProviderOption = None,
-    model: ModelOption = None,
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
@@ -387,7 +344,6 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --revision 2 --json`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, provider, model, config=config)
     arguments = read_inputs(inputs or ())
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)

@@ -16,14 +16,7 @@ from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.lookup import find_plan
-from planwave.cli.options import (
-    ConfigOption,
-    ImportOption,
-    JsonFlag,
-    LimitOption,
-    StorageOption,
-    command_context,
-)
+from planwave.cli.options import LimitOption, shared_options
 from planwave.cli.prompts import Prompter, edit_text, terminal_prompter
 from planwave.cli.views.revisions import revision_lines
 from planwave.errors import GraphInvalid, InputError, PreconditionFailed
@@ -82,16 +75,13 @@ ApproveRevisionOption = Annotated[
 ]
 
 
+@shared_options()
 def edit(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: PlanArgument,
     file: FileOption = None,
     draft: DraftFlag = False,
     note: NoteOption = "",
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """Edit the graph of a plan in $EDITOR; the result is a new revision.
 
@@ -103,7 +93,6 @@ def edit(
     * `planwave edit last`
     * `planwave edit 09a2fd --file plan.json --note "cheaper model"`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     source = None if file is None else read_source(file)
     session = _EditSession(ctx, note, keeps_drafts=draft)
 
@@ -118,16 +107,13 @@ def edit(
     asyncio.run(run())
 
 
+@shared_options()
 def revisions(
-    typer_ctx: typer.Context,
+    ctx: CommandContext,
     name: PlanArgument,
     restore: RestoreOption = None,
     approve: ApproveRevisionOption = None,
     limit: LimitOption = 20,
-    json: JsonFlag = False,
-    storage: StorageOption = None,
-    config: ConfigOption = None,
-    node_modules: ImportOption = None,
 ) -> None:
     """List the revisions of a plan, newest first; or restore or approve one of them.
 
@@ -137,7 +123,6 @@ def revisions(
     * `planwave revisions 09a2fd --restore 2`
     * `planwave revisions triage --approve 3`
     """
-    ctx = command_context(typer_ctx, json, storage, node_modules, config=config)
     console = ctx.console()
     if restore is not None and approve is not None:
         hint = "give one of them"

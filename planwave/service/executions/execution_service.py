@@ -97,7 +97,8 @@ class CreatedExecution(NamedTuple):
 
     record: ExecutionRecord
     created: Event
-    session: ExecutionSession
+    spec: RunSpec
+    program: Program
 
 
 class ResolvedPlan(NamedTuple):
@@ -445,14 +446,18 @@ class ExecutionService:
         at = self._dependencies.timestamp()
         record, created = new_execution(spec, waves, execution_id or new_id(), at, queued=queued)
         await self._store_created(record, created, kept)
-        session = ExecutionSession(
-            self._dependencies, record.execution_id, spec=spec, program=program, epoch=record.epoch
-        )
-        return CreatedExecution(record, created, session)
+        return CreatedExecution(record, created, spec, program)
 
     async def _submit(self, made: CreatedExecution) -> ExecutionRecord:
+        session = ExecutionSession(
+            self._dependencies,
+            made.record.execution_id,
+            spec=made.spec,
+            program=made.program,
+            epoch=made.record.epoch,
+        )
         try:
-            self._commands.runner.submit(self._live_executions.create(made.created), made.session)
+            self._commands.runner.submit(self._live_executions.create(made.created), session)
         except ShuttingDown:
             await self._abandon(made.record.execution_id, "the service went down first")
             raise

@@ -46,7 +46,7 @@ from tests.support.llm.planner_replies import DIAMOND_REPLY  # noqa: E402
 
 PACKAGE = f"{ROOT / 'planwave'}{os.sep}"
 LIMITS = {
-    "POST /api/plan": 101,
+    "POST /api/plan": 105,
     "POST /api/execute": 87,
     "start with WebSocket": 168,
     "an agent's turn to its approval": 198,

@@ -268,6 +268,11 @@ class Service:
         """Return the ports of the nodes that have other ports than their type, by node id."""
         return self._dependencies.catalogue.node_ports(graph)
 
+    @property
+    def requires_approval(self) -> bool:
+        """Whether callers of a flow start approved revisions only."""
+        return self._store.requires_approval
+
     def input_schema(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the JSON Schema of the inputs of a graph document; None where it cannot be read."""
         return declared_inputs(document, self._dependencies.catalogue)

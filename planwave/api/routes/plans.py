@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -26,7 +27,7 @@ from planwave.api.responses import json_response
 from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, success
 from planwave.api.schemas.requests import CheckRequest, PlanRequest
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
-from planwave.service.plans.documents import CheckReport, plan_json
+from planwave.service.plans.documents import CheckReport, plan_json, record_of
 from planwave.service.service import Service
 from planwave.shapes.graphs import CheckResponse, ForecastResponse
 from planwave.shapes.plans import PlanResponse, PlansResponse
@@ -74,7 +75,8 @@ async def create_plan(
             plan_id=preassigned_id,
             on_progress=on_progress,
         )
-        return await _plan_document(service, await service.plan(plan.plan_id))
+        record = replace(record_of(plan), needs_approval=service.requires_approval)
+        return await _with_inputs(service, plan_json(record, "draft"))
 
     if stream:
         return PlanStream(create, lambda: service.is_draining)
@@ -179,8 +181,11 @@ async def plan_response(service: Service, plan: PlanRecord) -> Response:
 
 
 async def _plan_document(service: Service, plan: PlanRecord) -> dict[str, Any]:
-    document = plan_json(plan, await service.plan_status(plan.plan_id))
-    return {**document, "inputs": await asyncio.to_thread(service.input_schema, plan.document)}
+    return await _with_inputs(service, plan_json(plan, await service.plan_status(plan.plan_id)))
+
+
+async def _with_inputs(service: Service, plan: dict[str, Any]) -> dict[str, Any]:
+    return {**plan, "inputs": await asyncio.to_thread(service.input_schema, plan)}
 
 
 async def _check_response(service: Service, report: CheckReport) -> Response:

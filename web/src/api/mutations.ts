@@ -61,6 +61,16 @@ export function useRestoreRevision(planId: string) {
   });
 }
 
+/** Approve a revision of a flow for all who call it; the approval is of its hash. */
+export function useApproveRevision(planId: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ hash, revision }: { hash: string; revision: number }) =>
+      call("approveRevision", { path: { plan_id: planId, revision }, ifMatch: hash }),
+    onSuccess: (plan) => planChanged(client, plan),
+  });
+}
+
 // -- executions -------------------------------------------------------------------------------------
 
 /** Make an execution of a plan, a flow or a graph, and start it with `start`. */

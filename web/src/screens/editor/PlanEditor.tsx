@@ -69,8 +69,9 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         />
         {plan.name !== null && blocked && (
           <Note kind="warning">
-            This is a draft. Whoever calls the flow starts revision {plan.live_revision ?? 1}, the
-            newest one without errors.
+            This is a draft. Whoever calls the flow starts{" "}
+            {plan.live_revision === null ? "nothing" : `revision ${plan.live_revision}`} until it
+            has no errors.
           </Note>
         )}
       </GraphEditor>

@@ -24,7 +24,7 @@ export function FlowRevisions({ flow, shown, onShow }: FlowRevisionsProps) {
             onClick={() => onShow(each.revision)}
           >
             <b>Revision {each.revision}</b>
-            <span>{roleOf(each, flow.revision)}</span>
+            <span>{roleOf(each, flow.live_revision)}</span>
             <span>{formatAmount(each.node_count, "step")}</span>
             <span>{formatMoment(new Date(each.created_at))}</span>
           </button>
@@ -34,7 +34,7 @@ export function FlowRevisions({ flow, shown, onShow }: FlowRevisionsProps) {
   );
 }
 
-function roleOf(each: { revision: number; error_count: number }, live: number): string {
+function roleOf(each: { revision: number; error_count: number }, live: number | null): string {
   if (each.revision === live) return "present";
   return each.error_count > 0 ? "draft" : "";
 }

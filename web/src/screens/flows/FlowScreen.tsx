@@ -1,10 +1,10 @@
 import { useMemo, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call } from "@/api/http";
-import { useRestoreRevision } from "@/api/mutations";
+import { useApproveRevision, useRestoreRevision } from "@/api/mutations";
 import { useFlow } from "@/api/queries";
 import { showError } from "@/api/showError";
-import type { FlowResponse } from "@/api/types";
+import type { FlowResponse, RevisionSummary } from "@/api/types";
 import { PlanLanes } from "@/canvas/PlanLanes";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { viewOfPlan } from "@/screens/goal/planView";
@@ -18,6 +18,7 @@ import { Skeleton } from "@/ui/Skeleton";
 import { saveJsonFile } from "@/ui/saveFile";
 import { showToast } from "@/ui/Toast";
 import { DeleteFlow } from "./DeleteFlow";
+import { draftWords } from "./draftWords";
 import { FlowRevisions } from "./FlowRevisions";
 import styles from "./FlowScreen.module.css";
 import { flowFile } from "./flowInputs";
@@ -56,6 +57,7 @@ function Flow({ flow }: { flow: FlowResponse }) {
         <OtherRevision flow={flow} other={old.data} onPresent={() => setRevision(null)} />
       )}
       {old.error && <ErrorNote error={old.error} />}
+      {flow.draft && <FlowDraft flow={flow} draft={flow.draft} />}
       <div className={styles.columns}>
         <section className={styles.lanes} aria-label="Steps">
           {view ? (
@@ -116,6 +118,28 @@ function Header({ flow }: { flow: FlowResponse }) {
         <DeleteFlow flow={flow} onClose={close} onDeleted={() => navigate("/flows")} />
       )}
     </header>
+  );
+}
+
+/** Says that callers do not start the newest revision, and offers to approve it where that is all. */
+function FlowDraft({ flow, draft }: { flow: FlowResponse; draft: RevisionSummary }) {
+  const approving = useApproveRevision(flow.plan_id);
+  const live = flow.live_revision;
+  return (
+    <Note kind="warning">
+      {draftWords(draft)}. {live === null ? "Nobody can call" : `Callers start revision ${live} of`}{" "}
+      the flow.{" "}
+      {draft.error_count === 0 && (
+        <Button
+          small
+          onClick={() =>
+            approving.mutate({ hash: draft.hash, revision: draft.revision }, { onError: showError })
+          }
+        >
+          Approve revision {draft.revision}
+        </Button>
+      )}
+    </Note>
   );
 }
 

@@ -11,6 +11,8 @@ const SUMMARY = {
   description: "Writes a note",
   title: "Note",
   revision: 2,
+  live_revision: 2,
+  draft: null,
   created_at: "2026-01-31T12:00:00Z",
   updated_at: "2026-01-31T12:00:00Z",
   node_count: 2,
@@ -41,6 +43,7 @@ beforeEach(async () => {
     "GET /api/node-types": { node_types: [START], socket_types: [] },
     "GET /api/plans": { plans: [], next_cursor: null },
     "POST /api/flows": FLOW,
+    "POST /api/plans/f1/revisions/3/approve": { ...PLAN, revision: 3 },
     "POST /api/execute": { execution_id: "e1" },
   });
 });
@@ -133,6 +136,17 @@ test("an old revision is looked at and restored as a new one", async () => {
   );
   fireEvent.click(await screen.findByRole("button", { name: "Restore it" }));
   await waitFor(() => expect(sent("POST /api/plans/f1/revisions/1/restore")).toHaveLength(1));
+});
+
+test("a revision that is not approved is marked, and approved by its hash", async () => {
+  const draft = { ...REVISIONS[0], revision: 3, hash: "h3" };
+  api.routes["GET /api/flows"] = { flows: [{ ...SUMMARY, draft }], next_cursor: null };
+  show("/flows");
+  await screen.findByText("Revision 3 is not approved");
+  api.routes["GET /api/flows/f1"] = { ...FLOW, draft };
+  show("/flows/f1");
+  fireEvent.click(await screen.findByRole("button", { name: "Approve revision 3" }));
+  await waitFor(() => expect(sent("POST /api/plans/f1/revisions/3/approve")).toHaveLength(1));
 });
 
 test("a file is imported", async () => {

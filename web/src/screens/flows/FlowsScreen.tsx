@@ -12,8 +12,10 @@ import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
+import { Tag } from "@/ui/Tag";
 import { showToast } from "@/ui/Toast";
 import { DeleteFlow } from "./DeleteFlow";
+import { draftWords } from "./draftWords";
 import styles from "./FlowsScreen.module.css";
 import { readFlowFile } from "./flowInputs";
 import { NewFlow } from "./NewFlow";
@@ -82,7 +84,7 @@ function FlowRow({ flow, onDelete }: { flow: FlowSummary; onDelete: () => void }
         {flow.name}
       </Link>
       <span className={styles.purpose} title={flow.description}>
-        {flow.description}
+        {flow.draft && <Tag>{draftWords(flow.draft)}</Tag>} {flow.description}
       </span>
       <span className={styles.fact}>{formatAmount(flow.node_count, "step")}</span>
       <span className={styles.fact}>revision {flow.revision}</span>

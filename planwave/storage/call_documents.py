@@ -61,9 +61,7 @@ def _call(call: StoredCall, longest: int | None) -> _Document:
             document |= _shown(name, reply[name], longest)
     if "error" in reply:
         document["error"] = _error(reply["error"] or {})
-    for name in ("started_at", "duration_s"):
-        document[name] = reply.get(name)
-    return document
+    return document | _present(reply, "started_at", "duration_s")
 
 
 def _model_call(reply: Mapping[str, Any], longest: int | None) -> _Document:
@@ -79,9 +77,12 @@ def _model_call(reply: Mapping[str, Any], longest: int | None) -> _Document:
         "kind": "model",
         "name": _model_name(reply),
         **_shown("result", result, longest),
-        "usage": reply.get("usage"),
-        "duration_s": reply.get("duration_s"),
+        **_present(reply, "usage", "duration_s"),
     }
+
+
+def _present(reply: Mapping[str, Any], *names: str) -> _Document:
+    return {name: value for name in names if (value := reply.get(name)) is not None}
 
 
 def _named(fields: Sequence[str], stored: object) -> list[Any]:

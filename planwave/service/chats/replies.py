@@ -109,7 +109,9 @@ class ReplyProjector:
         execution_id = message.execution_id or ""
         record = await self._store.execution(execution_id)
         if record is None:
-            return Projected(message.blocks or message.seed, message.status or "", message.cursor)
+            return Projected(
+                message.blocks or message.seed, message.status or "starting", message.cursor
+            )
         encoder = await self._encoder(message)
         events = self._told(execution_id) if live else self._stored(execution_id, record.last_seq)
         async for event in events:

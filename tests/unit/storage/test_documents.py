@@ -355,6 +355,18 @@ def test_recorded_calls_are_in_their_nodes_in_order() -> None:
         check_shape(each, "RecordedCallResponse")
 
 
+def test_times_that_were_not_recorded_are_left_out_of_a_call() -> None:
+    calls = [
+        stored("a", 0, {"kind": "tool", "name": "look", "request": {}, "result": 1}),
+        stored("a", 1, {"text": "hi", "provider": "box", "model": "m"}),
+    ]
+    document = build_document(story(), RECORD, calls)
+    (shown,) = (each["calls"] for each in document["nodes"] if each["path"] == "a")
+    assert len(shown) == 2
+    for each in shown:
+        check_shape(each, "RecordedCallResponse")
+
+
 def test_of_large_results_the_document_has_the_size() -> None:
     calls = [
         stored("a", 0, {"kind": "fetch", "name": "f", "request": LONG, "result": {"body": LONG}}),

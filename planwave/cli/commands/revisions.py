@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 import typer
 
 from planwave.cli.commands.executions.browse import pagination_hint
+from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
@@ -31,7 +32,6 @@ from planwave.validation import json_type
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.console import CommandConsole
-    from planwave.cli.context import CommandContext
     from planwave.graph.model import Json
     from planwave.storage.records import PlanRecord, PlanRevision
 

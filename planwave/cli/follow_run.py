@@ -11,9 +11,9 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import asker_of
 from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.live_run import show_events
 from planwave.cli.views.progress import RunProgress, progress_of
 from planwave.cli.views.result import show_next, show_result
-from planwave.cli.views.run import show_events
 from planwave.errors import Conflict, Gone, InputError
 from planwave.events import TERMINAL, Event, OpenRequest
 from planwave.events.unreadable import UNREADABLE

@@ -46,7 +46,7 @@ from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
-    from planwave.providers.attempt import AttemptResult
+    from planwave.providers.model_stream import AttemptResult
     from planwave.providers.transport import Exchange, SdkClient
 
 _BACKOFF_S = 0.5
@@ -255,7 +255,7 @@ class ModelClient:
     ) -> AsyncGenerator[Delta | AttemptResult, None]:
         request = call.request
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-        from planwave.providers.attempt import stream_attempt
+        from planwave.providers.model_stream import stream_attempt
 
         headers = {} if attempt.trace is None else dict(attempt.trace.headers)
         if key is not None:
@@ -419,6 +419,6 @@ async def _start_ahead(local: LocalProvider, model: str) -> None:
 
 def _load_sdk(kind: str) -> None:
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from planwave.providers.attempt import load_sdk
+    from planwave.providers.model_stream import load_sdk
 
     load_sdk(kind)

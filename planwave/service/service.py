@@ -32,9 +32,9 @@ from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.flows.flow_queries import FlowQueries
+from planwave.service.flows.flow_references import unknown_flows
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
-from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
 from planwave.service.plans.documents import CheckReport

@@ -11,7 +11,7 @@ from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_source
 from planwave.cli.options import FileArgument, shared_options
-from planwave.service.flows.named_flows import names_flows, unknown_flows
+from planwave.service.flows.flow_references import names_flows, unknown_flows
 from planwave.service.plans.documents import check_source, is_provider_error
 
 

@@ -36,7 +36,7 @@ from planwave.service.flows.flow_queries import (
     flows_of_caller,
     plan_of_flow,
 )  # fmt: skip
-from planwave.service.flows.named_flows import unknown_flows
+from planwave.service.flows.flow_references import unknown_flows
 from planwave.service.plans.documents import (
     CheckedPlan,
     CheckReport,

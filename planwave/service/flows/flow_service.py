@@ -24,7 +24,7 @@ from planwave.service.flows.flow_queries import (
     FlowsOfToken,
     Publication,
 )
-from planwave.service.flows.named_flows import flow_named, unknown_flow
+from planwave.service.flows.flow_references import flow_named, unknown_flow
 from planwave.service.plans.documents import (
     load_plan,
     plan_from_graph,

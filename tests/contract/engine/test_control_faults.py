@@ -25,7 +25,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.graph.model import DataValue, Graph, Node, Policy, Retry
 from planwave.graph.protocols import ExecutionResult
 from planwave.ids import new_id
-from planwave.providers.attempt import load_sdk
+from planwave.providers.model_stream import load_sdk
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.sqlite.sql_store import MemoryStore

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.providers.attempt import load_sdk
 from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
+from planwave.providers.model_stream import load_sdk
 from planwave.providers.protocols import (
     CallScope,
     Delta,

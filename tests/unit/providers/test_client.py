@@ -482,7 +482,7 @@ async def test_embedded_model_starts_while_the_sdk_is_imported(
         assert asked.wait(30), "the model starts only after the import"
         imported.set()
 
-    monkeypatch.setattr("planwave.providers.attempt.load_sdk", load)
+    monkeypatch.setattr("planwave.providers.model_stream.load_sdk", load)
     async with FakeLLMServer() as llm:
         client = ModelClient(
             Settings(openai_api_key=None), ProviderCatalog(Settings(), Starting(llm), environ={})

@@ -220,7 +220,7 @@ async def test_certificates_are_verified_for_https(
 def test_a_call_loads_no_sdk_of_another_provider(kind: str, other: str) -> None:
     code = (
         "import asyncio, sys\n"
-        "from planwave.providers.attempt import load_sdk\n"
+        "from planwave.providers.model_stream import load_sdk\n"
         "from planwave.providers.catalog import ProviderConfig\n"
         "from planwave.providers.transport import CallDeadlines, SdkClient\n"
         f"load_sdk({kind!r})\n"

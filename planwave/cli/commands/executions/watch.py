@@ -19,9 +19,9 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.live_run import show_events
 from planwave.cli.views.progress import progress_of
 from planwave.cli.views.result import answer_command, show_next, show_result
-from planwave.cli.views.run import show_events
 from planwave.errors import Unreachable
 from planwave.events import ENDED_STATUS, TERMINAL, Event
 from planwave.events.request_text import is_timer

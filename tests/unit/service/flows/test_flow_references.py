@@ -12,8 +12,8 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.subgraphs import FlowName
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import FlowQueries
+from planwave.service.flows.flow_references import unknown_flows
 from planwave.service.flows.flow_service import FlowResolver
-from planwave.service.flows.named_flows import unknown_flows
 from planwave.service.service import Service
 from planwave.settings import Limits
 from tests.support.graph.builders import make_graph, text_node

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from planwave.cli.views.live_run import RunScreen, show_events
 from planwave.cli.views.progress import RunProgress
-from planwave.cli.views.run import RunScreen, show_events
 from planwave.events import Event
 from tests.support.cli.fake_console import (
     console_output,
@@ -96,7 +96,7 @@ async def test_pipe_shows_no_start_of_a_reused_node() -> None:
 async def test_pipe_shows_the_start_of_a_forked_node_that_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("planwave.cli.views.run._HOLD_S", 0.001)
+    monkeypatch.setattr("planwave.cli.views.live_run._HOLD_S", 0.001)
     console, is_shown, shown = plain_console(), asyncio.Event(), list[str]()
     monkeypatch.setattr(console, "line", lambda line: (shown.append(line), is_shown.set()))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planwave.providers.attempt import _is_strict
+from planwave.providers.model_stream import _is_strict
 from planwave.providers.protocols import PromptMessage
 from tests.support.llm.client_harness import model_client_harness
 from tests.support.llm.fake_llm_server import TextReply

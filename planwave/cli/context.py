@@ -23,7 +23,7 @@ from planwave.cli.backends.shared_service import (
 )
 from planwave.cli.console import CommandConsole
 from planwave.cli.views.trust import show_settings_file
-from planwave.errors import Conflict, InputError, StoreError, Unreachable
+from planwave.errors import Conflict, InputError, PlanwaveError, StoreError, Unreachable
 from planwave.providers.local.catalog import is_path, model_file
 from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.settings import unknown_variables
@@ -114,7 +114,9 @@ class CommandContext:
         """Add options of every command to those that came before."""
         self.json = self.json or options.get("json", False)
         self.node_modules += options.get("node_modules") or []
-        for name in ("storage", "config", "provider", "model"):
+        self.provider = options.get("provider") or self.provider
+        self.model = options.get("model") or self.model
+        for name in ("storage", "config"):
             value = options.get(name)
             if value is not None:
                 setattr(self, name, value)
@@ -260,7 +262,11 @@ class CommandContext:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.nodes.tools.flow_inputs import declared_inputs
 
-        return declared_inputs(graph, self.factories.catalog(self.settings()))
+        try:
+            catalogue = self.factories.catalog(self.settings())
+        except PlanwaveError:  # a module is missing: what is stored can be shown all the same
+            return None
+        return declared_inputs(graph, catalogue)
 
     @asynccontextmanager
     async def backend(

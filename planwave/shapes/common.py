@@ -48,6 +48,15 @@ class NodeDocument(TypedDict):
     """Kept for editors, never read."""
 
 
+class EdgeData(TypedDict):
+    """The kind of a wire; editors may add fields of their own."""
+
+    __pydantic_config__ = {"extra": "allow"}  # pyright: ignore[reportGeneralTypeIssues]  # noqa: RUF012
+
+    channel: str
+    """`flow` or `link`."""
+
+
 class EdgeDocument(TypedDict):
     """One wire."""
 
@@ -57,8 +66,7 @@ class EdgeDocument(TypedDict):
     target: str
     targetHandle: NotRequired[str | None]
     type: NotRequired[str | None]
-    data: dict[str, Any]
-    """`{"channel": "flow" | "link"}`, and other fields of an editor."""
+    data: EdgeData
 
 
 class GraphDocument(TypedDict):

@@ -46,9 +46,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
         "access arguments calls http open_calls outcomes progress resources results server "
         "tool_list"
     ),
-    "interop/openai": (
-        "chat_format chat_request errors published_models responses_format responses_request"
-    ),
+    "interop/openai": ("chat_format chat_request errors responses_format responses_request"),
     "mcp": "session tool_lists",
     "nodes": "model_choice services",
     "nodes/agents": "caller tool_names",

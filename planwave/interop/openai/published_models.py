@@ -63,15 +63,18 @@ class PublishedModels:
             if self._is_visible(None):
                 return PublishedModel(PLANNER)
             raise ModelNotFound(name)
-        try:
+        with suppress(NotFound):
             flow = await self._service.find_flow(name)
-        except NotFound as error:
-            raise ModelNotFound(name) from error
-        model = _model_of(flow)
+            if self._is_model(flow, name):
+                return _model_of(flow)
+            for named in await self._service.flows(name=name, limit=1):  # also that of an id
+                if self._is_model(named, name):
+                    return _model_of(named)
+        raise ModelNotFound(name)
+
+    def _is_model(self, flow: PlanRecord, name: str) -> bool:
         is_published = "model" in flow.published and self._is_visible(flow.plan_id)
-        if not is_published or name not in (model.id, flow.plan_id):
-            raise ModelNotFound(name)
-        return model
+        return is_published and name in (_model_of(flow).id, flow.plan_id)
 
     async def start(self, model: PublishedModel, turn: ChatTurn, execution_id: str) -> bool:
         """Start the execution that answers, unless there is one of this id; the planner plans before.

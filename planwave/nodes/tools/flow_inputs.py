@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast, runtime_checkable
@@ -30,6 +31,7 @@ _JSON_TYPES: Final = {
     "number": "number",
     "boolean": "boolean",
 }
+_log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -74,12 +76,19 @@ def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def declared_inputs(document: Mapping[str, Json], catalogue: Catalogue) -> dict[str, Any] | None:
-    """Return the :func:`input_schema` of a graph document; None where the graph cannot be read."""
+    """Return the :func:`input_schema` of a graph document.
+
+    None where the graph cannot be read, or a node type of somebody's own cannot say what it takes.
+    """
     try:
         graph, _ = read_graph({name: document.get(name) for name in ("nodes", "edges")})
     except GraphInvalid:
         return None
-    return input_schema(prepare(graph, catalogue), catalogue)
+    try:
+        return input_schema(prepare(graph, catalogue), catalogue)
+    except Exception:  # noqa: BLE001 - code of others
+        _log.exception("a node type cannot say which inputs it takes")
+        return None
 
 
 def entry_inputs(

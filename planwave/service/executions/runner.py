@@ -183,9 +183,11 @@ class ExecutionRunner:
         # One owner for all commands, as owners without progress are counted.
         epoch = None if queued is None else queued.epoch
         session = ExecutionSession(self._dependencies, live.execution_id, epoch=epoch)
-        done = await session.apply(command, live.state, partial(self.publish, live))
-        if queued is not None:
-            queued.epoch = session.epoch
+        try:
+            done = await session.apply(command, live.state, partial(self.publish, live))
+        finally:
+            if queued is not None:
+                queued.epoch = session.epoch
         if live.is_over or live.state.status == "paused":
             self.dequeue(live.execution_id)
             self._document_writer.schedule(live.execution_id)

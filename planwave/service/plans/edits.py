@@ -61,7 +61,6 @@ class PlanChange(NamedTuple):
         of_flow: True refuses a plan without a name; False leaves a plan that has one as it is.
         takes_drafts: Whether a graph with errors is stored, as a draft; otherwise it is refused.
         force: Whether to remove what leads to a name that is taken away.
-        approves: A revision without errors, whose hash is approved.
     """
 
     content: ContentChange | None = None
@@ -71,7 +70,6 @@ class PlanChange(NamedTuple):
     of_flow: bool | None = None
     takes_drafts: bool = True
     force: bool = False
-    approves: PlanRevision | None = None
 
 
 class EditedPlan(NamedTuple):
@@ -212,11 +210,33 @@ class PlanEditor:
             PreconditionFailed: ``plan-changed``: the revision has another hash.
             InputError: ``draft-revision``: the revision has errors.
         """
-        found = await self._revisions.plan_revision(plan_id, revision)
-        if expected is not None and found.hash not in expected:
-            raise _changed_error(found)
-        require_sound(found)
-        return (await self.change_plan(plan_id, PlanChange(approves=found))).plan
+        while True:
+            plan = await load_plan(self._store, plan_id)
+            found = await self._revisions.revision_of(plan, revision)
+            if expected is not None and found.hash not in expected:
+                raise _changed_error(found)
+            require_sound(found)
+            number = await self._newest_with(plan, found)
+            if found.hash in plan.approvals and (plan.approved_revision or 0) >= number:
+                return plan
+            approval = Approval(self._dependencies.timestamp(), current_principal())
+            approved = replace(
+                plan,
+                approvals={**plan.approvals, found.hash: approval},
+                approved_revision=max(plan.approved_revision or 0, number),
+                edits=plan.edits + 1,
+            )
+            if await self._store.revisions.save(approved, after=plan.edits):
+                if plan.name is not None:
+                    await self._plans.report_change(plan_id)
+                return approved
+
+    async def _newest_with(self, plan: PlanRecord, revision: PlanRevision) -> int:
+        """Return the number of the newest revision without errors that has the hash of one."""
+        if plan.hash == revision.hash and plan.sound_revision == plan.revision:
+            return plan.revision
+        newest = await self._store.revisions.newest_with(plan.plan_id, revision.hash)
+        return max(revision.revision, newest or 0)
 
     async def change_plan(
         self,
@@ -265,8 +285,6 @@ class PlanEditor:
         made = _Saved(plan, None)
         if change.content is not None:
             made = self._with_content(plan, change, change.content, author, note)
-        if change.approves is not None and change.approves.hash not in plan.approvals:
-            made = made._replace(plan=self._approved(plan, change.approves))
         name = None if change.takes_name else change.name or plan.name
         description = plan.description if change.description is None else change.description
         if (name, description) == (plan.name, plan.description):
@@ -337,18 +355,6 @@ class PlanEditor:
             sound_revision=number if report.is_sound else plan.sound_revision,
             approved_revision=number if is_approved else plan.approved_revision,
             plain=False,
-        )
-
-    def _approved(self, plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
-        """Return a plan in which the hash of a revision without errors is approved."""
-        approval = Approval(self._dependencies.timestamp(), current_principal())
-        is_newest = plan.hash == revision.hash and plan.sound_revision == plan.revision
-        number = plan.revision if is_newest else revision.revision
-        return replace(
-            plan,
-            approvals={**plan.approvals, revision.hash: approval},
-            approved_revision=max(plan.approved_revision or 0, number),
-            edits=plan.edits + 1,
         )
 
     def _require_within_limits(self, graph: Mapping[str, Json]) -> None:

@@ -53,6 +53,11 @@ def test_options_before_a_command_stay_where_it_names_none() -> None:
     assert (ctx.json, ctx.provider, ctx.storage) == (True, "openai", None)
 
 
+def test_an_empty_provider_or_model_is_none() -> None:
+    ctx = seen_by(plain, "--times", "2", "--provider", "", "--model", "", before={"model": "m"})
+    assert (ctx.provider, ctx.model) == (None, "m")
+
+
 def commands(group: Any, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Return the words of every command, of groups too."""
     found: list[tuple[str, ...]] = []

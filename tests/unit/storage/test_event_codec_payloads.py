@@ -33,6 +33,11 @@ def emitted(event_type: Any, data: Any) -> tuple[str, dict[str, Any]]:
         ("node.started", {"reentry": True}, "data.reentry"),
         ("wave.started", {"wave": 1, "nodes": 3}, "data.nodes"),
         ("execution.created", {"graph": {"nodes": [{"id": 1}], "edges": []}}, "data.graph.nodes.0"),
+        (
+            "execution.created",
+            {"graph": {"nodes": [], "edges": [{"source": "a", "target": "b", "data": {}}]}},
+            "data.graph.edges.0.data.channel",
+        ),
         ("execution.created", {"parent": 3}, "data.parent"),
         ("execution.created", {"options": {"run_to": 3}}, "data.options.run_to"),
         (*emitted("once", {"key": "k"}), "data.value"),

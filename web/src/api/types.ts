@@ -14,6 +14,12 @@ export type Health = {
   status?: string;
 };
 
+/** The kind of a wire; editors may add fields of their own. */
+export type EdgeData = {
+  /** `flow` or `link`. */
+  channel: string;
+};
+
 /** One wire. */
 export type EdgeDocument = {
   id?: string | null;
@@ -22,8 +28,7 @@ export type EdgeDocument = {
   target: string;
   targetHandle?: string | null;
   type?: string | null;
-  /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
-  data: Record<string, unknown>;
+  data: EdgeData;
 };
 
 /** The operation that adds an edge at the end. */

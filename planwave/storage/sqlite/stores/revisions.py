@@ -97,6 +97,13 @@ class SqliteRevisions:
         by = Principal.from_text(created_by)
         return PlanRevision(*facts, document=json.loads(document), created_by=by)
 
+    async def newest_with(self, plan_id: str, digest: str) -> int | None:
+        """Return the number of the newest revision before the current one with a hash; None without one."""
+        statement = select(func.max(revisions.c.revision)).where(
+            revisions.c.plan_id == storable_text(plan_id), revisions.c.hash == digest
+        )
+        return await self._read(lambda connection: connection.execute(statement).scalar())
+
     async def summaries(self, numbers: Mapping[str, int]) -> dict[str, PlanRevision]:
         """Return one revision each of some plans, by plan, without documents; the current ones are not here."""
         wanted = [(storable_text(plan_id), number) for plan_id, number in numbers.items()]

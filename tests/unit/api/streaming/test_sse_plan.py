@@ -13,6 +13,7 @@ from planwave.api.streaming.sse import PlanStream
 from planwave.errors import PlanInvalid, ProviderError, UnknownProvider
 from planwave.graph.plan import Plan
 from planwave.planner.progress import PlanProgress
+from planwave.service.plans.documents import plan_json, record_of
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.server.in_process_client import in_process_client
 from tests.support.service.dependencies import FixedPlanner, dependencies
@@ -56,7 +57,10 @@ class Client:
         return b"".join(m.get("body", b"") for m in self.sent).decode()
 
     async def read(self, create: Callable[[Tell], Any]) -> list[tuple[str, Any]]:
-        answer = PlanStream(create, lambda: self.is_draining)
+        async def created(on_progress: Tell) -> dict[str, Any]:
+            return plan_json(record_of(await create(on_progress)), "draft")
+
+        answer = PlanStream(created, lambda: self.is_draining)
         await answer({"type": "http"}, self.receive, self.send)
         return events(self.body)
 

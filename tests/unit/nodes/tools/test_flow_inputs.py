@@ -8,9 +8,10 @@ import pytest
 
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.start import Start
 from planwave.nodes.registry import Registry
 from planwave.nodes.subgraphs import prepare
-from planwave.nodes.tools.flow_inputs import ANY_VALUE, input_schema
+from planwave.nodes.tools.flow_inputs import ANY_VALUE, declared_inputs, input_schema
 from planwave.service.flows.flow_tools import read_texts
 
 REGISTRY = Registry(LIBRARY)
@@ -65,3 +66,21 @@ def test_text_is_read_as_the_declared_type(argument: Any, sent: Any, read: Any) 
     found = read_texts(schema, {"a": sent, "other": sent})
     assert found == {"a": read, "other": sent}
     assert type(found["a"]) is type(read)
+
+
+class Careless(Start):
+    """An entry type of somebody's own, which reads a field that its nodes may lack."""
+
+    node_type = "careless"
+
+    def input_schema(self, data: Any) -> dict[str, Any]:
+        return {"type": "string", "maxLength": data["longest"]}
+
+
+def test_a_type_that_cannot_say_its_inputs_hides_nothing_else() -> None:
+    document = {"nodes": [{"id": "s", "type": "careless", "data": {}}], "edges": []}
+    assert declared_inputs(document, Registry([*LIBRARY, Careless()])) is None
+    document["nodes"][0]["data"] = {"longest": 3}
+    declared = declared_inputs(document, Registry([*LIBRARY, Careless()]))
+    assert declared is not None
+    assert declared["properties"]["input"]["maxLength"] == 3

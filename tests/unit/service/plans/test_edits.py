@@ -414,3 +414,47 @@ async def test_deleted_plan_cannot_be_changed() -> None:
     await service.delete_plan(plan.plan_id)
     with pytest.raises(NotFound):
         await edited(service, plan, SetTitle("Y"))
+
+
+def approving(store: Any = None, **limits: Any) -> Service:
+    parts = dependencies(CHAIN, store=store, limits=Limits(**limits))
+    return Service(replace(parts, require_approval=True))
+
+
+def text_graph(text: str) -> dict[str, Any]:
+    return make_graph(text_node("a", text)).to_document()
+
+
+async def test_the_newest_revision_of_an_approved_hash_is_live() -> None:
+    async with approving() as service:
+        plan_id = (await service.create_flow("F", graph=text_graph("A"))).plan_id
+        for text in "BAC":
+            await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
+        assert (await service.approve_revision(plan_id, 2, expected=None)).live_revision == 2
+        approved = await service.approve_revision(plan_id, 1, expected=None)
+        assert approved.live_revision == 3, "the third has the hash of the first"
+        again = await service.approve_revision(plan_id, 3, expected=None)
+        assert (again.live_revision, again.edits) == (3, approved.edits)
+
+
+async def test_a_revision_that_goes_while_it_is_approved_is_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore()
+    async with approving(store, plan_revisions=3) as service:
+        plan_id = (await service.create_flow("F", graph=text_graph("A"))).plan_id
+        for text in "BCD":
+            await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
+        number = (await service.plan_revisions(plan_id))[1].revision
+        save = store.revisions.save
+
+        async def save_late(*given: Any, **more: Any) -> bool:
+            monkeypatch.setattr(store.revisions, "save", save)
+            for text in "EFG":
+                await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
+            return await save(*given, **more)
+
+        monkeypatch.setattr(store.revisions, "save", save_late)
+        with pytest.raises(NotFound, match=f"no revision {number}"):
+            await service.approve_revision(plan_id, number, expected=None)
+        assert (await service.plan(plan_id)).live_revision is None

@@ -18,6 +18,7 @@ export type Health = {
 export type EdgeData = {
   /** `flow` or `link`. */
   channel: string;
+  [name: string]: unknown;
 };
 
 /** One wire. */
@@ -924,6 +925,7 @@ export type Issue = {
   suggestion?: Record<string, unknown> | null;
   /** The query or header parameter concerned. */
   parameter?: string | null;
+  [name: string]: unknown;
 };
 
 /** A failure (RFC 9457). */
@@ -956,6 +958,7 @@ export type Problem = {
   retry_after_s?: JsonNumber | null;
   /** Of 412: the present hash, as in `ETag`. */
   current?: string | null;
+  [name: string]: unknown;
 };
 
 /** An event of a plan while it is written: its name, and its data. */

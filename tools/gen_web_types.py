@@ -92,8 +92,6 @@ def _object(schema: Mapping[str, Any], indent: str) -> str:
         is_optional = field not in schema.get("required", ())
         lines += [f"{inside}{each}" for each in _comment(content).splitlines()]
         lines.append(f"{inside}{field}{'?' * is_optional}: {_type(content, inside)};")
-    if schema.get("additionalProperties") is True:
-        lines.append(f"{inside}[name: string]: unknown;")
     return "\n".join([*lines, f"{indent}}}"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
+from annotated_types import Predicate
 from typing_extensions import TypedDict
 
 NodeStatus = Literal[
@@ -48,13 +49,8 @@ class NodeDocument(TypedDict):
     """Kept for editors, never read."""
 
 
-class EdgeData(TypedDict):
-    """The kind of a wire; editors may add fields of their own."""
-
-    __pydantic_config__ = {"extra": "allow"}  # pyright: ignore[reportGeneralTypeIssues]  # noqa: RUF012
-
-    channel: str
-    """`flow` or `link`."""
+def _has_channel(data: dict[str, Any]) -> bool:
+    return isinstance(data.get("channel"), str)
 
 
 class EdgeDocument(TypedDict):
@@ -66,7 +62,8 @@ class EdgeDocument(TypedDict):
     target: str
     targetHandle: NotRequired[str | None]
     type: NotRequired[str | None]
-    data: EdgeData
+    data: Annotated[dict[str, Any], Predicate(_has_channel)]
+    """`{"channel": "flow" | "link"}`, and other fields of an editor."""
 
 
 class GraphDocument(TypedDict):

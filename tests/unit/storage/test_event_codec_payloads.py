@@ -36,7 +36,7 @@ def emitted(event_type: Any, data: Any) -> tuple[str, dict[str, Any]]:
         (
             "execution.created",
             {"graph": {"nodes": [], "edges": [{"source": "a", "target": "b", "data": {}}]}},
-            "data.graph.edges.0.data.channel",
+            "data.graph.edges.0.data",
         ),
         ("execution.created", {"parent": 3}, "data.parent"),
         ("execution.created", {"options": {"run_to": 3}}, "data.options.run_to"),

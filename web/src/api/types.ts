@@ -14,13 +14,6 @@ export type Health = {
   status?: string;
 };
 
-/** The kind of a wire; editors may add fields of their own. */
-export type EdgeData = {
-  /** `flow` or `link`. */
-  channel: string;
-  [name: string]: unknown;
-};
-
 /** One wire. */
 export type EdgeDocument = {
   id?: string | null;
@@ -29,7 +22,8 @@ export type EdgeDocument = {
   target: string;
   targetHandle?: string | null;
   type?: string | null;
-  data: EdgeData;
+  /** `{"channel": "flow" | "link"}`, and other fields of an editor. */
+  data: Record<string, unknown>;
 };
 
 /** The operation that adds an edge at the end. */
@@ -925,7 +919,6 @@ export type Issue = {
   suggestion?: Record<string, unknown> | null;
   /** The query or header parameter concerned. */
   parameter?: string | null;
-  [name: string]: unknown;
 };
 
 /** A failure (RFC 9457). */
@@ -958,7 +951,6 @@ export type Problem = {
   retry_after_s?: JsonNumber | null;
   /** Of 412: the present hash, as in `ETag`. */
   current?: string | null;
-  [name: string]: unknown;
 };
 
 /** An event of a plan while it is written: its name, and its data. */

@@ -478,6 +478,10 @@ async def test_a_program_reads_what_its_flow_shows_to_callers_only() -> None:
             assert found == (status, code), what
         flow = await calls.get_json(f"/api/flows/{past.plan_id}")
         assert (flow["title"], flow["description"]) == ("A public title", "A public purpose")
+        assert (flow["draft"], flow["live_revision"], [*flow["inputs"]["properties"]]) == (
+            None, 2, ["input"],
+        )  # fmt: skip
+        assert not {"user_prompt", "attempts", "fixes"} & flow.keys()
         assert [node["data"] for node in flow["graph"]["nodes"]] == [{}, {"text": "public"}]
         for query in ({}, {"plan_id": past.plan_id}, {"q": "public"}, {"status": "completed"}):
             listed = (await calls.get_json("/api/executions", **query))["executions"]

@@ -37,6 +37,7 @@ from planwave.api.routes import (
     forks,
     health,
     legacy,
+    notifications,
     plans,
     revisions,
     sessions,
@@ -46,9 +47,9 @@ from planwave.api.routes import (
 from planwave.api.routes.chats import collection as chat_collection
 from planwave.api.routes.chats import messages as chat_messages
 from planwave.api.routes.chats import streams as chat_streams
-from planwave.api.routes.mcp.streamable_http import McpGate, mcp_route
+from planwave.api.routes.mcp import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
-from planwave.api.routes.triggers import bindings, hooks, notifications
+from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
 from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
 from planwave.service.loop_monitor import EventLoopMonitor

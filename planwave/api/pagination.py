@@ -10,9 +10,17 @@ from typing import Annotated, Any, Final, TypeVar
 import orjson
 from fastapi import Path, Query
 
-from planwave.api.schemas.chats import CHAT_ID, MESSAGE_ID
-from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
-from planwave.api.schemas.triggers import NOTIFICATION_ID, TOKEN_ID, TRIGGER_ID
+from planwave.api.schemas.examples import (
+    CHAT_ID,
+    EXECUTION_ID,
+    FLOW_ID,
+    MESSAGE_ID,
+    NOTIFICATION_ID,
+    PLAN_ID,
+    REQUEST_ID,
+    TOKEN_ID,
+    TRIGGER_ID,
+)
 from planwave.errors import InputError, LimitExceeded, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.ids import UUID_PATTERN

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from pydantic import Field, GetJsonSchemaHandler, RootModel
+from pydantic_core import CoreSchema
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
@@ -30,7 +32,7 @@ from planwave.api.schemas.examples import (
     RESUMED,
     success,
 )
-from planwave.api.schemas.requests import AnswerRequest, CancelRequest
+from planwave.api.schemas.requests import RequestModel
 from planwave.shapes.executions import (
     ExecutionCreated,
     OpenRequestsResponse,
@@ -38,6 +40,64 @@ from planwave.shapes.executions import (
 )
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
+_LONGEST_CAUSE = 1_000
+
+
+class CancelRequest(RequestModel):
+    """The node to cancel, and the cause; without a body, the whole execution."""
+
+    cause: str = Field(
+        "cancelled by request",
+        min_length=1,
+        max_length=_LONGEST_CAUSE,
+        description="Why; it is kept with the execution.",
+        examples=["no longer needed"],
+    )
+    node: str | None = Field(
+        None,
+        description="The path of one node: only it is stopped, and nodes that depend on it are blocked.",
+    )
+
+
+class AnswerDecision(RequestModel):
+    """An answer to a request that names its `actions`."""
+
+    decision: str = Field(
+        description="One of the request's `actions`; of an `approval`, the handle that is followed."
+    )
+    note: str = Field("", description="Kept with the answer.")
+    value: Any = Field(
+        None,
+        description="What goes on instead of the request's `value`, where that is `editable`; of "
+        "`interrupted`, what the node would have given (`give_result`); of `plan-approval`, the "
+        "changed graph or `{plan_hash}` of a new revision (`edit`); of `budget`, the new limits (`raise`).",
+    )
+    form: Any = Field(None, description="What was filled in; it fits the request's `form`.")
+
+
+class _AnswerSchema:
+    """The schema of an answer: a decision, or any JSON that the node accepts."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        decision = handler(AnswerDecision.__pydantic_core_schema__)
+        free = {"description": "Any JSON, where the request names no `actions`."}
+        return {"anyOf": [decision, free]}
+
+
+class AnswerRequest(RootModel[Annotated[Any, _AnswerSchema]]):
+    """The answer to a request."""
+
+    model_config = {
+        "json_schema_extra": {
+            "examples": [
+                {"decision": "approve"},
+                {"decision": "approve", "note": "shorter", "value": "Ice floats."},
+            ]
+        }
+    }
 
 
 @router.post(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -40,17 +42,15 @@ from planwave.api.schemas.examples import (
     EXECUTION,
     EXECUTIONS,
     EXPLANATION,
+    GOAL,
+    GRAPH,
     NODE,
+    PLAN_ID,
     QUEUED,
     RESULT,
     success,
 )
-from planwave.api.schemas.requests import (
-    ExecuteOptionsModel,
-    ExecuteRequest,
-    RunOptionsModel,
-    RunRequest,
-)
+from planwave.api.schemas.requests import Documented, GoalModel, RequestModel, RunOptionsModel
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
@@ -60,7 +60,7 @@ from planwave.service.executions.execution_service import Executable, PlanRef
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.queries.digest import ExecutionDigest
 from planwave.service.service import Service
-from planwave.shapes.common import ExecutionStatus
+from planwave.shapes.common import ExecutionStatus, GraphDocument
 from planwave.shapes.executions import (
     DocumentNode,
     DocumentResponse,
@@ -73,6 +73,97 @@ from planwave.shapes.executions import (
 from planwave.storage.records import ExecutionRecord
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
+
+
+class ExecuteOptionsModel(RunOptionsModel):
+    """How to run; limits of the service hold in any case."""
+
+    policies: dict[str, dict[str, Any]] | None = Field(
+        default=None,
+        description=(
+            "Node policies of this execution by node id, over those of the plan, field by field; "
+            "null takes a field back to its default."
+        ),
+        examples=[{"note": {"timeoutS": 30, "retry": {"attempts": 2}}}],
+    )
+
+
+_INPUTS: Final[Any] = Field(
+    None,
+    description=(
+        "`{node_id: {handle: value}}`: nodes settled with these values instead of being run; "
+        "`{handle: value}` where there is one entry node."
+    ),
+    examples=[{"facts": {"output": "Ice floats."}}],
+)
+_REQUIRE_APPROVAL: Final[Any] = Field(
+    False,
+    description=(
+        "Ask a person before the first node starts: the execution is paused with a request of the "
+        "kind `plan-approval`. The operator may require it in any case."
+    ),
+)
+_OPTIONS: Final[Any] = Field(
+    default_factory=ExecuteOptionsModel,  # pydantic would copy a default deeply for each request
+    json_schema_extra={"default": ExecuteOptionsModel().model_dump(mode="json")},
+)
+
+
+class ExecuteRequest(RequestModel):
+    """The plan to execute: a stored plan, a flow, or a graph, which becomes a plan."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"plan_id": PLAN_ID, "start": True},
+                {"flow": "Note", "inputs": {"facts": {"output": "Ice floats."}}},
+                {"graph": GRAPH},
+            ],
+            "oneOf": [
+                {"required": ["plan_id"]},
+                {"required": ["flow"]},
+                {"required": ["graph"]},
+            ],
+        }
+    )
+
+    plan_id: str | None = Field(None, description="A stored plan.")
+    flow: str | None = Field(None, description="A flow, by its name or its id.", max_length=200)
+    revision: int | None = Field(
+        None,
+        ge=1,
+        description="One of its revisions; else the newest of a plan, or the live one of a flow.",
+    )
+    graph: Annotated[dict[str, Any], Documented(GraphDocument)] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    inputs: dict[str, Any] | None = _INPUTS
+    options: ExecuteOptionsModel = _OPTIONS
+    require_approval: bool = _REQUIRE_APPROVAL
+    start: bool = Field(
+        False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
+    )
+
+    @model_validator(mode="after")
+    def _require_one_source(self) -> ExecuteRequest:
+        if [self.plan_id, self.flow, self.graph].count(None) != 2:
+            raise PydanticCustomError("either", "give one of plan_id, flow and graph")
+        if self.revision is not None and self.graph is not None:
+            raise PydanticCustomError(
+                "either", "a revision is one of a plan or a flow: give plan_id or flow"
+            )
+        return self
+
+
+class RunRequest(GoalModel):
+    """A goal to be planned and run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+    inputs: dict[str, Any] | None = _INPUTS
+    options: ExecuteOptionsModel = _OPTIONS
+    require_approval: bool = _REQUIRE_APPROVAL
+
 
 NodePath = Annotated[str, Path(description="A node's id, or the path of a nested one.")]
 WholeCall = Annotated[

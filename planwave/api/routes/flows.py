@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,18 +30,111 @@ from planwave.api.pagination import (
 from planwave.api.preconditions import IfMatch, expected_versions, required_versions
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import EDITED_FLOW, FLOW, FLOWS, success
-from planwave.api.schemas.requests import (
-    FlowCreateRequest,
-    FlowUpdateRequest,
-    PlanEditRequest,
-    PublicationRequest,
+from planwave.api.routes.revisions import PlanEditRequest
+from planwave.api.schemas.examples import (
+    EDITED_FLOW,
+    FLOW,
+    FLOW_ID,
+    FLOWS,
+    GRAPH,
+    PLAN_ID,
+    TRIGGER_ID,
+    success,
 )
-from planwave.api.schemas.triggers import PUBLICATION
+from planwave.api.schemas.requests import AuthoredRequest, Documented, RequestModel
 from planwave.service.flows.flow_queries import Flow, Publication
+from planwave.service.flows.flow_service import NAME_CHARS
+from planwave.shapes.common import GraphDocument
 from planwave.shapes.plans import FlowEditResponse, FlowResponse, FlowsResponse, PublicationResponse
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
+PUBLICATION: Final[dict[str, Any]] = {
+    "plan_id": FLOW_ID,
+    "name": "Note",
+    "model": True,
+    "tool": False,
+    "hooks": [{"trigger_id": TRIGGER_ID, "path": f"/hooks/{TRIGGER_ID}", "enabled": True}],
+}
+_GRAPH_OR_PLAN: Final[dict[str, Any]] = {
+    "oneOf": [{"required": ["graph"]}, {"required": ["plan_id"]}]
+}
+
+
+class FlowCreateRequest(RequestModel):
+    """A graph, or a stored plan, to be saved under a name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Note", "graph": GRAPH}, {"name": "Note", "plan_id": PLAN_ID}],
+            **_GRAPH_OR_PLAN,
+        }
+    )
+
+    name: str = Field(
+        description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(
+        None,
+        description="What it is for, which callers read; by default the title of a plan made for a goal.",
+    )
+    graph: Annotated[dict[str, Any], Documented(GraphDocument)] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    plan_id: str | None = Field(
+        None, description="A stored plan, which gets the name; one that has a name is copied."
+    )
+
+    @model_validator(mode="after")
+    def _require_one_source(self) -> FlowCreateRequest:
+        if (self.plan_id is None) == (self.graph is None):
+            raise PydanticCustomError("either", "give either graph or plan_id")
+        return self
+
+
+class FlowUpdateRequest(AuthoredRequest):
+    """Changes to a flow."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"graph": GRAPH}, {"name": "Notes"}],
+            "minProperties": 1,
+            "not": {"required": ["graph", "from_plan_id"]},
+        }
+    )
+
+    name: str | None = Field(
+        None, description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(None, description="What it is for; see `goal_chars`.")
+    graph: Annotated[dict[str, Any], Documented(GraphDocument)] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    from_plan_id: str | None = Field(None, description="A stored plan whose graph it gets.")
+
+    @model_validator(mode="after")
+    def _require_change(self) -> FlowUpdateRequest:
+        if self.from_plan_id is not None and self.graph is not None:
+            raise PydanticCustomError("either", "give either graph or from_plan_id")
+        if [self.name, self.description, self.graph, self.from_plan_id].count(None) == 4:
+            raise PydanticCustomError("nothing", "give name, description, graph or from_plan_id")
+        return self
+
+
+class PublicationRequest(RequestModel):
+    """What a flow is to be published as; what is omitted stays as it is."""
+
+    model: bool | None = Field(
+        default=None, description="As a model of `/v1/models`.", examples=[True]
+    )
+    tool: bool | None = Field(
+        default=None, description="As a tool of the MCP server.", examples=[False]
+    )
+    hook: bool | None = Field(
+        default=None,
+        description="At the address of its `webhook` node: true creates or enables its trigger, "
+        "false disables it.",
+        examples=[True],
+    )
 
 
 @router.post(

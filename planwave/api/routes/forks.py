@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedExecutionIdDep, ServiceDep
@@ -18,7 +19,7 @@ from planwave.api.problems import problems
 from planwave.api.responses import json_response_in_thread
 from planwave.api.routes.executions import STARTED_RESPONSES, created_response, run_options
 from planwave.api.schemas.examples import CREATED, DIFFERENCE, success
-from planwave.api.schemas.requests import ForkExecutionRequest, RetryRequest
+from planwave.api.schemas.requests import RequestModel, RunOptionsModel
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_of_name
@@ -26,6 +27,36 @@ from planwave.service.executions.fork import CHANGES
 from planwave.shapes.executions import DifferenceResponse, ExecutionCreated
 
 router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
+_START: Final[Any] = Field(
+    True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
+)
+
+
+class RetryRequest(RequestModel):
+    """Without a body, it is started at once."""
+
+    start: bool = _START
+
+
+class ForkExecutionRequest(RequestModel):
+    """Changes to the execution; without a body there are none."""
+
+    rerun: list[str] = Field(
+        default=[], description="Ids of nodes that run again in any case.", examples=[["note"]]
+    )
+    changes: dict[str, dict[str, Any]] | None = Field(
+        None,
+        description=(
+            "By node id, `{description?, data?}`: the node's new task, and a merge patch (RFC "
+            "7396) for its data; or `{outputs: {handle: value}}`: its outputs, without running it."
+        ),
+        examples=[{"note": {"data": {"text": "A note: {{ input }}"}}}],
+    )
+    options: RunOptionsModel | None = Field(
+        None, description="How to run, all of it; null: as the execution before it ran."
+    )
+    start: bool = _START
+
 
 _NODE_POINTER: Final = re.compile(r"/nodes/\d+(/(?:description|data)(?:/.*)?)")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
@@ -24,8 +25,8 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, success
-from planwave.api.schemas.requests import CheckRequest, PlanRequest
+from planwave.api.schemas.examples import CHECK, FORECAST, GOAL, GRAPH, PLAN, PLANS, success
+from planwave.api.schemas.requests import GoalModel, RequestModel
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
 from planwave.service.plans.documents import CheckReport, plan_json, record_of
 from planwave.service.service import Service
@@ -34,6 +35,19 @@ from planwave.shapes.plans import PlanResponse, PlansResponse
 from planwave.storage.records import PlanRecord
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
+
+
+class PlanRequest(GoalModel):
+    """A goal to be planned."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+
+class CheckRequest(RequestModel):
+    """A graph to check; its problems are the response, not an error."""
+
+    graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
+
 
 Stream = Annotated[
     bool,

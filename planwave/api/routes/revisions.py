@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep
@@ -24,15 +26,20 @@ from planwave.api.responses import json_response
 from planwave.api.routes.plans import plan_response
 from planwave.api.schemas.examples import (
     APPROVED_PLAN,
+    EDITED_NOTE,
     EDITED_PLAN,
+    GRAPH,
     PLAN,
     REVISION,
     REVISION_DIFF,
     REVISIONS,
     success,
 )
-from planwave.api.schemas.requests import PlanEditRequest, RestoreRequest
+from planwave.api.schemas.requests import AuthoredRequest, Documented, RequestModel
+from planwave.graph import operations as edits
+from planwave.graph.editing.forms import MAX_TITLE_CHARS
 from planwave.service.plans.revisions import revision_json
+from planwave.shapes.common import EdgeDocument, GraphDocument, NodeDocument
 from planwave.shapes.plans import (
     PlanResponse,
     RevisionDiffResponse,
@@ -41,6 +48,126 @@ from planwave.shapes.plans import (
 )
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
+
+
+class AddNodeOperation(RequestModel):
+    """Adds a node at the end."""
+
+    op: Literal["add_node"]
+    node: Annotated[dict[str, Any], Documented(NodeDocument)]
+
+
+class UpdateNodeOperation(RequestModel):
+    """Changes fields of a node, but not its id."""
+
+    op: Literal["update_node"]
+    id: str
+    set: dict[str, Any] = Field(
+        description="A merge patch (RFC 7396) for the node: null removes a field."
+    )
+
+
+class RemoveNodeOperation(RequestModel):
+    """Removes a node and its edges."""
+
+    op: Literal["remove_node"]
+    id: str
+
+
+class AddEdgeOperation(RequestModel):
+    """Adds an edge at the end; without an id it gets one."""
+
+    op: Literal["add_edge"]
+    edge: Annotated[dict[str, Any], Documented(EdgeDocument)]
+
+
+class RemoveEdgeOperation(RequestModel):
+    """Removes an edge."""
+
+    op: Literal["remove_edge"]
+    id: str
+
+
+class RenameOperation(RequestModel):
+    """Changes the id of a node, in its edges and in expressions too."""
+
+    op: Literal["rename"]
+    id: str
+    to: str
+
+
+class SetTitleOperation(RequestModel):
+    """Changes the title of the plan, or the name of the flow."""
+
+    op: Literal["set_title"]
+    title: str = Field(description=f"One line of at most {MAX_TITLE_CHARS} characters.")
+
+
+class ReplaceGraphOperation(RequestModel):
+    """Replaces the graph; a node without `ui` keeps that of the node of its id."""
+
+    op: Literal["replace_graph"]
+    graph: Annotated[dict[str, Any], Documented(GraphDocument)]
+
+
+OperationModel = Annotated[
+    AddNodeOperation
+    | UpdateNodeOperation
+    | RemoveNodeOperation
+    | AddEdgeOperation
+    | RemoveEdgeOperation
+    | RenameOperation
+    | SetTitleOperation
+    | ReplaceGraphOperation,
+    Field(discriminator="op"),
+]
+_CLASSES: Final[Mapping[str, type[edits.Operation]]] = {
+    kind.op: kind
+    for kind in (
+        edits.AddNode,
+        edits.UpdateNode,
+        edits.RemoveNode,
+        edits.AddEdge,
+        edits.RemoveEdge,
+        edits.Rename,
+        edits.SetTitle,
+        edits.ReplaceGraph,
+    )
+}
+
+
+def to_operation(model: OperationModel) -> edits.Operation:
+    """Return an operation as the service takes it."""
+    fields = {name: getattr(model, name) for name in type(model).model_fields if name != "op"}
+    return _CLASSES[model.op](**fields)
+
+
+class PlanEditRequest(AuthoredRequest):
+    """Changes to a plan or a flow, applied all or none."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"operations": [EDITED_NOTE], "author": "person", "note": "shorter"},
+                {"operations": [{"op": "replace_graph", "graph": GRAPH}]},
+            ]
+        }
+    )
+
+    operations: list[OperationModel] = Field(
+        min_length=1, description="Applied in order; see the limit `plan_operations`."
+    )
+
+    def to_operations(self) -> Sequence[edits.Operation]:
+        """Return the operations as the service takes them."""
+        return [to_operation(each) for each in self.operations]
+
+
+class RestoreRequest(AuthoredRequest):
+    """The author of a restored revision; without a body, a program."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"author": "person"}]})
+
 
 Revision = Annotated[
     int, Path(description="The number of a revision.", ge=1, le=MAX_REVISION, examples=[1])

@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from planwave.api.auth import require_no_other_site, require_principal
 from planwave.api.dependencies import AppState, StateDep
 from planwave.api.json_body import json_body
 from planwave.api.problems import problems
-from planwave.api.schemas.requests import SessionRequest
 from planwave.api.session_cookies import SESSION_COOKIE, SESSION_S
 
 router = APIRouter(tags=["session"], dependencies=[Depends(require_no_other_site)])
+
+
+class SessionRequest(BaseModel):
+    """The token that opens a session."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"token": "the service's token"}]}
+    )
+
+    token: SecretStr = Field(description="What the service was started with.")
 
 
 @router.post(

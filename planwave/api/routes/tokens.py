@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, ServiceDep, require_not_draining
@@ -13,13 +14,51 @@ from planwave.api.middleware.audit import add_audit_ids
 from planwave.api.pagination import TokenId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import NOT_REPLAYABLE, json_response
-from planwave.api.schemas.examples import success
-from planwave.api.schemas.triggers import CREATED_TOKEN, TOKENS, TokenCreateRequest
-from planwave.service.access_tokens import TokenLimits
+from planwave.api.schemas.examples import FLOW_ID, TIME, TOKEN_ID, success
+from planwave.api.schemas.requests import RequestModel
+from planwave.service.access_tokens import NAME_CHARS, TokenLimits
 from planwave.shapes.triggers import TokenCreatedResponse, TokensResponse
 from planwave.storage.access_tokens import token_json
 
 router = APIRouter(tags=["tokens"], dependencies=AUTHENTICATED)
+TOKEN: Final[dict[str, Any]] = {
+    "token_id": TOKEN_ID,
+    "name": "Shop",
+    "scopes": ["chat"],
+    "flows": [FLOW_ID],
+    "created_at": TIME,
+    "requests_per_minute": None,
+    "executions_per_minute": 10,
+    "expires_at": None,
+    "created_by": {"kind": "operator"},
+    "last_used_at": None,
+}
+CREATED_TOKEN: Final[dict[str, Any]] = {**TOKEN, "token": "pw_…"}
+TOKENS: Final[dict[str, Any]] = {"tokens": [TOKEN]}
+
+
+class TokenCreateRequest(RequestModel):
+    """A token for some flows."""
+
+    name: str = Field(
+        min_length=1, max_length=NAME_CHARS, description="Who gets it.", examples=["Shop"]
+    )
+    scopes: list[Literal["chat", "run", "read"]] = Field(
+        min_length=1,
+        description="`chat`: talk to the flows as models. `run`: start and cancel their executions. "
+        "`read`: read these.",
+        examples=[["chat"]],
+    )
+    flows: list[str] = Field(
+        min_length=1, max_length=1_000, description="The ids of the flows.", examples=[[FLOW_ID]]
+    )
+    requests_per_minute: int | None = Field(
+        default=None, ge=1, description="Its requests; the limits of the service hold in any case."
+    )
+    executions_per_minute: int | None = Field(default=None, ge=1, description="Its executions.")
+    expires_in_s: float | None = Field(
+        default=None, gt=0, le=10 * 366 * 86_400, description="Seconds for which it is valid."
+    )
 
 
 @router.post(

@@ -18,7 +18,7 @@ from planwave.api.app import ROUTERS, create_app
 from planwave.api.logging_config import ACCESS_LOG, FIELDS
 from planwave.api.middleware.audit import ACTIONS, EXEMPT
 from planwave.api.openapi import http_routes
-from planwave.api.routes.mcp.streamable_http import MCP_PATH
+from planwave.api.routes.mcp import MCP_PATH
 from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.graph.model import Node
 from planwave.service.service import Service

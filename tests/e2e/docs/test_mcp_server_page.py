@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from planwave.api.routes.mcp.streamable_http import MCP_PATH
+from planwave.api.routes.mcp import MCP_PATH
 from planwave.interop.mcp_server.arguments import RunArguments
 from planwave.interop.mcp_server.tool_list import ARGUMENTS
 from tests.support.cli.command_process import isolated_directory

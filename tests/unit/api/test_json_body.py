@@ -10,7 +10,7 @@ from planwave.api.auth import Authenticator
 from planwave.api.dependencies import AppState
 from planwave.api.json_body import json_body
 from planwave.api.problems import register_handlers
-from planwave.api.routes.mcp.streamable_http import McpGate
+from planwave.api.routes.mcp import McpGate
 from planwave.interop.mcp_server.endpoint import McpEndpoint
 from planwave.service.service import Service
 from planwave.settings import Settings

@@ -12,7 +12,7 @@ from planwave.api.dependencies import PreassignedIdDep
 from planwave.api.json_body import json_body
 from planwave.api.openapi import build_openapi, dependencies_of, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
-from planwave.api.schemas.requests import ExecuteOptionsModel
+from planwave.api.routes.executions import ExecuteOptionsModel
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.server.documented_shapes import check_shape

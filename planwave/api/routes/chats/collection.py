@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
+from pydantic import ConfigDict, Field, with_config
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
@@ -21,11 +22,83 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
-from planwave.api.schemas.chats import CHAT, CHATS, ChatCreateRequest, ChatUpdateRequest
-from planwave.api.schemas.examples import success
-from planwave.shapes.chats import ChatResponse, ChatsResponse
+from planwave.api.schemas.examples import CHAT_ID, EXECUTION_ID, FLOW_ID, MESSAGE_ID, TIME, success
+from planwave.api.schemas.requests import RequestModel
+from planwave.shapes.chats import ChatConfig, ChatResponse, ChatsResponse
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
+with_config(ConfigDict(extra="forbid", strict=True))(ChatConfig)
+_USER_ID: Final = "019a0000-0000-7000-8000-00000000000e"
+USER_MESSAGE: Final[dict[str, Any]] = {
+    "message_id": _USER_ID,
+    "chat_id": CHAT_ID,
+    "parent_id": None,
+    "role": "user",
+    "origin": "send",
+    "created_at": TIME,
+    "siblings": [_USER_ID],
+    "blocks": [{"type": "text", "text": "Where is my order?"}],
+    "execution_id": None,
+    "status": None,
+    "cursor": None,
+    "usage": None,
+}
+REPLY: Final[dict[str, Any]] = {
+    **USER_MESSAGE,
+    "message_id": MESSAGE_ID,
+    "parent_id": _USER_ID,
+    "role": "assistant",
+    "siblings": [MESSAGE_ID],
+    "blocks": [
+        {"type": "text", "id": "agent-1#1.0.text", "nodeId": "agent-1", "text": "On its way."}
+    ],
+    "execution_id": EXECUTION_ID,
+    "status": "completed",
+    "cursor": 11,
+    "usage": {"inputTokens": 12, "outputTokens": 4, "totalTokens": 16, "costUsd": None},
+}
+SUMMARY: Final[dict[str, Any]] = {
+    "chat_id": CHAT_ID,
+    "title": "Where is my order?",
+    "created_at": TIME,
+    "updated_at": TIME,
+    "plan_id": None,
+    "plan_revision": None,
+    "node_id": None,
+    "config": {"model": "gpt-5.6-luna"},
+    "head": MESSAGE_ID,
+    "revision": 4,
+    "status": "completed",
+}
+CHAT: Final[dict[str, Any]] = {**SUMMARY, "messages": [USER_MESSAGE, REPLY]}
+CHATS: Final[dict[str, Any]] = {"chats": [SUMMARY], "next_cursor": None}
+
+
+class ChatCreateRequest(RequestModel):
+    """What replies: a flow, or a model."""
+
+    title: str = Field(default="", description="By default the beginning of the first message.")
+    plan_id: str | None = Field(default=None, description="The flow.", examples=[FLOW_ID])
+    plan_revision: int | None = Field(
+        default=None,
+        ge=1,
+        description="The revision of the flow; without one the live one, whatever it is then.",
+    )
+    node_id: str | None = Field(
+        default=None,
+        max_length=64,
+        description="Its `chat_start` node; not needed where there is only one.",
+    )
+    config: ChatConfig | None = Field(default=None, description="In place of a flow.")
+
+
+class ChatUpdateRequest(RequestModel):
+    """What changes of a chat."""
+
+    title: str | None = Field(default=None, min_length=1, description="Its new title.")
+    head: str | None = Field(
+        default=None, description="The last message of the branch that is shown."
+    )
 
 
 @router.post(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedExecutionIdDep, ServiceDep
@@ -12,20 +13,58 @@ from planwave.api.json_body import json_body
 from planwave.api.pagination import ChatId, MessageId, validate_id
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.chats import (
-    NEW_REPLY,
-    REPLY,
-    TURN,
-    SendMessageRequest,
-    UserMessageRequest,
-)
-from planwave.api.schemas.examples import success
+from planwave.api.routes.chats.collection import REPLY, USER_MESSAGE
+from planwave.api.schemas.examples import CHAT_ID, success
+from planwave.api.schemas.requests import RequestModel
 from planwave.service.chats.chat_documents import Turn, UserContent, message_json
 from planwave.service.service import Service
 from planwave.shapes.chats import MessageResponse, ReplyResponse, TurnResponse
 from planwave.storage.chats import MessageRecord
 
 router = APIRouter(tags=["chats"], dependencies=AUTHENTICATED)
+_STARTED: Final[dict[str, Any]] = {
+    **REPLY,
+    "blocks": [],
+    "status": "executing",
+    "cursor": 2,
+    "usage": None,
+}
+TURN: Final[dict[str, Any]] = {
+    "chat_id": CHAT_ID,
+    "user_message": USER_MESSAGE,
+    "message": _STARTED,
+}
+NEW_REPLY: Final[dict[str, Any]] = {"chat_id": CHAT_ID, "message": _STARTED}
+_MOST_ATTACHMENTS: Final = 100
+
+
+class UserMessageRequest(RequestModel):
+    """What a person says."""
+
+    message: str = Field(default="", description="The text.", examples=["Where is my order?"])
+    images: list[str | dict[str, Any]] = Field(
+        default=[],
+        max_length=_MOST_ATTACHMENTS,
+        description="URLs (`https:` or `data:`) or files.",
+        examples=[[]],
+    )
+    files: list[dict[str, Any]] = Field(
+        default=[],
+        max_length=_MOST_ATTACHMENTS,
+        description="Files: `{name, mime, url}` or `{name, mime, data}`, the data in base64.",
+        examples=[[]],
+    )
+
+
+class SendMessageRequest(UserMessageRequest):
+    """What a person says, and after which reply."""
+
+    parent_id: str | None = Field(
+        default=None,
+        description="The reply that it follows; null: the beginning; left out: the head of the chat.",
+    )
+
+
 _TURN_RESPONSES = {**success(TurnResponse, "The messages.", TURN, 202), **problems(404, 409)}
 _REPLY_RESPONSES = {**success(ReplyResponse, "The reply.", NEW_REPLY, 202), **problems(404, 409)}
 _MESSAGE = "/api/chats/{chat_id}/messages/{message_id}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import (
@@ -28,18 +29,66 @@ from planwave.api.pagination import (
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
 from planwave.api.routes.executions import STARTED_RESPONSES, created_response
-from planwave.api.schemas.examples import success
-from planwave.api.schemas.triggers import (
-    TRIGGER,
-    TRIGGERS,
-    TriggerCreateRequest,
-    TriggerFireRequest,
-)
+from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, TIME, TRIGGER_ID, success
+from planwave.api.schemas.requests import RequestModel
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.shapes.triggers import TriggerResponse, TriggersResponse
 from planwave.triggers.host import TriggerHost
 
 router = APIRouter(tags=["triggers"], dependencies=AUTHENTICATED)
+TRIGGER: Final[dict[str, Any]] = {
+    "trigger_id": TRIGGER_ID,
+    "kind": "webhook",
+    "plan_id": FLOW_ID,
+    "flow": "Note",
+    "revision": None,
+    "live_revision": 1,
+    "node_id": "hook",
+    "enabled": True,
+    "problem": None,
+    "created_at": TIME,
+    "created_by": {"kind": "operator"},
+    "details": {"path": f"/hooks/{TRIGGER_ID}"},
+    "deliveries": [
+        {
+            "key": "msg_1",
+            "received_at": TIME,
+            "outcome": "started",
+            "note": "",
+            "execution_id": EXECUTION_ID,
+        }
+    ],
+}
+TRIGGERS: Final[dict[str, Any]] = {"triggers": [TRIGGER], "next_cursor": None}
+
+
+class TriggerCreateRequest(RequestModel):
+    """What to listen for."""
+
+    plan_id: str = Field(description="The flow.", examples=[FLOW_ID])
+    node_id: str | None = Field(
+        default=None,
+        max_length=64,
+        description="Its entry node; not needed where only one can be listened for.",
+        examples=["hook"],
+    )
+    revision: int | None = Field(
+        default=None,
+        ge=1,
+        description="The revision of the flow that it starts; without one the live one, whatever it is then.",
+    )
+
+
+class TriggerFireRequest(RequestModel):
+    """A test delivery."""
+
+    value: Any = Field(
+        default=None,
+        description="What it is to have received, such as the body of a request; without one, what is typical.",
+        examples=[{"order": "A-17"}],
+    )
+
+
 _RESPONSES = {**success(TriggerResponse, "The trigger.", TRIGGER), **problems(404)}
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field
 from starlette.responses import Response
 
 from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
@@ -20,16 +21,10 @@ from planwave.api.pagination import (
 )
 from planwave.api.problems import problems
 from planwave.api.responses import json_response
-from planwave.api.schemas.examples import success
-from planwave.api.schemas.triggers import (
-    NOTIFICATION,
-    NOTIFICATIONS,
-    TARGET,
-    TARGET_ID,
-    TARGETS,
-    TargetCreateRequest,
-)
+from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, NOTIFICATION_ID, TIME, success
+from planwave.api.schemas.requests import RequestModel
 from planwave.service.notifications.documents import notification_document, target_document
+from planwave.setting_tables import ENDS, NotifiedEvent, SecretName
 from planwave.shapes.triggers import (
     NotificationResponse,
     NotificationsResponse,
@@ -38,6 +33,57 @@ from planwave.shapes.triggers import (
 )
 
 router = APIRouter(tags=["notifications"], dependencies=AUTHENTICATED)
+TARGET_ID: Final = "019a0000-0000-7000-8000-00000000000d"
+TARGET: Final[dict[str, Any]] = {
+    "target_id": TARGET_ID,
+    "plan_id": FLOW_ID,
+    "flow": "Note",
+    "url": "https://example.com/planwave",
+    "secrets": ["orders"],
+    "events": ["completed", "failed", "cancelled"],
+    "problem": None,
+    "created_at": TIME,
+}
+TARGETS: Final[dict[str, Any]] = {"targets": [TARGET]}
+NOTIFICATION: Final[dict[str, Any]] = {
+    "notification_id": NOTIFICATION_ID,
+    "target_id": TARGET_ID,
+    "execution_id": EXECUTION_ID,
+    "event": "failed",
+    "status": "dead",
+    "created_at": TIME,
+    "attempts": 11,
+    "next_at": None,
+    "error": "it answered 503 Service Unavailable",
+}
+NOTIFICATIONS: Final[dict[str, Any]] = {"notifications": [NOTIFICATION], "next_cursor": None}
+
+
+class TargetCreateRequest(RequestModel):
+    """What is notified of the executions of a flow."""
+
+    plan_id: str = Field(description="The flow.", examples=[FLOW_ID])
+    url: str = Field(
+        min_length=1,
+        max_length=2_000,
+        description="The address that messages are sent to.",
+        examples=["https://example.com/planwave"],
+    )
+    secrets: list[SecretName] = Field(
+        min_length=1,
+        max_length=5,
+        description="The names of the operator's secrets that sign them; each has to be for the host.",
+        examples=[["orders"]],
+    )
+    events: list[NotifiedEvent] = Field(
+        default=[*ENDS],
+        min_length=1,
+        max_length=4,
+        description="What it is notified of; `waiting` is each request to a person.",
+        examples=[["failed", "waiting"]],
+    )
+
+
 TargetId = Annotated[
     str,
     Path(

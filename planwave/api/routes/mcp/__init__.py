@@ -1,1 +1,0 @@
-"""The route of the MCP server."""

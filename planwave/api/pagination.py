@@ -100,7 +100,7 @@ Search = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in title or goal.", max_length=1_000),
 ]
-SearchFlows = Annotated[
+SearchPlans = Annotated[
     str | None,
     Query(
         alias="q",
@@ -112,6 +112,7 @@ FlowName = Annotated[
     str | None,
     Query(description="Only the one with this name, whatever its case.", max_length=1_000),
 ]
+Named = Annotated[bool | None, Query(description="Only flows; `false`: only plans without a name.")]
 SearchChats = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in the title.", max_length=1_000),

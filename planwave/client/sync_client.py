@@ -233,10 +233,25 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         raise Unreachable(f"the service at {self.url} went away before the plan was written")
 
     def plans(
-        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        q: str | None = None,
+        name: str | None = None,
+        named: bool | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> PlansResponse:
-        """Return one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
-        return self._send(requests.get("api", "plans", q=q, cursor=cursor, limit=limit))
+        """Return one page of plans, newest first: ``{"plans": […], "next_cursor"}``.
+
+        Args:
+            q: Only those with this in name, title, description or goal.
+            name: Only the one with this name, whatever its case.
+            named: Only flows; False: only plans without a name.
+            cursor: The ``next_cursor`` of the page before.
+            limit: How many at most.
+        """
+        query: dict[str, Any] = {"q": q, "name": name, "named": named}
+        return self._send(requests.get("api", "plans", **query, cursor=cursor, limit=limit))
 
     def plan(self, plan_id: str) -> PlanResponse:
         """Return a plan."""

@@ -58,22 +58,33 @@ class PlanResponse(GraphDocument):
 
 
 class PlanSummary(TypedDict):
-    """A plan as lists show it."""
+    """A plan, with a name or without, as lists show it: in its newest revision."""
 
     plan_id: str
     user_prompt: str
     title: str
     name: str | None
     """The name, for which it is a flow; null for a plan without one."""
+    description: str
+    """The purpose of a flow."""
+    published: list[Literal["model", "tool"]]
+    """What a flow is published as."""
     status: PlanStatus
+    """That of its newest execution; `draft` without one."""
     revision: int
     live_revision: int | None
     """The revision that callers of a flow start; a lower number than `revision`, or null, under a draft."""
     hash: str
     created_at: str
+    updated_at: str
+    """When the revision was made, UTC."""
+    updated_by: PrincipalDocument | None
+    """Who made the revision; null where it is not known."""
     provider: str | None
     model: str | None
     node_count: int
+    error_count: int
+    """With any error it is a draft, which cannot be executed."""
 
 
 class PlansResponse(TypedDict):

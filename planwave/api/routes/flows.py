@@ -21,7 +21,7 @@ from planwave.api.pagination import (
     Force,
     PageSize,
     RevisionChoice,
-    SearchFlows,
+    SearchPlans,
     decode_cursor,
     page_size,
     paginate,
@@ -172,7 +172,7 @@ async def create_flow(
 )
 async def list_flows(
     service: ServiceDep,
-    q: SearchFlows = None,
+    q: SearchPlans = None,
     name: FlowName = None,
     cursor: Cursor = None,
     limit: PageSize = None,

@@ -15,10 +15,12 @@ from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDe
 from planwave.api.json_body import json_body
 from planwave.api.pagination import (
     Cursor,
+    FlowName,
     Force,
+    Named,
     PageSize,
     PlanId,
-    Search,
+    SearchPlans,
     decode_cursor,
     page_size,
     paginate,
@@ -28,7 +30,9 @@ from planwave.api.responses import json_response
 from planwave.api.schemas.examples import CHECK, FORECAST, GOAL, GRAPH, PLAN, PLANS, success
 from planwave.api.schemas.requests import GoalModel, RequestModel
 from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
+from planwave.principals import principal_json
 from planwave.service.plans.documents import CheckReport, plan_json, record_of
+from planwave.service.plans.revisions import current_revision
 from planwave.service.service import Service
 from planwave.shapes.graphs import CheckResponse, ForecastResponse
 from planwave.shapes.plans import PlanResponse, PlansResponse
@@ -106,11 +110,16 @@ async def create_plan(
     responses={**success(PlansResponse, "One page.", PLANS), **problems(422)},
 )
 async def list_plans(
-    service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
+    service: ServiceDep,
+    q: SearchPlans = None,
+    name: FlowName = None,
+    named: Named = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
 ) -> Response:
-    """Return plans, newest first, page by page."""
-    size = page_size(limit, service.limits)
-    found = await service.plans(text=q, before=decode_cursor(cursor), limit=size + 1)
+    """Return plans, with a name and without, newest first, page by page, each in its newest revision."""
+    size, before = page_size(limit, service.limits), decode_cursor(cursor)
+    found = await service.plans(text=q, name=name, named=named, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
     statuses = await service.plan_statuses([plan.plan_id for plan in page])
     plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
@@ -219,18 +228,23 @@ def _check_document(service: Service, report: CheckReport) -> dict[str, Any]:
 
 
 def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
-    document = plan.document
+    newest = current_revision(plan)
     return {
         "plan_id": plan.plan_id,
         "user_prompt": plan.user_prompt,
         "title": plan.title,
         "name": plan.name,
+        "description": plan.description,
+        "published": list(plan.published),
         "status": status,
         "revision": plan.revision,
         "live_revision": plan.live_revision,
         "hash": plan.hash,
         "created_at": plan.created_at,
-        "provider": document.get("provider"),
-        "model": document.get("model"),
-        "node_count": len(document.get("nodes") or ()),
+        "updated_at": newest.created_at,
+        "updated_by": principal_json(newest.created_by),
+        "provider": plan.document.get("provider"),
+        "model": plan.document.get("model"),
+        "node_count": newest.node_count,
+        "error_count": newest.error_count,
     }

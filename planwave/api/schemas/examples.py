@@ -128,7 +128,16 @@ PLAN: Final[_Json] = {
     "attempts": [],
     "forecast": FORECAST,
 }
-PLANS: Final[_Json] = {"plans": [{**_PLAN_FIELDS, "node_count": 2}], "next_cursor": None}
+_LISTED_PLAN: Final[_Json] = {
+    **_PLAN_FIELDS,
+    "description": "",
+    "published": [],
+    "updated_at": TIME,
+    "updated_by": {"kind": "operator"},
+    "node_count": 2,
+    "error_count": 0,
+}
+PLANS: Final[_Json] = {"plans": [_LISTED_PLAN], "next_cursor": None}
 
 EDITED_NOTE: Final[_Json] = {
     "op": "update_node",

@@ -96,10 +96,26 @@ class QueryService:
         return await load_plan(self._store, plan_id)
 
     async def plans(
-        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+        self,
+        *,
+        text: str | None = None,
+        name: str | None = None,
+        named: bool | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
     ) -> list[PlanRecord]:
-        """Return plans, newest first."""
-        return await self._store.plans(text=text, before=before, limit=limit)
+        """Return plans, newest first, each in its newest revision.
+
+        Args:
+            text: Only those with this in name, title, description or goal.
+            name: Only the one with this name, whatever its case.
+            named: Only flows; False: only those without a name.
+            before: The last one already seen: its id, or its place.
+            limit: How many at most.
+        """
+        return await self._store.plans(
+            text=text, name=name, named=named, before=before, limit=limit
+        )
 
     async def execution(self, execution_id: str) -> ExecutionRecord:
         """Return the record of an execution.

@@ -167,6 +167,7 @@ PLANS: Final = ListQuery(
     {
         "text": contains(plans.c.search),
         "named": plans.c.name.is_not(None),
+        "unnamed": plans.c.name.is_(None),
         "name_key": plans.c.name_key == query_parameter("name_key"),
         "published": func.instr(plans.c.published, query_parameter("published")) > 0,
     },

@@ -136,14 +136,15 @@ class Store:
         *,
         text: str | None = None,
         name: str | None = None,
-        named: bool = False,
+        named: bool | None = None,
         published: str | None = None,
         before: str | PageCursor | None = None,
         limit: int = 50,
     ) -> list[PlanRecord]:
         """Return plans, newest first; ``before`` is the id or cursor of the last one of a page.
 
-        ``name``: only the one with this name, whatever its case; ``named``: only flows; ``published``: only those that are published as this.
+        ``name``: only the one with this name, whatever its case; ``named``: only flows, or with False only plans
+        without a name; ``published``: only those that are published as this.
 
         Concurrent callers may share the same documents and must not change them.
 
@@ -154,6 +155,7 @@ class Store:
             "text": search_text(text),
             "name_key": None if name is None else name_key(name),
             "named": "named" if named else None,
+            "unnamed": "unnamed" if named is False else None,
             "published": None if published is None else f" {published} ",
         }
 

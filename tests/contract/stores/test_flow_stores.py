@@ -57,6 +57,7 @@ async def test_flow_round_trips_and_is_found_by_its_name(store: Store) -> None:
         assert await store.plans(name=name) == [flow(name="Übersicht")]
     assert await store.plans(name="other") == []
     assert [each.plan_id for each in await store.plans(named=True)] == ["f1"]
+    assert [each.plan_id for each in await store.plans(named=False)] == ["p1"]
     assert {each.plan_id for each in await store.plans()} == {"f1", "p1"}
 
 

@@ -1842,22 +1842,33 @@ export type PendingRequestsResponse = {
   next_cursor: string | null;
 };
 
-/** A plan as lists show it. */
+/** A plan, with a name or without, as lists show it: in its newest revision. */
 export type PlanSummary = {
   plan_id: string;
   user_prompt: string;
   title: string;
   /** The name, for which it is a flow; null for a plan without one. */
   name: string | null;
+  /** The purpose of a flow. */
+  description: string;
+  /** What a flow is published as. */
+  published: ("model" | "tool")[];
+  /** That of its newest execution; `draft` without one. */
   status: PlanStatus;
   revision: number;
   /** The revision that callers of a flow start; a lower number than `revision`, or null, under a draft. */
   live_revision: number | null;
   hash: string;
   created_at: string;
+  /** When the revision was made, UTC. */
+  updated_at: string;
+  /** Who made the revision; null where it is not known. */
+  updated_by: PrincipalDocument | null;
   provider: string | null;
   model: string | null;
   node_count: number;
+  /** With any error it is a draft, which cannot be executed. */
+  error_count: number;
 };
 
 /** One page of plans, newest first. */
@@ -2645,8 +2656,12 @@ export type Operations = {
   listPlans: {
     path: Record<string, never>;
     query: {
-      /** Only those with this in title or goal. */
+      /** Only those with this in name, title, description or goal. */
       q?: string | null;
+      /** Only the one with this name, whatever its case. */
+      name?: string | null;
+      /** Only flows; `false`: only plans without a name. */
+      named?: boolean | null;
       /** The `next_cursor` of the page before. */
       cursor?: string | null;
       /** Items on the page, 50 by default; the limit `page_items` is the most. */

@@ -115,6 +115,47 @@ async def test_plans_are_filtered_by_text() -> None:
         assert [p["plan_id"] for p in found["plans"]] == [wanted]
 
 
+async def test_plans_with_a_name_and_without_are_one_list() -> None:
+    async with in_process_client(dependencies(planner=NewPlans())) as calls:
+        unnamed, named = await plans(calls, "a house", "a boat")
+        about = {"plan_id": named, "name": "Boat", "description": "Floats"}
+        await calls.post_json("/api/flows", about, 201)
+        tool = await calls.put(f"/api/flows/{named}/publication", json={"tool": True})
+        assert tool.status_code == 200
+
+        async def listed(**query: str) -> list[str]:
+            return [p["plan_id"] for p in (await calls.get_json("/api/plans", **query))["plans"]]
+
+        assert await listed() == [named, unnamed]
+        assert await listed(named="true") == await listed(name="BOAT") == await listed(q="floats")
+        assert await listed(named="true") == [named]
+        assert await listed(named="false") == [unnamed]
+        assert await listed(named="false", q="floats") == []
+        flow, plan = (await calls.get_json("/api/plans"))["plans"]
+        shown = ("name", "description", "published", "error_count")
+        assert [flow[each] for each in shown] == ["Boat", "Floats", ["tool"], 0]
+        assert [plan[each] for each in shown] == [None, "", [], 0]
+
+
+async def test_list_shows_the_newest_revision_with_its_errors_and_editor() -> None:
+    wrong = {"op": "add_node", "node": {"id": "new", "type": "gone"}}
+    async with in_process_client(dependencies(planner=NewPlans())) as calls:
+        (plan_id,) = await plans(calls, "a house")
+        body = {"operations": [wrong]}
+        path = f"/api/plans/{plan_id}"
+        edited = await calls.patch(path, json=body, headers={"If-Match": "*"})
+        assert edited.status_code == 200
+        (shown,) = (await calls.get_json("/api/plans"))["plans"]
+        newest = (await calls.get_json(f"{path}/revisions"))["revisions"][0]
+        same = ("revision", "hash", "title", "node_count", "error_count")
+        assert {each: shown[each] for each in same} == {each: newest[each] for each in same}
+        assert (shown["updated_at"], shown["updated_by"]) == (
+            newest["created_at"],
+            newest["created_by"],
+        )
+        assert (shown["revision"], shown["live_revision"], shown["error_count"]) == (2, 1, 1)
+
+
 async def test_deleted_plan_is_gone_and_its_executions_stay() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         (plan_id,) = await plans(calls, "do it")

@@ -96,6 +96,7 @@ async def test_execution_pages_use_an_index(
 @pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
 async def test_plan_pages_use_an_index(store: SqliteStore, before: PageCursor | None) -> None:
     await is_read_off(store, PLANS, {"named": "named"}, "flows_by_age", before)
+    await is_read_off(store, PLANS, {"unnamed": "unnamed"}, "plans_by_age", before)
     await is_read_off(store, PLANS, {}, "plans_by_age", before)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Page, expect
@@ -82,6 +84,47 @@ async def test_flow_of_the_list_is_run_with_an_input_by_keyboard(empty_page: Pag
     await page.keyboard.press("Control+Enter")
     await page.wait_for_url("**/runs/*")
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Dear water")
+
+
+@pytest.mark.slow
+async def test_plan_without_a_name_is_found_edited_named_and_deleted(
+    page: Page, model: ScriptedModel
+) -> None:
+    await make_plan(page)
+    plan_id = parse_qs(urlsplit(page.url).query)["plan"][0]
+    renamed = {"op": "set_title", "title": "A plan to be named"}
+    await patch_plan(page, plan_id, renamed)
+    await page.goto("/flows")
+    await page.get_by_role("radio", name="Without a name").click()
+    await page.get_by_role("searchbox", name="Name, title, purpose or goal").fill("to be named")
+    rows = page.get_by_role("table", name="Plans").locator("tbody tr")
+    await expect(rows).to_have_count(1)
+    await expect(page).to_have_url(re.compile(r"/flows\?named=false&q=to\+be\+named$"))
+    await expect(rows).to_contain_text("Not run yet")
+    await page.reload()
+    await expect(rows).to_have_count(1)
+    await page.keyboard.press("j")
+    await expect(page.get_by_role("link", name="A plan to be named", exact=True)).to_be_focused()
+    more = page.get_by_role("button", name="More for A plan to be named")
+    await more.click()
+    await page.get_by_role("menuitem", name="Edit").click()
+    await page.wait_for_url(f"**/plans/{plan_id}")
+    await expect(page.get_by_role("list", name="Revisions")).to_be_visible()
+    await page.go_back()
+    await more.click()
+    await page.get_by_role("menuitem", name="Save as flow").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("Named at last")
+    await dialog.get_by_role("button", name="Save the flow").click()
+    await expect(page.get_by_role("heading", name="No plan fits.")).to_be_visible()
+    await page.get_by_role("button", name="Search all plans").click()
+    await expect(rows).to_contain_text("Named at last")
+    assert (await flow(page, plan_id))["name"] == "Named at last"
+    await page.get_by_role("button", name="More for Named at last").click()
+    await page.get_by_role("menuitem", name="Delete").click()
+    await dialog.get_by_role("button", name="Delete the flow").click()
+    await expect(page.get_by_role("button", name="Clear filter")).to_be_visible()
+    assert (await page.request.get(f"/api/plans/{plan_id}")).status == 404
 
 
 @pytest.mark.slow
@@ -169,7 +212,8 @@ async def test_flow_in_use_is_renamed_or_deleted_with_what_leads_to_it(pages: Pa
     assert (await flow(page, plan_id))["published"] == []
     await publish()
     await page.goto("/flows")
-    await page.get_by_role("button", name="Delete Used no more").click()
+    await page.get_by_role("button", name="More for Used no more").click()
+    await page.get_by_role("menuitem", name="Delete").click()
     await dialog.get_by_role("button", name="Delete the flow").click()
     await expect(dialog.get_by_text("it is published as a tool")).to_be_visible()
     await dialog.get_by_role("button", name="Delete it with these").click()
@@ -195,7 +239,8 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
     file = tmp_path / (await started.value).suggested_filename
     await (await started.value).save_as(file)
     await page.goto("/flows")
-    await page.get_by_role("button", name="Delete Moved flow").click()
+    await page.get_by_role("button", name="More for Moved flow").click()
+    await page.get_by_role("menuitem", name="Delete").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete the flow").click()
     await expect(page.get_by_role("link", name="Moved flow")).to_have_count(0)
     await page.get_by_label("File to import").set_input_files(file)
@@ -207,9 +252,16 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
 async def test_flows_are_usable(empty_page: Page, width: str) -> None:
     page = empty_page
     plan_id = await save_flow(page, f"Look at it, {width}")
+    await page.request.put(f"/api/flows/{plan_id}/publication", data={"tool": True})
+    await patch_plan(page, plan_id, {"op": "add_node", "node": {"id": "new", "type": "gone"}})
     await page.goto("/flows")
-    await expect(page.get_by_role("list", name="Flows")).to_be_visible()
+    row = page.get_by_role("row", name=f"Look at it, {width}")
+    await expect(row).to_contain_text("Revision 2 has errors")
+    await expect(row).to_contain_text("Published as tool")
     await assert_screen_is_usable(page, "flows", width)
+    await page.goto("/flows?named=all")
+    await expect(page.get_by_role("table", name="Plans")).to_be_visible()
+    await assert_screen_is_usable(page, "plans", width)
     await page.goto(f"/flows/{plan_id}")
     await expect(page.get_by_label("Whom")).to_be_visible()
     await assert_screen_is_usable(page, "flow", width)

@@ -19,7 +19,7 @@ async function executionChanged(client: QueryClient, executionId: string): Promi
 
 async function flowChanged(client: QueryClient, flowId: string): Promise<void> {
   await Promise.all([
-    client.invalidateQueries({ queryKey: queryKeys.allFlows }),
+    client.invalidateQueries({ queryKey: queryKeys.allPlans }),
     client.invalidateQueries({ queryKey: queryKeys.flow(flowId) }),
     client.invalidateQueries({ queryKey: queryKeys.plan(flowId) }),
   ]);
@@ -32,8 +32,22 @@ async function planChanged(client: QueryClient, plan: PlanResponse): Promise<voi
   await Promise.all([
     client.invalidateQueries({ queryKey: queryKeys.allPlans }),
     client.invalidateQueries({ queryKey: queryKeys.revisions(plan.plan_id) }),
-    plan.name === null ? undefined : flowChanged(client, plan.plan_id),
+    client.invalidateQueries({ queryKey: queryKeys.flow(plan.plan_id) }),
   ]);
+}
+
+/** Delete a plan, with a name or without; with `force` also what leads to its name. */
+export function useDeletePlan() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ planId, force }: { planId: string; force?: boolean }) =>
+      call("deletePlan", { path: { plan_id: planId }, query: { force } }),
+    onSuccess: (_, { planId }) => {
+      client.removeQueries({ queryKey: queryKeys.plan(planId) });
+      client.removeQueries({ queryKey: queryKeys.flow(planId) });
+      return client.invalidateQueries({ queryKey: queryKeys.allPlans });
+    },
+  });
 }
 
 /** Change a plan that still has the hash; otherwise the error has the code `plan-changed`. */
@@ -169,19 +183,6 @@ export function useUpdateFlow(flowId: string) {
     mutationFn: ({ force, body }: { force?: boolean; body: Body<"updateFlow"> }) =>
       call("updateFlow", { path: { plan_id: flowId }, query: { force }, body }),
     onSuccess: () => flowChanged(client, flowId),
-  });
-}
-
-/** Delete a flow; with `force` also what leads to its name. */
-export function useDeleteFlow() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: ({ flowId, force }: { flowId: string; force?: boolean }) =>
-      call("deleteFlow", { path: { plan_id: flowId }, query: { force } }),
-    onSuccess: (_, { flowId }) => {
-      client.removeQueries({ queryKey: queryKeys.flow(flowId) });
-      return client.invalidateQueries({ queryKey: queryKeys.allFlows });
-    },
   });
 }
 

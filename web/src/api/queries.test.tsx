@@ -8,7 +8,6 @@ import {
   retryQuery,
   useExecution,
   useExecutions,
-  useFlows,
   usePlan,
   useProviders,
   useRequests,
@@ -62,10 +61,16 @@ it("reads again what a command changes, and nothing else", async () => {
   api.routes["GET /api/executions/e2"] = SUMMARY;
   api.routes["GET /api/executions"] = EMPTY;
   api.routes["GET /api/requests"] = { requests: [], total: 0, next_cursor: null };
-  api.routes["GET /api/flows"] = { flows: [], next_cursor: null };
+  api.routes["GET /api/providers"] = { details: [] };
   api.routes["POST /api/executions/e1/cancel"] = SUMMARY;
   const page = shown(() => ({
-    queries: [useExecution("e1"), useExecution("e2"), useExecutions(), useRequests(), useFlows()],
+    queries: [
+      useExecution("e1"),
+      useExecution("e2"),
+      useExecutions(),
+      useRequests(),
+      useProviders(),
+    ],
     cancel: useCancel("e1"),
   }));
   const areRead = () => page.current.queries.every((query) => query.isSuccess);
@@ -74,7 +79,7 @@ it("reads again what a command changes, and nothing else", async () => {
   await waitFor(() => expect(asked("GET /api/executions/e1")).toBe(2));
   await waitFor(() => expect(asked("GET /api/executions")).toBe(2));
   await waitFor(() => expect(asked("GET /api/requests")).toBe(2));
-  expect([asked("GET /api/executions/e2"), asked("GET /api/flows")]).toEqual([1, 1]);
+  expect([asked("GET /api/executions/e2"), asked("GET /api/providers")]).toEqual([1, 1]);
 });
 
 it("reads requests again where the answer came too late", async () => {

@@ -1,13 +1,8 @@
 import { infiniteQueryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { isEnded } from "@/api/executionSummary";
 import { ApiError, call, NETWORK_FAILURE } from "@/api/http";
-import {
-  type ExecutionFilters,
-  type FlowFilters,
-  type PlanFilters,
-  queryKeys,
-} from "@/api/queryKeys";
-import type { GraphDocument } from "@/api/types";
+import { type ExecutionFilters, type PlanFilters, queryKeys } from "@/api/queryKeys";
+import type { GraphDocument, PlanSummary } from "@/api/types";
 
 const ACTIVE_REFRESH_MS = 5_000;
 const REQUESTS_REFRESH_MS = 10_000;
@@ -22,7 +17,7 @@ export function retryQuery(failures: number, error: unknown): boolean {
 
 // -- plans ------------------------------------------------------------------------------------------
 
-/** Plans, newest first, page by page. */
+/** Plans, with a name and without, newest first, page by page. */
 export function usePlans(filters: PlanFilters = {}) {
   return useInfiniteQuery(
     infiniteQueryOptions({
@@ -226,15 +221,9 @@ export function useDiff(a: string | null, b: string | null) {
 
 // -- flows ------------------------------------------------------------------------------------------
 
-/** Flows, newest first, page by page. */
-export function useFlows(filters: FlowFilters = {}) {
-  return useInfiniteQuery({
-    queryKey: queryKeys.flows(filters),
-    queryFn: ({ pageParam, signal }) =>
-      call("listFlows", { query: { ...filters, cursor: pageParam }, signal }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
-  });
+/** The newest plans that have a name, to choose one. */
+export function useFlows(): readonly PlanSummary[] {
+  return usePlans({ named: true }).data?.pages.flatMap((page) => page.plans) ?? [];
 }
 
 /** A flow in the revision that callers start, or in another one. */

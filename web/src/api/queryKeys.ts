@@ -2,7 +2,6 @@ import type { GraphDocument, Operations } from "@/api/types";
 
 export type PlanFilters = Omit<Operations["listPlans"]["query"], "cursor">;
 export type ExecutionFilters = Omit<Operations["listExecutions"]["query"], "cursor">;
-export type FlowFilters = Omit<Operations["listFlows"]["query"], "cursor">;
 
 /**
  * The keys of all queries. A key invalidates all keys that begin with it: `["plans"]` all lists of
@@ -40,8 +39,6 @@ export const queryKeys = {
   requests: ["requests"] as const,
   answeredRequests: ["requests", "answered"] as const,
 
-  allFlows: ["flows"] as const,
-  flows: (filters: FlowFilters) => ["flows", filters] as const,
   flow: (flowId: string) => ["flow", flowId] as const,
   flowRevision: (flowId: string, revision: number | null) => ["flow", flowId, revision] as const,
 

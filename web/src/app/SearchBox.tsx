@@ -1,8 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
+import { titleOf } from "@/api/executionSummary";
 import { call } from "@/api/http";
 import styles from "@/app/SearchBox.module.css";
+import { nameOf, planPath } from "@/screens/flows/planWords";
 import { Icon } from "@/ui/icons";
 import { KeyHint } from "@/ui/KeyHint";
 import { Status } from "@/ui/Status";
@@ -20,15 +22,20 @@ interface Hit {
 
 async function findHits(q: string, signal: AbortSignal): Promise<Hit[]> {
   const query = { q, limit: PAGE };
-  const [{ executions }, { plans }] = await Promise.all([
+  const [{ executions: runs }, { plans }] = await Promise.all([
     call("listExecutions", { query, signal }),
     call("listPlans", { query, signal }),
   ]);
-  const runs = executions.map((run) => ({ ...run, to: `/runs/${run.execution_id}` }));
-  const drafts = plans.filter(({ status }) => status === "draft");
-  return [...runs, ...drafts.map((plan) => ({ ...plan, to: `/?plan=${plan.plan_id}` }))].map(
-    ({ to, title, user_prompt, status }) => ({ to, title: title || user_prompt, status }),
-  );
+  // Other plans without a name are found by their runs.
+  const named = plans.filter(({ name, status }) => name !== null || status === "draft");
+  return [
+    ...runs.map((run) => ({
+      to: `/runs/${run.execution_id}`,
+      title: titleOf(run),
+      status: run.status,
+    })),
+    ...named.map((plan) => ({ to: planPath(plan), title: nameOf(plan), status: plan.status })),
+  ];
 }
 
 function useHits(text: string) {
@@ -39,7 +46,7 @@ function useHits(text: string) {
   });
 }
 
-/** Finds runs and plans by their title and goal; arrows choose, Enter opens. */
+/** Finds runs, flows and plans by their name, title and goal; arrows choose, Enter opens. */
 export function SearchBox() {
   const [text, setText] = useState("");
   const [index, setIndex] = useState(0);
@@ -135,7 +142,7 @@ function Hits({ hits, isLoading, index, text, onOpen }: HitsProps) {
       </div>
       {hits.length === 0 && (
         <p className={styles.none} role="status">
-          {isLoading ? "Searching" : `Nothing has “${text}” in its title or goal.`}
+          {isLoading ? "Searching" : `Nothing has “${text}” in its name, title or goal.`}
         </p>
       )}
     </div>

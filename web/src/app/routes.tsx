@@ -47,7 +47,7 @@ export const ROUTES: RouteObject[] = [
           {
             path: "flows",
             lazy: async () => ({
-              Component: (await import("@/screens/flows/FlowsScreen")).FlowsScreen,
+              Component: (await import("@/screens/flows/PlansScreen")).PlansScreen,
             }),
           },
           {

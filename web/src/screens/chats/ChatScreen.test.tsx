@@ -73,7 +73,7 @@ beforeEach(async () => {
       user_message: QUESTION,
       message: FIRST,
     },
-    "GET /api/flows": { flows: [], next_cursor: null },
+    "GET /api/plans": { plans: [], next_cursor: null },
     "GET /api/providers": { details: [], providers: {}, default_models: {}, models: {} },
     "GET /api/tools": { tools: [{ name: "search", description: "", effect: "read" }] },
   });

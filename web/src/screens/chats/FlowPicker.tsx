@@ -1,4 +1,5 @@
 import { useFlows } from "@/api/queries";
+import { nameOf } from "@/screens/flows/planWords";
 import { Chip } from "@/ui/Chip";
 import { Menu } from "@/ui/Menu";
 
@@ -10,8 +11,7 @@ type FlowPickerProps = {
 
 /** Who answers: a model, or one of the flows. */
 export function FlowPicker({ flowId, onChange }: FlowPickerProps) {
-  const query = useFlows();
-  const flows = query.data?.pages.flatMap((page) => page.flows) ?? [];
+  const flows = useFlows();
   const chosen = flows.find((flow) => flow.plan_id === flowId);
   if (flows.length === 0) return null;
   return (
@@ -20,14 +20,14 @@ export function FlowPicker({ flowId, onChange }: FlowPickerProps) {
       trigger={
         <Chip opens icon={chosen ? "flow" : "model"}>
           <span className="visually-hidden">Answers: </span>
-          <b>{chosen ? chosen.name : "A model"}</b>
+          <b>{chosen ? nameOf(chosen) : "A model"}</b>
         </Chip>
       }
       items={[
         { label: "A model", icon: "model", checked: !chosen, onSelect: () => onChange(null) },
         "line",
         ...flows.map((flow) => ({
-          label: flow.name,
+          label: nameOf(flow),
           icon: "flow" as const,
           checked: flow === chosen,
           onSelect: () => onChange(flow.plan_id),

@@ -12,8 +12,8 @@ import styles from "./SaveAsFlow.module.css";
 type SaveAsFlowProps = {
   planId: string;
   title: string;
-  /** Saves what is not saved yet; false where that fails. */
-  flush: () => Promise<boolean>;
+  /** Saves what an editor has not saved yet; false where that fails. */
+  flush?: () => Promise<boolean>;
   onClose: () => void;
 };
 
@@ -24,7 +24,7 @@ export function SaveAsFlow({ planId, title, flush, onClose }: SaveAsFlowProps) {
   const create = useCreateFlow();
   const navigate = useNavigate();
   const save = async () => {
-    if (!(await flush())) return;
+    if (flush && !(await flush())) return;
     create.mutate(
       { name, ...(description && { description }), plan_id: planId },
       {

@@ -28,7 +28,7 @@ beforeEach(async () => {
   api = await startTestApi({
     "GET /api/tools": { tools: [tool("look_up", "read"), tool("send_mail", "once")] },
     "GET /api/mcp-servers": { servers: [{ name: "tickets", kind: "stdio" }] },
-    "GET /api/flows": { flows: [{ plan_id: "f1", name: "Refund" }], next_cursor: null },
+    "GET /api/plans": { plans: [{ plan_id: "f1", name: "Refund" }], next_cursor: null },
   });
 });
 

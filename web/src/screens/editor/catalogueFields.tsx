@@ -137,7 +137,7 @@ function ToolsField({ field, value, onChange, error, tag }: FieldProps) {
 
 /** A stored flow: the revision is the live one, unless the data name another. */
 function FlowField({ field, value, onChange, error, tag }: FieldProps) {
-  const flows = useFlows().data?.pages.flatMap((page) => page.flows) ?? [];
+  const flows = useFlows();
   const id = flowId(value);
   const isUnknown = id !== "" && !flows.some((flow) => flow.plan_id === id);
   return (

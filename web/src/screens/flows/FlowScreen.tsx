@@ -17,11 +17,11 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
 import { saveJsonFile } from "@/ui/saveFile";
 import { showToast } from "@/ui/Toast";
-import { DeleteFlow } from "./DeleteFlow";
-import { draftWords } from "./draftWords";
+import { DeletePlan } from "./DeletePlan";
 import { FlowRevisions } from "./FlowRevisions";
 import styles from "./FlowScreen.module.css";
 import { flowFile } from "./flowInputs";
+import { draftWords } from "./planWords";
 import { RenameFlow } from "./RenameFlow";
 import { RunFlow } from "./RunFlow";
 
@@ -115,7 +115,12 @@ function Header({ flow }: { flow: FlowResponse }) {
       </div>
       {dialog === "rename" && <RenameFlow flow={flow} onClose={close} />}
       {dialog === "delete" && (
-        <DeleteFlow flow={flow} onClose={close} onDeleted={() => navigate("/flows")} />
+        <DeletePlan
+          plan={flow}
+          title={flow.name}
+          onClose={close}
+          onDeleted={() => navigate("/flows")}
+        />
       )}
     </header>
   );

@@ -4,6 +4,7 @@ import { useExecutions, usePlans } from "@/api/queries";
 import type { ExecutionSummary, PlanSummary } from "@/api/types";
 import { RunStatus } from "@/canvas/RunStatus";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
+import { nameOf, planPath } from "@/screens/flows/planWords";
 import styles from "@/screens/goal/RecentGoals.module.css";
 import { formatAmount, formatClock } from "@/ui/format";
 import { Icon } from "@/ui/icons";
@@ -48,12 +49,12 @@ export function RecentGoals() {
 
 function RecentPlan({ plan }: { plan: PlanSummary }) {
   return (
-    <Link className={styles.row} to={`/?plan=${plan.plan_id}`}>
+    <Link className={styles.row} to={planPath(plan)}>
       <span className={styles.glyph}>
         <Icon name="edit" />
       </span>
-      <span className={styles.name} title={plan.user_prompt || titleOf(plan)}>
-        {titleOf(plan)}
+      <span className={styles.name} title={plan.user_prompt || nameOf(plan)}>
+        {nameOf(plan)}
       </span>
       <Status status="draft">Not run yet</Status>
       <span className={styles.number} />

@@ -1,14 +1,13 @@
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { errorText } from "@/api/errorText";
 import { useExecutions } from "@/api/queries";
 import type { ExecutionSummary } from "@/api/types";
 import { CompareDock } from "@/screens/compare/CompareDock";
 import { readTicks, type Ticks, toggleTick, withTicks } from "@/screens/compare/ticks";
+import { ListPage } from "@/screens/ListPage";
 import { DeleteRunDialog } from "@/screens/runs/DeleteRunDialog";
-import { FilterRow } from "@/screens/runs/FilterRow";
+import { RunFilterFields } from "@/screens/runs/RunFilterFields";
 import { RunsEmpty } from "@/screens/runs/RunsEmpty";
-import styles from "@/screens/runs/RunsScreen.module.css";
 import { RunTable } from "@/screens/runs/RunTable";
 import {
   apiFilters,
@@ -18,11 +17,9 @@ import {
   withoutFilters,
 } from "@/screens/runs/runFilters";
 import { useRunKeys } from "@/screens/runs/useRunKeys";
-import { Button, ButtonLink } from "@/ui/Button";
+import { ButtonLink } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
-import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
-import { Skeleton } from "@/ui/Skeleton";
 
 /** All runs that are kept: to find one again, and to compare two. */
 export function RunsScreen() {
@@ -42,62 +39,49 @@ export function RunsScreen() {
   const toggle = (id: string) => setTicks(toggleTick(ticks, id));
   const keys = useRunKeys({ executions, ticks, toggle });
   return (
-    <div className={styles.page}>
-      <header className={styles.header}>
-        <h1>Runs</h1>
-        {counts && counts.total > 0 && (
-          <span className={styles.total}>{formatAmount(counts.total, "run")}</span>
-        )}
+    <ListPage
+      title="Runs"
+      total={counts && counts.total > 0 && formatAmount(counts.total, "run")}
+      actions={
         <ButtonLink icon="add" to="/">
           New goal
         </ButtonLink>
-      </header>
-      <FilterRow
-        filters={filters}
-        counts={counts}
-        onChange={(changed) => setParams((now) => withFilters(now, changed), { replace: true })}
-      />
-      <div className={styles.list}>
-        {runs.error && <Note kind="error">{errorText(runs.error)}</Note>}
-        {runs.isPending && <Skeleton label="Loading the runs" lines={6} />}
-        {executions.length > 0 && (
-          <RunTable
-            executions={executions}
-            ticks={ticks}
-            onTick={toggle}
-            onDelete={setDeleted}
-            rememberLink={keys.rememberLink}
+      }
+      filters={
+        <RunFilterFields
+          filters={filters}
+          counts={counts}
+          onChange={(changed) => setParams((now) => withFilters(now, changed), { replace: true })}
+        />
+      }
+      query={runs}
+      empty={
+        <RunsEmpty
+          isFiltered={hasFilters(filters)}
+          others={counts?.total ?? 0}
+          onClear={() => setParams((now) => withoutFilters(now), { replace: true })}
+        />
+      }
+      dock={
+        <>
+          <CompareDock ticks={ticks} onChange={setTicks} />
+          <DeleteRunDialog
+            run={deleted}
+            onClose={() => setDeleted(null)}
+            onDeleted={(id) => setTicks(ticks.filter((each) => each !== id))}
           />
-        )}
-        {runs.data && executions.length === 0 && (
-          <div className={styles.empty}>
-            <RunsEmpty
-              isFiltered={hasFilters(filters)}
-              others={counts?.total ?? 0}
-              onClear={() => setParams((now) => withoutFilters(now), { replace: true })}
-            />
-          </div>
-        )}
-        {runs.hasNextPage && (
-          <ShowMore isLoading={runs.isFetchingNextPage} onMore={runs.fetchNextPage} />
-        )}
-      </div>
-      <CompareDock ticks={ticks} onChange={setTicks} />
-      <DeleteRunDialog
-        run={deleted}
-        onClose={() => setDeleted(null)}
-        onDeleted={(id) => setTicks(ticks.filter((each) => each !== id))}
-      />
-    </div>
-  );
-}
-
-function ShowMore({ isLoading, onMore }: { isLoading: boolean; onMore: () => void }) {
-  return (
-    <div className={styles.more}>
-      <Button onClick={() => onMore()} disabledReason={isLoading ? "Loading" : undefined}>
-        Show more
-      </Button>
-    </div>
+        </>
+      }
+    >
+      {executions.length > 0 && (
+        <RunTable
+          executions={executions}
+          ticks={ticks}
+          onTick={toggle}
+          onDelete={setDeleted}
+          rememberLink={keys.rememberLink}
+        />
+      )}
+    </ListPage>
   );
 }

@@ -1,8 +1,8 @@
-import { useRef } from "react";
 import { useNavigate } from "react-router";
 import type { ExecutionSummary } from "@/api/types";
 import { comparePath, type Ticks } from "@/screens/compare/ticks";
 import { useShortcuts } from "@/ui/shortcuts";
+import { useRowFocus } from "@/ui/useRowFocus";
 
 interface RunKeys {
   executions: readonly ExecutionSummary[];
@@ -12,26 +12,11 @@ interface RunKeys {
 
 /** J and K move the focus from run to run, X ticks the one it is in, C compares; Enter is the link's own. */
 export function useRunKeys({ executions, ticks, toggle }: RunKeys) {
-  const links = useRef(new Map<string, HTMLAnchorElement>());
-  const last = useRef<string | null>(null);
+  const { focused, move, rememberLink } = useRowFocus(executions.map((run) => run.execution_id));
   const navigate = useNavigate();
-  const indexOf = () => {
-    const focused = executions.findIndex(({ execution_id }) =>
-      links.current.get(execution_id)?.closest("tr")?.contains(document.activeElement),
-    );
-    if (focused >= 0) return focused;
-    return executions.findIndex(({ execution_id }) => execution_id === last.current);
-  };
-  const move = (step: number) => {
-    const index = Math.min(Math.max(indexOf() + step, 0), executions.length - 1);
-    const run = executions[index];
-    if (!run) return;
-    last.current = run.execution_id;
-    links.current.get(run.execution_id)?.focus();
-  };
   const tick = () => {
-    const run = executions[indexOf()];
-    if (run) toggle(run.execution_id);
+    const id = focused();
+    if (id !== undefined) toggle(id);
   };
   useShortcuts("Runs", [
     { keys: "j", does: "Next run", run: () => move(1) },
@@ -43,9 +28,5 @@ export function useRunKeys({ executions, ticks, toggle }: RunKeys) {
       run: () => ticks.length > 0 && navigate(comparePath(ticks)),
     },
   ]);
-  const rememberLink = (id: string, link: HTMLAnchorElement | null) => {
-    if (link) links.current.set(id, link);
-    else links.current.delete(id);
-  };
   return { rememberLink };
 }

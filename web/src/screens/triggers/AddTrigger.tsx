@@ -9,7 +9,7 @@ import styles from "./TriggersScreen.module.css";
 
 /** Listens for an entry node of a flow. */
 export function AddTrigger({ onClose }: { onClose: () => void }) {
-  const flows = useFlows().data?.pages.flatMap((page) => page.flows) ?? [];
+  const flows = useFlows();
   const [flowId, setFlowId] = useState("");
   const [nodeId, setNodeId] = useState("");
   const nodes = useFlow(flowId || null).data?.graph.nodes ?? [];

@@ -66,7 +66,7 @@ beforeEach(async () => {
     "GET /api/notification-targets": { targets: [TARGET] },
     "GET /api/notifications": { notifications: [DEAD], next_cursor: null },
     "POST /api/notifications/m1/resend": { ...DEAD, status: "pending" },
-    "GET /api/flows": { flows: [FLOW], next_cursor: null },
+    "GET /api/plans": { plans: [FLOW], next_cursor: null },
     "GET /api/flows/f1": FLOW,
   });
 });

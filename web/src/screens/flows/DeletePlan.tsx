@@ -1,25 +1,28 @@
 import { ApiError } from "@/api/http";
-import { useDeleteFlow } from "@/api/mutations";
+import { useDeletePlan } from "@/api/mutations";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import styles from "./FlowScreen.module.css";
 
-type DeleteFlowProps = {
-  flow: { plan_id: string; name: string };
+type DeletePlanProps = {
+  plan: { plan_id: string; name: string | null };
+  /** What it is called, also without a name. */
+  title: string;
   onClose: () => void;
   onDeleted: () => void;
 };
 
-/** Asks before a flow is deleted. */
-export function DeleteFlow({ flow, onClose, onDeleted }: DeleteFlowProps) {
-  const remove = useDeleteFlow();
+/** Asks before a plan is deleted, with a name or without. */
+export function DeletePlan({ plan, title, onClose, onDeleted }: DeletePlanProps) {
+  const remove = useDeletePlan();
   const isInUse = remove.error instanceof ApiError && remove.error.code === "flow-in-use";
+  const kind = plan.name === null ? "plan" : "flow";
   return (
     <Dialog
       open
       onClose={onClose}
-      title={`Delete ${flow.name}?`}
+      title={`Delete ${title}?`}
       footer={
         <>
           <Button onClick={onClose}>Keep it</Button>
@@ -27,16 +30,16 @@ export function DeleteFlow({ flow, onClose, onDeleted }: DeleteFlowProps) {
             kind="danger"
             disabledReason={remove.isPending ? "Deleting …" : undefined}
             onClick={() =>
-              remove.mutate({ flowId: flow.plan_id, force: isInUse }, { onSuccess: onDeleted })
+              remove.mutate({ planId: plan.plan_id, force: isInUse }, { onSuccess: onDeleted })
             }
           >
-            {isInUse ? "Delete it with these" : "Delete the flow"}
+            {isInUse ? "Delete it with these" : `Delete the ${kind}`}
           </Button>
         </>
       }
     >
       <div className={styles.form}>
-        <p>The flow and its revisions are deleted. Its runs stay.</p>
+        <p>The {kind} and its revisions are deleted. Its runs stay.</p>
         {remove.error && <ErrorNote error={remove.error} />}
       </div>
     </Dialog>

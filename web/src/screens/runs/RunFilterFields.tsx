@@ -1,6 +1,5 @@
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import type { ExecutionCounts } from "@/api/types";
-import styles from "@/screens/runs/FilterRow.module.css";
 import {
   type RunFilters,
   STATUS_FILTERS,
@@ -10,10 +9,9 @@ import {
 } from "@/screens/runs/runFilters";
 import { Chip } from "@/ui/Chip";
 import { Menu } from "@/ui/Menu";
-import { SearchField } from "@/ui/SearchField";
+import { SettledSearchField } from "@/ui/SearchField";
 import { Segmented } from "@/ui/Segmented";
 import { StatusIcon } from "@/ui/Status";
-import { TYPING_MS, useDebounced } from "@/ui/useDebounced";
 
 const STATUS_WORDS: Record<StatusFilter, string> = {
   all: "All",
@@ -28,7 +26,7 @@ const TIME_WORDS: Record<TimeFilter, string> = {
   today: "Today",
   week: "Last 7 days",
 };
-interface FilterRowProps {
+interface RunFilterFieldsProps {
   filters: RunFilters;
   /** How many runs there are of each status; undefined while it is not known. */
   counts: ExecutionCounts | undefined;
@@ -36,10 +34,10 @@ interface FilterRowProps {
 }
 
 /** What narrows the list of runs: status, time, text. */
-export function FilterRow({ filters, counts, onChange }: FilterRowProps) {
+export function RunFilterFields({ filters, counts, onChange }: RunFilterFieldsProps) {
   const known = useLastKnown(counts);
   return (
-    <search className={styles.row} aria-label="Filter">
+    <>
       <Segmented
         label="Status"
         value={filters.status}
@@ -66,8 +64,12 @@ export function FilterRow({ filters, counts, onChange }: FilterRowProps) {
           onSelect: () => onChange({ time }),
         }))}
       />
-      <TextFilter text={filters.text} onChange={(text) => onChange({ text })} />
-    </search>
+      <SettledSearchField
+        label="Goal or title"
+        value={filters.text}
+        onChange={(text) => onChange({ text })}
+      />
+    </>
   );
 }
 
@@ -80,29 +82,4 @@ function useLastKnown(counts: ExecutionCounts | undefined): ExecutionCounts | un
   const [known, setKnown] = useState(counts);
   if (counts && counts !== known) setKnown(counts);
   return counts ?? known;
-}
-
-/** Filters by what is typed once nothing was typed for a moment. */
-function TextFilter({ text, onChange }: { text: string; onChange: (text: string) => void }) {
-  const [typed, setTyped] = useState(text);
-  const settled = useDebounced(typed.trim(), TYPING_MS);
-  const sent = useRef(text);
-  const send = useRef(onChange);
-  send.current = onChange;
-  useEffect(() => {
-    if (settled === sent.current) return;
-    sent.current = settled;
-    send.current(settled);
-  }, [settled]);
-  useEffect(() => {
-    if (text === sent.current) return;
-    // The filter was changed from outside: it was cleared, or the reader went back.
-    sent.current = text;
-    setTyped(text);
-  }, [text]);
-  return (
-    <div className={styles.text}>
-      <SearchField label="Goal or title" value={typed} onChange={setTyped} />
-    </div>
-  );
 }

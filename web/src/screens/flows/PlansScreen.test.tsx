@@ -2,8 +2,9 @@ import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { FIRST_CHAT, FIRST_GRAPH } from "@/screens/editor/graphEdits";
 import { json, problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
+import { listenToKeys } from "@/ui/shortcuts";
 import { FlowScreen } from "./FlowScreen";
-import { FlowsScreen } from "./FlowsScreen";
+import { PlansScreen } from "./PlansScreen";
 
 const SUMMARY = {
   plan_id: "f1",
@@ -17,7 +18,23 @@ const SUMMARY = {
   updated_at: "2026-01-31T12:00:00Z",
   node_count: 2,
 };
-const FLOW = { ...SUMMARY, hash: "h2", graph: FIRST_GRAPH };
+const LISTED = {
+  ...SUMMARY,
+  user_prompt: "Write a note",
+  published: [],
+  status: "completed",
+  updated_by: { kind: "operator" },
+  error_count: 0,
+};
+const UNNAMED = {
+  ...LISTED,
+  plan_id: "p1",
+  name: null,
+  description: "",
+  title: "Water",
+  status: "draft",
+};
+const FLOW = { ...SUMMARY, published: [], hash: "h2", graph: FIRST_GRAPH };
 const PLAN = { ...SUMMARY, hash: "h2", ...FIRST_GRAPH };
 const REVISIONS = [2, 1].map((revision) => ({
   revision,
@@ -33,15 +50,16 @@ const START = {
 };
 let api: TestApi;
 
+const listed = (...plans: object[]) => ({ plans, next_cursor: null });
+
 beforeEach(async () => {
   api = await startTestApi({
-    "GET /api/flows": { flows: [SUMMARY], next_cursor: null },
+    "GET /api/plans": listed(LISTED),
     "GET /api/flows/f1": FLOW,
     "GET /api/plans/f1": PLAN,
     "GET /api/plans/f1/revisions": { plan_id: "f1", revisions: REVISIONS, next_cursor: null },
     "POST /api/plans/f1/revisions/1/restore": { ...PLAN, revision: 3 },
     "GET /api/node-types": { node_types: [START], socket_types: [] },
-    "GET /api/plans": { plans: [], next_cursor: null },
     "POST /api/flows": FLOW,
     "POST /api/plans/f1/revisions/3/approve": { ...PLAN, revision: 3 },
     "POST /api/execute": { execution_id: "e1" },
@@ -53,7 +71,7 @@ afterEach(() => api.close());
 function show(at: string) {
   return renderRoutes(
     [
-      { path: "/flows", Component: FlowsScreen },
+      { path: "/flows", Component: PlansScreen },
       { path: "/flows/:flowId", Component: FlowScreen },
       { path: "*", element: null },
     ],
@@ -61,17 +79,104 @@ function show(at: string) {
   ).router;
 }
 
+async function choose(name: string, item: string) {
+  const more = await screen.findByRole("button", { name: `More for ${name}` });
+  fireEvent.keyDown(more, { key: "Enter" });
+  fireEvent.click(await screen.findByRole("menuitem", { name: item }));
+}
+
+const asked = () =>
+  api.requests.filter((each) => each.route === "GET /api/plans").map(({ url }) => url);
+
 const sent = (route: string) =>
   api.requests.filter((each) => each.route === route).map(({ body }) => JSON.parse(body || "null"));
 
 test("without flows it is said what one is; a new one begins with a start and an agent", async () => {
-  api.routes["GET /api/flows"] = { flows: [], next_cursor: null };
+  api.routes["GET /api/plans"] = listed();
   const router = show("/flows");
   fireEvent.click(await screen.findByRole("button", { name: "Save a plan as a flow" }));
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Note" } });
   fireEvent.click(screen.getByRole("button", { name: "Save the flow" }));
   await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1/edit"));
   expect(sent("POST /api/flows")).toEqual([{ name: "Note", graph: FIRST_GRAPH, description: "" }]);
+});
+
+test("the list has what has a name, or has none, or all, and keeps that in the address", async () => {
+  api.routes["GET /api/plans"] = (response, body) => {
+    const isAll = !response.req.url?.includes("named");
+    json(200, isAll ? listed(LISTED, UNNAMED) : listed(LISTED))(response, body);
+  };
+  const router = show("/flows");
+  await screen.findByRole("table", { name: "Flows" });
+  fireEvent.click(screen.getByRole("radio", { name: "All" }));
+  await screen.findByRole("table", { name: "Plans" });
+  expect(router.state.location.search).toBe("?named=all");
+  const link = screen.getByRole("link", { name: "Water" });
+  expect(link.getAttribute("href")).toBe("/?plan=p1");
+  expect(screen.getByRole("link", { name: "Note" }).getAttribute("href")).toBe("/flows/f1");
+  const row = within(link.closest("tr") as HTMLElement);
+  row.getByText("Write a note");
+  row.getByText("Not run yet");
+  row.getByText("the operator, with the token");
+  fireEvent.click(screen.getByRole("radio", { name: "Without a name" }));
+  await waitFor(() => expect(router.state.location.search).toBe("?named=false"));
+  await waitFor(() =>
+    expect(asked()).toEqual(["/api/plans?named=true", "/api/plans", "/api/plans?named=false"]),
+  );
+});
+
+test("a text is searched, first among the flows, then in all", async () => {
+  api.routes["GET /api/plans"] = (response, body) => {
+    const isEmpty = response.req.url?.includes("named=true&q=");
+    json(200, isEmpty ? listed() : listed(UNNAMED))(response, body);
+  };
+  const router = show("/flows");
+  const field = await screen.findByRole("searchbox");
+  fireEvent.change(field, { target: { value: " water " } });
+  fireEvent.click(await screen.findByRole("button", { name: "Search all plans" }));
+  await screen.findByRole("link", { name: "Water" });
+  expect(router.state.location.search).toBe("?q=water&named=all");
+  expect(asked().slice(1)).toEqual(["/api/plans?named=true&q=water", "/api/plans?q=water"]);
+});
+
+test("a plan without a name is opened in the editor, and named, and deleted", async () => {
+  api.routes["GET /api/plans"] = listed(UNNAMED);
+  api.routes["DELETE /api/plans/p1"] = (response) => response.writeHead(204).end();
+  const router = show("/flows?named=all");
+  await choose("Water", "Save as flow");
+  const dialog = within(screen.getByRole("dialog", { name: "Save as flow" }));
+  expect((dialog.getByLabelText("Name") as HTMLInputElement).value).toBe("Water");
+  fireEvent.click(dialog.getByRole("button", { name: "Save the flow" }));
+  await waitFor(() => expect(sent("POST /api/flows")).toEqual([{ name: "Water", plan_id: "p1" }]));
+  await waitFor(() => expect(asked()).toHaveLength(2));
+  await choose("Water", "Delete");
+  fireEvent.click(screen.getByRole("button", { name: "Delete the plan" }));
+  await waitFor(() => expect(sent("DELETE /api/plans/p1")).toHaveLength(1));
+  await waitFor(() => expect(asked()).toHaveLength(3));
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  await choose("Water", "Edit");
+  expect(router.state.location.pathname).toBe("/plans/p1");
+});
+
+test("J and K move through the list, and more is read when it is asked for", async () => {
+  api.routes["GET /api/plans"] = (response, body) => {
+    const isNext = response.req.url?.includes("cursor=next");
+    const page = isNext ? listed(UNNAMED) : { plans: [LISTED], next_cursor: "next" };
+    json(200, page)(response, body);
+  };
+  const stop = listenToKeys();
+  show("/flows?named=all");
+  fireEvent.click(await screen.findByRole("button", { name: "Show more" }));
+  const water = await screen.findByRole("link", { name: "Water" });
+  const note = screen.getByRole("link", { name: "Note" });
+  fireEvent.keyDown(document.body, { key: "j" });
+  expect(document.activeElement).toBe(note);
+  fireEvent.keyDown(note, { key: "j" });
+  expect(document.activeElement).toBe(water);
+  fireEvent.keyDown(water, { key: "k" });
+  expect(document.activeElement).toBe(note);
+  expect(screen.queryByRole("button", { name: "Show more" })).toBeNull();
+  stop();
 });
 
 test("a new flow can begin with a chat", async () => {
@@ -85,25 +190,25 @@ test("a new flow can begin with a chat", async () => {
 });
 
 test("a flow is deleted after a question", async () => {
-  api.routes["DELETE /api/flows/f1"] = (response) => response.writeHead(204).end();
+  api.routes["DELETE /api/plans/f1"] = (response) => response.writeHead(204).end();
   show("/flows");
-  fireEvent.click(await screen.findByRole("button", { name: "Delete Note" }));
+  await choose("Note", "Delete");
   const dialog = within(screen.getByRole("dialog", { name: "Delete Note?" }));
-  expect(sent("DELETE /api/flows/f1")).toHaveLength(0);
+  expect(sent("DELETE /api/plans/f1")).toHaveLength(0);
   fireEvent.click(dialog.getByRole("button", { name: "Delete the flow" }));
-  await waitFor(() => expect(sent("DELETE /api/flows/f1")).toHaveLength(1));
+  await waitFor(() => expect(sent("DELETE /api/plans/f1")).toHaveLength(1));
 });
 
 test("what leads to a flow is listed before it goes with it", async () => {
-  api.routes["DELETE /api/flows/f1"] = problem(409, "flow-in-use", "the trigger of a node");
+  api.routes["DELETE /api/plans/f1"] = problem(409, "flow-in-use", "the trigger of a node");
   show("/flows");
-  fireEvent.click(await screen.findByRole("button", { name: "Delete Note" }));
+  await choose("Note", "Delete");
   fireEvent.click(screen.getByRole("button", { name: "Delete the flow" }));
   await screen.findByText(/The trigger of a node/);
-  api.routes["DELETE /api/flows/f1"] = (response) => response.writeHead(204).end();
+  api.routes["DELETE /api/plans/f1"] = (response) => response.writeHead(204).end();
   fireEvent.click(await screen.findByRole("button", { name: "Delete it with these" }));
   await waitFor(() =>
-    expect(api.requests.some(({ url }) => url === "/api/flows/f1?force=true")).toBe(true),
+    expect(api.requests.some(({ url }) => url === "/api/plans/f1?force=true")).toBe(true),
   );
 });
 
@@ -140,7 +245,7 @@ test("an old revision is looked at and restored as a new one", async () => {
 
 test("a revision that is not approved is marked, and approved by its hash", async () => {
   const draft = { ...REVISIONS[0], revision: 3, hash: "h3" };
-  api.routes["GET /api/flows"] = { flows: [{ ...SUMMARY, draft }], next_cursor: null };
+  api.routes["GET /api/plans"] = listed({ ...LISTED, revision: 3 });
   show("/flows");
   await screen.findByText("Revision 3 is not approved");
   api.routes["GET /api/flows/f1"] = { ...FLOW, draft };

@@ -78,7 +78,7 @@ class Http:
             await writer.wait_closed()
 
 
-class Watcher(asyncio.Protocol):
+class Subscriber(asyncio.Protocol):
     """One WebSocket that counts what it is told; ``last_at`` is when it was told last."""
 
     def __init__(self, host, path):
@@ -145,14 +145,14 @@ class Watcher(asyncio.Protocol):
 
 
 async def watch(url, execution_id, query="mode=events"):
-    """Open a watcher; it has been told the first message when this returns."""
+    """Open a subscriber; it has been told the first message when this returns."""
     parts = urlsplit(url)
     loop = asyncio.get_running_loop()
-    _, watcher = await loop.create_connection(
-        lambda: Watcher(parts.netloc, f"/ws/{execution_id}?{query}"), parts.hostname, parts.port
+    _, subscriber = await loop.create_connection(
+        lambda: Subscriber(parts.netloc, f"/ws/{execution_id}?{query}"), parts.hostname, parts.port
     )
-    await watcher.opened
-    return watcher
+    await subscriber.opened
+    return subscriber
 
 
 def seconds_between(first, last):

@@ -1,4 +1,4 @@
-"""Many executions at once, started over HTTP, each with a WebSocket watcher.
+"""Many executions at once, started over HTTP, each with a WebSocket subscriber.
 
 ::
 
@@ -6,10 +6,10 @@
     python bench/load_executions.py --connections 20 --pause 0
 
 Each is made and started by one ``POST /api/execute`` with ``start: true`` and a graph of 30 nodes
-that sleep 50 ms; a watcher (``mode=events``) is opened as soon as its id is known. The requests come
+that sleep 50 ms; a subscriber (``mode=events``) is opened as soon as its id is known. The requests come
 over as many connections as there are executions, all at once as in cell W3, or over fewer. Two
 shapes: the plan of 6 levels of W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is timed is all of
-it, from the first request to the last watcher's last message. Between two rounds the documents of
+it, from the first request to the last subscriber's last message. Between two rounds the documents of
 the first one are written; with ``--pause 0`` that falls into the next.
 
 The floor (``load_floor.py``), the same stack without planwave, has its rounds in turn: where others
@@ -42,8 +42,8 @@ async def once(url, http, process, dag, executions, connections):
         async with turn:
             made = await http.ask("POST", "/api/execute", body)
         accepted.append(time.perf_counter() - begun)
-        watcher = await watch(url, made["execution_id"])
-        assert await watcher.closed == 1000
+        subscriber = await watch(url, made["execution_id"])
+        assert await subscriber.closed == 1000
 
     before, begun = cpu_s(process), time.perf_counter()
     async with asyncio.TaskGroup() as tasks:

@@ -1,4 +1,4 @@
-"""The floor of ``load_executions.py``: the same requests and watchers, nothing of planwave.
+"""The floor of ``load_executions.py``: the same requests and subscribers, nothing of planwave.
 
 A bare Starlette application on uvicorn: a POST reads its JSON, starts raw asyncio tasks that sleep
 as the graph says and commits one row to SQLite; a WebSocket tells each end of a node. No check, no
@@ -22,7 +22,7 @@ from starlette.routing import Route, WebSocketRoute
 
 
 class Floor:
-    """Runs graphs of sleeps and tells watchers of them."""
+    """Runs graphs of sleeps and tells subscribers of them."""
 
     def __init__(self, directory):
         self._rows = sqlite3.connect(directory / "floor.db")

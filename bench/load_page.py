@@ -69,9 +69,9 @@ async def run_once(page, url, http, graph, *, is_whole):
     await devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     before = await cpu_of(devtools)
     await page.evaluate(COUNT_FRAMES)
-    watcher = await watch(url, execution_id)
+    subscriber = await watch(url, execution_id)
     await http.ask("POST", f"/api/execute/{execution_id}/start")
-    await watcher.closed
+    await subscriber.closed
     frames = await page.evaluate("window.frames_at")
     cpu_s = await cpu_of(devtools) - before
     found = await http.ask("GET", f"/api/executions/{execution_id}")

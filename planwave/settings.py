@@ -184,9 +184,9 @@ class Limits(EnvFirstSettings):
     sending_bytes: int = Field(default=128 * 1024 * 1024, ge=1024 * 1024, le=16 * 1024**3)
     """Bytes of large responses in memory, of all clients together, until they are sent; one client has at
     most half of them. A single response may be larger. Stored documents are sent from their files."""
-    watcher_events: int = Field(default=1_000, ge=10, le=100_000)
+    subscriber_events: int = Field(default=1_000, ge=10, le=100_000)
     """Events a subscriber may fall behind before it is disconnected with its cursor."""
-    watcher_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
+    subscriber_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
     """Bytes of JSON a subscriber may fall behind before it is disconnected."""
     body_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
     """The body of an HTTP request."""

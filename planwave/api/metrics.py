@@ -35,7 +35,7 @@ from planwave.storage.records import StoreStats
 VERSION: Final = version("planwave")
 OTHER: Final = "other"
 """The label value of every name beyond the bound of its :class:`BoundedLabel`."""
-_IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0, places=0)
+_IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, subscribers=0, places=0)
 _MAX_TYPES: Final = 100
 _MAX_MODELS: Final = 100
 _ENDED_STATUSES: Final = ("completed", "failed", "skipped", "blocked", "cancelled")
@@ -118,8 +118,8 @@ class PrometheusObserver:
         running.set_function(lambda: self._load.running)
         queued = self._gauge("executions_queued", "Executions in the queue.")
         queued.set_function(lambda: self._load.queued)
-        watchers = self._gauge("watchers", "Clients that follow executions.")
-        watchers.set_function(lambda: self._load.watchers)
+        subscribers = self._gauge("subscribers", "Clients that receive the events of executions.")
+        subscribers.set_function(lambda: self._load.subscribers)
         self.registry.register(_StoreCommits(self))
 
     def _add_execution_metrics(self) -> None:
@@ -206,7 +206,7 @@ class PrometheusObserver:
     def _add_server_metrics(self) -> None:
         self._event_lag = self._histogram(
             "event_lag_seconds",
-            "Time from the moment events were durable until the last watcher had them.",
+            "Time from the moment events were durable until the last subscriber had them.",
             _SHORT,
         )
         self._loop_lag = self._histogram(
@@ -216,7 +216,7 @@ class PrometheusObserver:
             _SHORT,
         )
         self._dropped = self._counter(
-            "watchers_dropped_total", "Watchers dropped because they fell too far behind."
+            "subscribers_dropped_total", "Subscribers dropped because they fell too far behind."
         )
         self._requests = self._counter(
             "http_requests_total",

@@ -66,11 +66,11 @@ class Observer(Protocol):
         ...
 
     def delivered(self, lag_s: float) -> None:
-        """All watchers have the events that were published ``lag_s`` seconds ago."""
+        """All subscribers have the events that were published ``lag_s`` seconds ago."""
         ...
 
     def subscriber_dropped(self) -> None:
-        """A watcher was disconnected because it fell too far behind."""
+        """A subscriber was disconnected because it fell too far behind."""
         ...
 
     def model_called(self, call: CallReport) -> None:

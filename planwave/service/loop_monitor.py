@@ -1,7 +1,7 @@
 """Notices when the event loop stands still, and says for how long and where.
 
 Everything shares one event loop. A node that computes or waits without giving it back holds up every
-execution, every watcher and ``/healthz``, and nothing on the loop could say so: that takes a thread.
+execution, every subscriber and ``/healthz``, and nothing on the loop could say so: that takes a thread.
 
 The thread sends the loop a word now and then, and the time until the loop takes it is how long it had
 no time.

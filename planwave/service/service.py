@@ -62,7 +62,7 @@ class ServiceLoad(NamedTuple):
     running: int
     queued: int
     is_draining: bool
-    watchers: int
+    subscribers: int
     places: int
 
 
@@ -239,13 +239,13 @@ class Service:
 
     @property
     def load(self) -> ServiceLoad:
-        """The number of running and queued executions and of watchers."""
+        """The number of running and queued executions and of subscribers."""
         runner = self._commands.runner
         return ServiceLoad(
             runner.running,
             runner.queued,
             runner.is_draining,
-            self._streaming.live_executions.watchers,
+            self._streaming.live_executions.subscriber_count,
             runner.places,
         )
 

@@ -193,7 +193,7 @@ async def create_execution(
 ) -> Response:
     """Make an execution of a stored plan, of a flow, or of a graph, which becomes a plan by it.
 
-    It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
+    It is checked whether it can run here; otherwise nothing is made. Its subscribers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
     service = app_state(request).service

@@ -76,7 +76,7 @@ class ReplyEventStream(_FramedStream):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, service = self._state.settings.limits, self._state.service
-        backlog = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        backlog = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
             async with service.chats.follow_reply(
                 self._chat_id, self._message_id, self._after, backlog

@@ -98,7 +98,7 @@ class ExecutionEventStream(EventStream):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, service = self._state.settings.limits, self._state.service
-        backlog = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        backlog = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
             async with service.subscribe(self._execution_id, self._after, backlog) as subscription:
                 await self._respond(subscription, scope, receive, send)

@@ -68,7 +68,7 @@ class ExecutionSocket:
     def __init__(self, websocket: WebSocket, limits: Limits) -> None:
         self._websocket = websocket
         self._limits = limits
-        self.backlog_limits = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        self.backlog_limits = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
         self._render = _renderer(limits.socket_frame_bytes)
         self._sent_seq = 0
 

@@ -20,7 +20,7 @@ class SendMessage(NodeType):
     """Sends ``message`` and ``extras`` to the caller, and passes its input on unchanged.
 
     The message is a stored ``node.event`` of the type ``message``, in one commit with the node's end:
-    watchers see the message once, also if the node runs again after a crash. Nothing leaves the
+    subscribers see the message once, also if the node runs again after a crash. Nothing leaves the
     execution, so its effect is ``none``.
     """
 

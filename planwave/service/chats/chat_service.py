@@ -49,7 +49,7 @@ class ChatService:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._commands = commands
-        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._subscribers: dict[str, set[asyncio.Event]] = {}
         self._runs = ReplyRuns(
             dependencies, plans, flows, executions, streaming, commands, self._notify
         )
@@ -408,7 +408,7 @@ class ChatService:
         """
         await self.record(chat_id)
         changed = asyncio.Event()
-        self._watchers.setdefault(chat_id, set()).add(changed)
+        self._subscribers.setdefault(chat_id, set()).add(changed)
         try:
             while (record := await self._store.chats.get(chat_id)) is not None:
                 if record.revision != after:
@@ -420,17 +420,17 @@ class ChatService:
                 if self._commands.runner.is_draining:
                     raise ShuttingDown
         finally:
-            self._watchers[chat_id].discard(changed)
-            if not self._watchers[chat_id]:
-                del self._watchers[chat_id]
+            self._subscribers[chat_id].discard(changed)
+            if not self._subscribers[chat_id]:
+                del self._subscribers[chat_id]
 
     def close_chat_streams(self) -> None:
         """End the streams of chats with ``ShuttingDown``; the service is draining."""
-        for chat_id in self._watchers:
+        for chat_id in self._subscribers:
             self._notify(chat_id)
 
     def _notify(self, chat_id: str) -> None:
-        for each in self._watchers.get(chat_id, ()):
+        for each in self._subscribers.get(chat_id, ()):
             each.set()
 
     # -- parts ---------------------------------------------------------------------------------

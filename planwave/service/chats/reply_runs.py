@@ -81,7 +81,7 @@ class ReplyRuns:
         self._open: dict[str, str] = {}
         """The replies that have not ended, by execution."""
         self._starting: dict[str, asyncio.Event] = {}
-        self._followers: dict[str, int] = {}
+        self._subscribers: dict[str, int] = {}
         self._projecting: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         commands.runner.listeners.append(self._on_published)
@@ -95,7 +95,7 @@ class ReplyRuns:
 
     @asynccontextmanager
     async def starting(self, message_id: str) -> AsyncGenerator[None]:
-        """Note that a reply is about to be stored and started: its followers wait for that."""
+        """Note that a reply is about to be stored and started: its subscribers wait for that."""
         self._starting[message_id] = asyncio.Event()
         try:
             yield
@@ -284,24 +284,24 @@ class ReplyRuns:
         if (starting := self._starting.get(message_id)) is not None:
             await starting.wait()
             reply = await self._store.chats.message(message_id) or reply
-        self._followers[message_id] = self._followers.get(message_id, 0) + 1
+        self._subscribers[message_id] = self._subscribers.get(message_id, 0) + 1
         try:
             async with self._projector.subscribe(reply, after, limits) as subscription:
                 yield subscription
         finally:
-            self._followers[message_id] -= 1
-            if not self._followers[message_id]:
-                del self._followers[message_id]
+            self._subscribers[message_id] -= 1
+            if not self._subscribers[message_id]:
+                del self._subscribers[message_id]
                 if reply.execution_id in self._open and not self._commands.runner.is_draining:
                     self._spawn(self._cancel_if_left(reply))
 
     async def _cancel_if_left(self, reply: MessageRecord) -> None:
-        """Cancel a reply without followers, where its chat says so."""
+        """Cancel a reply without subscribers, where its chat says so."""
         chat = await self._store.chats.get(reply.chat_id)
         if chat is None:
             return
         with suppress(PlanwaveError):
             start = await self.source_of(chat, "")
-            if start.on_disconnect == "cancel" and reply.message_id not in self._followers:
+            if start.on_disconnect == "cancel" and reply.message_id not in self._subscribers:
                 await self._store.chats.request_cancel(reply.message_id)
                 await self.cancel(reply)

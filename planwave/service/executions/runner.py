@@ -400,7 +400,7 @@ class ExecutionRunner:
         )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
-        """Publish durable events to the watchers and the observer."""
+        """Publish durable events to the subscribers and the observer."""
         live.publish(events)
         if self.observer is not None:
             self.observer.published(events)

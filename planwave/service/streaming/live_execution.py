@@ -1,8 +1,8 @@
-"""The live projection of an execution, and the event batches that all its watchers share.
+"""The live projection of an execution, and the event batches that all its subscribers share.
 
 A :class:`LiveExecution` receives every published event once. It folds the events into the
 execution's state on demand (with the text streamed so far), and collects them into batches of about
-50 ms with streamed text joined. Every subscriber gets the same batches, so a thousand watchers cost
+50 ms with streamed text joined. Every subscriber gets the same batches, so a thousand subscribers cost
 a thousand queue entries, not a thousand projections. A subscriber that cannot keep up is
 disconnected, with the cursor to continue from; the execution never waits for a subscriber.
 """
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from planwave.service.executions.session import ExecutionSession
 
 BATCH_INTERVAL_S: Final = 0.05
-"""Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node. Only the
+"""Seconds between two frames: streamed text reaches a subscriber at most 20 times a second a node. Only the
 first text of an execution, for which people wait, and its end come at once.
 
-Where there are so many watchers that handing out a frame takes longer than half of that, frames are
+Where there are so many subscribers that handing out a frame takes longer than half of that, frames are
 as much rarer as it takes for the event loop to be free half of the time.
 """
 LAST_LOGS: Final = 10
 _MAX_UNFOLDED: Final = 256
 """Events that are folded, and put into sentences, later: when somebody asks."""
 _SLICE: Final = 16
-"""Followers told at a time; between two slices the event loop turns to what nodes have to say."""
+"""Subscribers told at a time; between two slices the event loop turns to what nodes have to say."""
 
 
 class JoinPoint(NamedTuple):
-    """The state of an execution when a watcher joined; shared by watchers that join together.
+    """The state of an execution when a subscriber joined; shared by subscribers that join together.
 
     Attributes:
         seq: The last stored event by then.
@@ -84,13 +84,13 @@ class LiveExecution:
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
         commands: A lock, held during a command and during the preparation of a run.
-        holders: The number of watchers and commands; see :meth:`LiveExecutions.acquire`.
+        holders: The number of subscribers and commands; see :meth:`LiveExecutions.acquire`.
         polls: The number of callers that poll its status.
         session: Set from its queueing until the execution ends or pauses.
         finished: Set when it has ended, or is paused with no running node.
         error: The error that broke the run (such as a lost store), or None.
-        disconnect_reason: Why watchers were disconnected before its end, or None.
-        observer: Counts deliveries to watchers.
+        disconnect_reason: Why subscribers were disconnected before its end, or None.
+        observer: Counts deliveries to subscribers.
     """
 
     def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
@@ -126,8 +126,8 @@ class LiveExecution:
         self._texts: tuple[int, EventBatch | None] | None = None
 
     @property
-    def watchers(self) -> int:
-        """How many watch it."""
+    def subscriber_count(self) -> int:
+        """The number of subscribers, with the callers that poll its status."""
         return len(self._subscribers) + self.polls
 
     @property
@@ -236,8 +236,8 @@ class LiveExecution:
         self._ended.set()
         self._start_broadcast()
         self._finish_broadcast()
-        for follower in self._subscribers:
-            follower.close_with(error)
+        for subscriber in self._subscribers:
+            subscriber.close_with(error)
         self._subscribers.clear()
 
     def mark_queued(self, session: ExecutionSession) -> None:
@@ -279,9 +279,9 @@ class LiveExecution:
                 self.unsubscribe(admitted.result()[0])
             raise
 
-    def unsubscribe(self, follower: Subscriber) -> None:
-        """Let a follower go."""
-        self._subscribers.discard(follower)
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Let a subscriber go."""
+        self._subscribers.discard(subscriber)
 
     async def wait_for_end(self, seconds: float) -> None:
         """Wait for a time, or until the execution is over."""
@@ -307,14 +307,14 @@ class LiveExecution:
     def _add_subscriber(
         self, bounds: BacklogLimits, with_snapshot: bool
     ) -> tuple[Subscriber, JoinPoint]:
-        follower = Subscriber(self._published_seq, bounds)
+        subscriber = Subscriber(self._published_seq, bounds)
         if self.disconnect_reason is None:
-            self._subscribers.add(follower)
+            self._subscribers.add(subscriber)
         else:
-            follower.close_with(self.disconnect_reason)
+            subscriber.close_with(self.disconnect_reason)
         snapshot = self.snapshot() if with_snapshot else None
         moment = JoinPoint(self._published_seq, self.is_over, self._open_texts(), snapshot)
-        return follower, moment
+        return subscriber, moment
 
     def _open_texts(self) -> EventBatch | None:
         if not self.has_streamed:
@@ -373,29 +373,29 @@ class LiveExecution:
             self._continue_broadcast(len(self._broadcast.subscribers))
 
     def _continue_broadcast(self, most: int) -> None:
-        """Tell some followers now and the others after the loop has seen to everything else."""
+        """Tell some subscribers now and the others after the loop has seen to everything else."""
         if self._slice is not None:
             self._slice.cancel()
             self._slice = None
         if self._broadcast is None:
             return
-        frame, followers, began, since = self._broadcast
-        for _ in range(min(most, len(followers))):
-            follower = followers.popleft()
-            follower.put(frame)
-            if follower.is_dropped and follower in self._subscribers:
-                self._subscribers.discard(follower)
+        frame, subscribers, began, since = self._broadcast
+        for _ in range(min(most, len(subscribers))):
+            subscriber = subscribers.popleft()
+            subscriber.put(frame)
+            if subscriber.is_dropped and subscriber in self._subscribers:
+                self._subscribers.discard(subscriber)
                 if self.observer is not None:
                     self.observer.subscriber_dropped()
         loop = asyncio.get_running_loop()
-        if followers:
+        if subscribers:
             self._slice = loop.call_soon(self._continue_broadcast, _SLICE)
             return
         self._broadcast = None
         now = loop.time()
         self._next_flush_at = max(began + BATCH_INTERVAL_S, now + (now - began))
         if self.observer is not None:
-            loop.call_soon(self._report_delivery, since)  # behind the followers just woken
+            loop.call_soon(self._report_delivery, since)  # behind the subscribers just woken
         if self._pending:
             self._flush_soon()
 

@@ -1,4 +1,4 @@
-"""Status messages for watchers: a summary or a whole snapshot of an execution, as JSON."""
+"""Status messages for subscribers: a summary or a whole snapshot of an execution, as JSON."""
 
 from __future__ import annotations
 

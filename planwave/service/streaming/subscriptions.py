@@ -41,7 +41,7 @@ _NODE_END_TYPES: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
 class HistoryPages:
     """The stored events of one execution, as batches that all readers share.
 
-    A batch is cached while it is being sent, so many watchers that reconnect together cost one
+    A batch is cached while it is being sent, so many subscribers that reconnect together cost one
     read per page.
     """
 
@@ -82,14 +82,14 @@ def _with_texts(events: Sequence[Event], state: ExecutionState) -> Iterator[Even
 
 
 class ExecutionSubscription:
-    """One watcher of an execution: iterate it for frames until the execution is over.
+    """One subscriber of an execution: iterate it for frames until the execution is over.
 
     Attributes:
         live: The projection it shares with all others.
-        snapshot: The whole state as JSON when the watcher joined, if requested.
+        snapshot: The whole state as JSON when the subscriber joined, if requested.
 
     Raises (while iterating):
-        SlowConsumer: The watcher fell too far behind.
+        SlowConsumer: The subscriber fell too far behind.
         ShuttingDown: The service is going down.
         StoreError: The execution broke, as its events could not be kept.
     """
@@ -98,13 +98,13 @@ class ExecutionSubscription:
         self,
         live: LiveExecution,
         pages: HistoryPages,
-        follower: Subscriber,
+        subscriber: Subscriber,
         moment: JoinPoint,
         after: int | None,
     ) -> None:
         self.live = live
         self._pages = pages
-        self._subscriber = follower
+        self._subscriber = subscriber
         self._joined = moment.seq
         self._is_over = moment.is_over
         self.snapshot = moment.snapshot
@@ -119,11 +119,11 @@ class ExecutionSubscription:
 
     @property
     def cursor(self) -> int:
-        """The last stored event the watcher is done with; see :class:`Subscriber`."""
+        """The last stored event the subscriber is done with; see :class:`Subscriber`."""
         return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
 
     def on_drop(self, call: Callable[[], object]) -> None:
-        """Set a callback for a watcher that falls too far behind while it reads nothing."""
+        """Set a callback for a subscriber that falls too far behind while it reads nothing."""
         self._subscriber.on_drop = call
 
     async def next(self) -> EventBatch | None:
@@ -166,12 +166,12 @@ class LiveExecutions:
         return iter(list(self._by_id.values()))
 
     @property
-    def watchers(self) -> int:
-        """How many follow an execution."""
-        return sum(live.watchers for live in self._by_id.values())
+    def subscriber_count(self) -> int:
+        """The number of subscribers of all executions."""
+        return sum(live.subscriber_count for live in self._by_id.values())
 
     def set_observer(self, observer: Observer) -> None:
-        """Report deliveries to watchers from now on to an observer."""
+        """Report deliveries to subscribers from now on to an observer."""
         self._observer = observer
         for live in self:
             live.observer = observer
@@ -213,19 +213,19 @@ class LiveExecutions:
     ) -> AsyncGenerator[ExecutionSubscription]:
         """Follow an execution; see :meth:`StreamingService.subscribe`."""
         async with self.acquire(execution_id) as live:
-            follower, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
+            subscriber, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
             pages = self._pages.get(execution_id)
             if pages is None:
                 pages = self._pages[execution_id] = HistoryPages(self._store, live)
-            following = ExecutionSubscription(live, pages, follower, moment, after)
+            following = ExecutionSubscription(live, pages, subscriber, moment, after)
             del moment  # its snapshot is large
             try:
                 yield following
             finally:
-                live.unsubscribe(follower)
+                live.unsubscribe(subscriber)
 
     def retain(self, live: LiveExecution) -> None:
-        """Keep the projection of an execution that has finished here, for watchers that reconnect.
+        """Keep the projection of an execution that has finished here, for subscribers that reconnect.
 
         Only streamed text and the error of a broken run are not in the store.
         """
@@ -240,7 +240,7 @@ class LiveExecutions:
         self._release(live)
 
     def discard(self, execution_id: str) -> None:
-        """Drop the projection of a deleted execution; present watchers still get all its events."""
+        """Drop the projection of a deleted execution; present subscribers still get all its events."""
         if execution_id in self._retained:
             self._end_retention(execution_id)
         self._by_id.pop(execution_id, None)
@@ -328,7 +328,7 @@ class StreamingService:
         Args:
             execution_id: A stored execution, whatever its status.
             after: The last ``seq`` already known; None for what happens from now on.
-            limits: How far this watcher may fall behind.
+            limits: How far this subscriber may fall behind.
             with_snapshot: Also give the whole state at the moment from which on it is live.
 
         Raises:

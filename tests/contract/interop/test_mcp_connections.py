@@ -72,7 +72,7 @@ async def test_a_cancelled_wait_leaves_the_execution(server: RunningServer) -> N
         waiting = asyncio.get_running_loop().create_task(
             client.call_tool("result", {"execution_id": own, "wait_s": 60})
         )
-        await until(lambda: server.service.load.watchers)
+        await until(lambda: server.service.load.subscribers)
         waiting.cancel()
         await asyncio.wait([waiting])
         server.release(own)

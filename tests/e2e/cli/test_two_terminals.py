@@ -146,7 +146,7 @@ def test_run_can_be_watched_and_cancelled_from_another_terminal() -> None:
         assert (process.returncode, "cancelled · 0 of 2 steps" in out) == (1, True)
 
 
-def test_watcher_sees_the_end_of_a_run_that_ends_by_itself() -> None:
+def test_subscriber_sees_the_end_of_a_run_that_ends_by_itself() -> None:
     with gated() as (process, execution_id), command("watch", execution_id) as watching:
         read_until(watching.stdout, "started    gate")
         open_gate()
@@ -181,7 +181,7 @@ def test_ctrl_c_ends_a_watched_run_cleanly() -> None:
         assert "cancelled" in out
 
 
-def test_watcher_of_an_open_question_learns_that_nobody_runs_it() -> None:
+def test_subscriber_of_an_open_question_learns_that_nobody_runs_it() -> None:
     with asking() as terminal, command("watch", "last") as watching:
         read_until(watching.stdout, "answer with: ")
         terminal.type("\x03")
@@ -191,7 +191,7 @@ def test_watcher_of_an_open_question_learns_that_nobody_runs_it() -> None:
     assert "answer with: planwave answer" in out.splitlines()[-1]
 
 
-def test_watcher_of_a_killed_command_is_told_how_to_go_on() -> None:
+def test_subscriber_of_a_killed_command_is_told_how_to_go_on() -> None:
     with gated() as (process, execution_id), command("watch", execution_id) as watching:
         read_until(watching.stdout, "started    gate")
         process.kill()

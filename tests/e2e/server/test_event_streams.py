@@ -132,10 +132,10 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
             sockets = [await stack.enter_async_context(raw_websocket(url)) for _ in range(50)]
             for socket in sockets:
                 assert (await socket.read()).json["type"] == "snapshot"
-            assert server.service.load.watchers == 50
+            assert server.service.load.subscribers == 50
             await server.on_loop(server.service.start(execution_id))
             highest = 0.0
-            while server.service.load.watchers:
+            while server.service.load.subscribers:
                 await asyncio.sleep(0.1)
                 highest = max(highest, resident_mb())
             assert any([await _was_dropped_with_its_place(socket) for socket in sockets[:5]])

@@ -101,15 +101,15 @@ async def test_gauges_show_current_executions_and_subscribers() -> None:
         async with service.subscribe(record.execution_id) as following:
             found = await scrape_metrics(client)
             assert found.value("planwave_executions_running") == 1
-            assert found.value("planwave_watchers") == 1
+            assert found.value("planwave_subscribers") == 1
             held.release.set()
             assert [frame.is_last async for frame in following][-1]
         await service.wait(record.execution_id)
-        await asyncio.sleep(0)  # how late they were is noted behind the watchers
+        await asyncio.sleep(0)  # how late they were is noted behind the subscribers
         found = await scrape_metrics(client)
         assert found.value("planwave_executions_running") == 0
         assert found.value("planwave_executions_queued") == 0
-        assert found.value("planwave_watchers") == 0
+        assert found.value("planwave_subscribers") == 0
         assert found.value("planwave_event_lag_seconds_count") >= 1
 
 

@@ -1,4 +1,4 @@
-"""What is told to who counts: the observer port, from queue to watchers."""
+"""What is told to who counts: the observer port, from queue to subscribers."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ async def test_observer_receives_delivery_lag_and_drops() -> None:
             service.subscribe(record.execution_id) as reading,
             service.subscribe(record.execution_id, limits=BacklogLimits(events=0)),
         ):
-            assert service.load.watchers == 2
+            assert service.load.subscribers == 2
             first.release.set()
             await anext(reading)
             assert counts.drops == 0, "one frame may always wait"
             second.release.set()
             assert [frame.is_last async for frame in reading][-1]
-            assert (counts.drops, service.load.watchers) == (1, 1)
-        assert service.load.watchers == 0
-        await asyncio.sleep(0)  # it is noted behind the watchers
+            assert (counts.drops, service.load.subscribers) == (1, 1)
+        assert service.load.subscribers == 0
+        await asyncio.sleep(0)  # it is noted behind the subscribers
     assert len(counts.lags) == 2
     assert all(0 <= lag < 5 for lag in counts.lags)
 

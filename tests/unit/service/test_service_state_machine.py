@@ -196,7 +196,7 @@ class Puppet:
         raise NodeError(what, retryable=what == "fails for now")
 
 
-class Watcher:
+class Subscriber:
     """A client that reads a frame now and then, and comes back with its cursor where it is dropped."""
 
     def __init__(self, execution_id: str) -> None:
@@ -235,7 +235,7 @@ class Executions(RuleBasedStateMachine):
         self.known: dict[str, list[Event]] = {}
         self.cancelled: set[str] = set()
         self.answered: dict[tuple[str, str], Any] = {}
-        self.watchers: dict[str, Watcher] = {}
+        self.subscribers: dict[str, Subscriber] = {}
         self.ran = Counter[tuple[str, str]]()
         self.do(self._open())
 
@@ -271,12 +271,12 @@ class Executions(RuleBasedStateMachine):
         }
         self.watching = asyncio.TaskGroup()
         await self.watching.__aenter__()
-        for watcher in self.watchers.values():
-            self.watching.create_task(self._watch(watcher))
+        for subscriber in self.subscribers.values():
+            self.watching.create_task(self._watch(subscriber))
 
-    async def _watch(self, watcher: Watcher) -> None:
+    async def _watch(self, subscriber: Subscriber) -> None:
         with suppress(ShuttingDown, StoreError):
-            await watcher.watch(self.service)
+            await subscriber.watch(self.service)
 
     async def _end(self) -> None:
         await self.service.drain(0)
@@ -470,12 +470,12 @@ class Executions(RuleBasedStateMachine):
     @rule(number=NUMBERS)
     def watch(self, number: int) -> None:
         own = self._one(number)
-        if own in self.watchers:
+        if own in self.subscribers:
             return
-        watcher = self.watchers[own] = Watcher(own)
+        subscriber = self.subscribers[own] = Subscriber(own)
 
         async def begin() -> None:
-            self.watching.create_task(self._watch(watcher))
+            self.watching.create_task(self._watch(subscriber))
 
         self.do(begin())
 
@@ -489,8 +489,8 @@ class Executions(RuleBasedStateMachine):
             before = self.known.get(own, [])
             assert events[: len(before)] == before
             self.known[own] = events
-            if own in self.watchers:
-                seen = self.watchers[own].seen
+            if own in self.subscribers:
+                seen = self.subscribers[own].seen
                 assert seen == events[: len(seen)]
             if own in self.cancelled:
                 assert events[-1].type == "execution.cancelled"

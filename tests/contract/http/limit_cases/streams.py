@@ -34,18 +34,18 @@ def _drop(frames: Sequence[EventBatch], bounds: BacklogLimits) -> Refusal | None
     return Refusal("too-slow") if subscriber.is_dropped else None
 
 
-@case("watcher_events", 10, code="too-slow", mentions=[])
+@case("subscriber_events", 10, code="too-slow", mentions=[])
 async def _(limits: Limits, amount: int) -> Refusal | None:
     frames = [EventBatch([_event(number)], number) for number in range(1, amount + 1)]
-    return _drop(frames, BacklogLimits(limits.watcher_events, limits.watcher_bytes))
+    return _drop(frames, BacklogLimits(limits.subscriber_events, limits.subscriber_bytes))
 
 
-@case("watcher_bytes", 2048, code="too-slow", mentions=[])
+@case("subscriber_bytes", 2048, code="too-slow", mentions=[])
 async def _(limits: Limits, amount: int) -> Refusal | None:
     first, empty = EventBatch([_event(1)], 1), EventBatch([_event(2)], 2)
     second = EventBatch([_event(2, "x" * (amount - first.size_bytes - empty.size_bytes))], 2)
     assert first.size_bytes + second.size_bytes == amount
-    return _drop([first, second], BacklogLimits(limits.watcher_events, limits.watcher_bytes))
+    return _drop([first, second], BacklogLimits(limits.subscriber_events, limits.subscriber_bytes))
 
 
 def refusal_of_close(error: ConnectionClosed) -> Refusal:

@@ -40,7 +40,7 @@ async def test_head_of_event_stream_returns_at_once(server: RunningServer) -> No
         head = await client.head(f"/api/executions/{execution_id}/events")
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-type"].startswith("text/event-stream")
-        await until(lambda: server.service.load.watchers == 0)
+        await until(lambda: server.service.load.subscribers == 0)
         assert (await client.head("/healthz")).status_code == 200
     server.release(execution_id)
 

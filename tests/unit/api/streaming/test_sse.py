@@ -185,7 +185,7 @@ async def test_streams_and_websockets_share_one_connection_limit() -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "too-many-requests")
             assert int(refused.headers["retry-after"]) > 0
             assert "PLANWAVE_LIMIT_SOCKET_CONNECTIONS" in refused.json()["hint"]
-            await until(lambda: server.service.load.watchers == 1)
+            await until(lambda: server.service.load.subscribers == 1)
             async with client.stream("GET", path) as again:
                 assert again.status_code == 200
         server.release(execution_id)
@@ -216,8 +216,8 @@ async def test_execution_continues_after_client_disconnects(server: RunningServe
         client.stream("GET", f"/api/executions/{execution_id}/events") as response,
     ):
         await anext(messages(response))
-        await until(lambda: server.service.load.watchers == 1)
-    await until(lambda: server.service.load.watchers == 0)
+        await until(lambda: server.service.load.subscribers == 1)
+    await until(lambda: server.service.load.subscribers == 0)
     server.release(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))
     assert record.status == "completed"
@@ -247,7 +247,7 @@ async def test_broken_execution_ends_stream_with_problem() -> None:
 
 
 async def test_slow_client_is_disconnected_with_cursor() -> None:
-    limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "watcher_events": 50})
+    limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "subscriber_events": 50})
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with running_server(types=[LoggingNode()], limits=limits) as server:
         plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))

@@ -423,10 +423,10 @@ async def test_client_without_pong_is_disconnected() -> None:
         await until_held(server, execution_id)
         async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?mode=events") as socket:
             assert (await socket.read()).json["type"] == "snapshot"
-            await until(lambda: server.service.load.watchers == 1)
+            await until(lambda: server.service.load.subscribers == 1)
             received = await server.run_advancing_time(socket.read_to_close())
             assert received[-1].close == (1011, "keepalive ping timeout")
-            await until(lambda: server.service.load.watchers == 0)
+            await until(lambda: server.service.load.subscribers == 0)
 
 
 @pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
@@ -437,9 +437,9 @@ async def test_aborted_connection_is_released_and_execution_continues(
     await until_held(server, execution_id)
     async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?{query}") as socket:
         await socket.read()
-        await until(lambda: server.service.load.watchers == 1)
+        await until(lambda: server.service.load.subscribers == 1)
         socket.abort()
-        await until(lambda: server.service.load.watchers == 0)
+        await until(lambda: server.service.load.subscribers == 0)
     server.release(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))
     assert record.status == "completed"
@@ -464,7 +464,7 @@ async def test_disconnect_during_handshake_logs_no_error(
     async with watching(server, execution_id) as socket:
         server.release(execution_id)
         await closed(socket)
-    await until(lambda: server.service.load.watchers == 0)
+    await until(lambda: server.service.load.subscribers == 0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -492,7 +492,7 @@ async def test_broken_execution_closes_with_reason(query: str) -> None:
 
 async def test_slow_client_is_closed_with_cursor_and_execution_continues() -> None:
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
-    with running_server(types=[LoggingNode()], limits=limits(watcher_events=50)) as server:
+    with running_server(types=[LoggingNode()], limits=limits(subscriber_events=50)) as server:
         plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
         record = await server.on_loop(server.service.create_execution(plan))
         execution_id = record.execution_id
@@ -501,7 +501,7 @@ async def test_slow_client_is_closed_with_cursor_and_execution_continues() -> No
             assert (await socket.read()).json["type"] == "snapshot"
             await server.on_loop(server.service.start(execution_id))
             ended = await server.on_loop(server.service.wait(execution_id))
-            await until(lambda: server.service.load.watchers == 0)
+            await until(lambda: server.service.load.subscribers == 0)
             received = await socket.read_to_close()
         assert ended.status == "completed"
         code, reason = received[-1].close

@@ -1,4 +1,4 @@
-"""The projection all watchers of an execution share, in virtual time."""
+"""The projection all subscribers of an execution share, in virtual time."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_invalid_event_is_reported_once_and_affects_no_other() -> None:
     assert (created.state.status, created.state.last_seq) == ("completed", 7)
 
 
-async def read(follower: Subscriber, frames: int) -> list[EventBatch]:
-    return [await follower.next() for _ in range(frames)]
+async def read(subscriber: Subscriber, frames: int) -> list[EventBatch]:
+    return [await subscriber.next() for _ in range(frames)]
 
 
 async def settle() -> None:
@@ -159,7 +159,7 @@ async def test_slow_subscriber_is_dropped_without_delaying_others() -> None:
         for seq in range(5, 30):
             created.publish([event(seq, "node.log", "a", message="m")])
             await asyncio.sleep(BATCH_INTERVAL_S)
-        assert (slow.is_dropped, quick.is_dropped, created.watchers) == (True, False, 1)
+        assert (slow.is_dropped, quick.is_dropped, created.subscriber_count) == (True, False, 1)
         created.publish([event(30, "execution.cancelled")])
     assert seqs == list(range(5, 31))
     with pytest.raises(SlowConsumer):
@@ -228,12 +228,12 @@ async def test_batch_interval_grows_when_delivery_is_slow(monkeypatch: pytest.Mo
 @virtual_time
 async def test_disconnect_delivers_pending_batches_first() -> None:
     created = live()
-    followers = [(await created.subscribe(FREE))[0] for _ in range(100)]
+    subscribers = [(await created.subscribe(FREE))[0] for _ in range(100)]
     created.publish([event(5, "node.log", "a", message="m")])
     await asyncio.sleep(0)  # some have it now
     created.publish([event(6, "node.log", "a", message="n")])
     created.disconnect_all(ShuttingDown())
-    for subscriber in followers:
+    for subscriber in subscribers:
         assert [e.seq for e in (await subscriber.next()).events] == [5]
         assert [e.seq for e in (await subscriber.next()).events] == [6]
         with pytest.raises(ShuttingDown):
@@ -295,7 +295,7 @@ async def test_cancelled_subscription_is_removed() -> None:
         await settle()
         joining.cancel()
     created.unsubscribe(first)
-    assert created.watchers == 0
+    assert created.subscriber_count == 0
     second, moment = await created.subscribe(FREE)  # the first has left: its frame is for nobody
     assert moment.seq == second.cursor == 4
 
@@ -407,4 +407,4 @@ async def test_disconnect_delivers_all_earlier_events() -> None:
     late, _ = await created.subscribe(FREE)
     with pytest.raises(ShuttingDown):
         await late.next()
-    assert created.watchers == 0
+    assert created.subscriber_count == 0

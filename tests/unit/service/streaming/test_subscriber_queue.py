@@ -112,7 +112,7 @@ def test_batch_with_terminal_event_is_the_last() -> None:
     assert not EventBatch([], 9).is_last
 
 
-# -- followers
+# -- subscribers
 
 
 async def test_batches_are_read_in_order() -> None:

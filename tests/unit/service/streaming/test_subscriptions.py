@@ -346,7 +346,7 @@ async def test_execution_without_text_is_not_retained() -> None:
             held.release.set()
             assert [frame.is_last async for frame in watching][-1]
             await service.wait(record.execution_id)
-            assert service.load.watchers == 1
+            assert service.load.subscribers == 1
         assert not any(service.load)
         assert list(service._streaming.live_executions) == []
 
@@ -369,10 +369,10 @@ async def test_status_updates_come_at_intervals_and_at_the_end() -> None:
         execution_id = await begun(service, held)
         async for summary in service.status_updates(execution_id, 2.0):
             seen.append((loop.time(), json.loads(summary)))
-            assert service.load.watchers == 1
+            assert service.load.subscribers == 1
             if len(seen) == 3:
                 loop.call_later(0.5, held.release.set)
-        assert service.load.watchers == 0
+        assert service.load.subscribers == 0
     assert [at for at, _ in seen] == [0, 2, 4, 4.5]
     assert [shown["status"] for _, shown in seen] == ["executing"] * 3 + ["completed"]
     assert seen[-1][1]["node_states"] == {"h": "completed", "after": "completed"}

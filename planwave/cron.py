@@ -74,9 +74,9 @@ class Schedule:
         # Inside a repeated hour the library can return a time in the past, and times of one zone
         # compare by what the clock on the wall shows.
         for local in CronSim(self.cron or "", moment.astimezone(self.zone)):
-            if (found := local.astimezone(UTC)) > moment:
-                moment = found
-                yield found
+            if (at := local.astimezone(UTC)) > moment:
+                moment = at
+                yield at
 
     def next_after(self, moment: datetime) -> datetime:
         """Return the first time after a moment, in UTC."""
@@ -131,18 +131,18 @@ def _zone(name: str) -> tzinfo:
 
 def _checked(expression: str, written: str) -> str:
     fields = expression.split()
-    shown = repr(written[:100])
+    quoted = repr(written[:100])
     if _EXPRESSION.fullmatch(expression) is None or len(fields) != len(_FIELDS):
-        raise _invalid(f"{shown} is no cron expression of five fields", _HINT)
+        raise _invalid(f"{quoted} is no cron expression of five fields", _HINT)
     for field, (name, span) in zip(fields, _FIELDS, strict=True):
         if any(int(step) > span for step in _STEP.findall(field)):
-            raise _invalid(f"{shown}: the step of the {name} is larger than its range", _HINT)
+            raise _invalid(f"{quoted}: the step of the {name} is larger than its range", _HINT)
     try:
         CronSim(expression, datetime(2000, 1, 1, tzinfo=UTC))
     except (CronSimError, ValueError) as error:
         reason = str(error)
         raise _invalid(
-            f"{shown} is no cron expression: {reason[:1].lower()}{reason[1:]}", _HINT
+            f"{quoted} is no cron expression: {reason[:1].lower()}{reason[1:]}", _HINT
         ) from error
     return expression
 

@@ -311,9 +311,9 @@ async def run_goal_async(
     if store is not None:
         async with open_store(store):  # fails before a model call is paid for
             pass
-    made = await plan_async(goal, provider=provider, model=model)
+    new_plan = await plan_async(goal, provider=provider, model=model)
     return await run(
-        made, options=options, store=store, check=check, require_approval=require_approval
+        new_plan, options=options, store=store, check=check, require_approval=require_approval
     )
 
 

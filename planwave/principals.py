@@ -89,9 +89,9 @@ class Principal:
         """Return the principal of a document; None for None, or for a kind of a newer planwave."""
         if document is None or document.get("kind") not in KINDS:
             return None
-        found = cast("PrincipalDocument", document)
-        by = cls.from_json(found.get("by"))
-        return cls(found["kind"], found.get("id"), found.get("name"), by)
+        fields = cast("PrincipalDocument", document)
+        by = cls.from_json(fields.get("by"))
+        return cls(fields["kind"], fields.get("id"), fields.get("name"), by)
 
     @classmethod
     def from_text(cls, text: str | None) -> Principal | None:

@@ -68,7 +68,7 @@ class Redactor:
                 text = secret.cut_out_spelled(text)
                 readings = _readings(text)
                 if secret.is_in(readings):
-                    return secret.shown
+                    return secret.placeholder
         return text
 
     def value(self, value: Json) -> Json:
@@ -101,9 +101,9 @@ class Redactor:
             fields = cast("dict[str, Json]", value)
             return {self.text(key): self._walk(item) for key, item in fields.items()}
         if isinstance(value, int | float) and not isinstance(value, bool):
-            shown = dumps_exact(value)
-            redacted = self.text(shown)
-            return value if redacted == shown else redacted
+            text = dumps_exact(value)
+            redacted = self.text(text)
+            return value if redacted == text else redacted
         return self.text(value) if isinstance(value, str) else value
 
 
@@ -111,7 +111,7 @@ class _Secret:
     """One secret, and how it is looked for."""
 
     def __init__(self, name: str, value: str) -> None:
-        self.shown = f"[secret {name}]"
+        self.placeholder = f"[secret {name}]"
         encoded = value.encode("utf-8", "surrogatepass")
         self._is_long = len(_squeezed(value)) >= _LEAST_CHARS
         self._cores = _base64_cores(encoded) if self._is_long else ()
@@ -137,11 +137,11 @@ class _Secret:
     def cut_out(self, text: str) -> str:
         """Replace the secret as it is, in its usual escapes, in Base64 and in hexadecimal digits."""
         for form in self._plain:
-            text = text.replace(form, self.shown)
+            text = text.replace(form, self.placeholder)
         if self._is_long and any(core in text for core in self._all_cores):
-            text = self._base64_pattern.sub(lambda _: self.shown, text)
+            text = self._base64_pattern.sub(lambda _: self.placeholder, text)
         if self._is_long and self._hex in (lower := text.lower()) and len(lower) == len(text):
-            text = re.sub(self._hex, lambda _: self.shown, text, flags=re.IGNORECASE)
+            text = re.sub(self._hex, lambda _: self.placeholder, text, flags=re.IGNORECASE)
         return text
 
     def is_in(self, readings: Iterable[_Reading]) -> bool:
@@ -160,7 +160,7 @@ class _Secret:
 
     def cut_out_spelled(self, text: str) -> str:
         """Replace the secret where single characters of it are escaped, or are apart."""
-        return self._spelled_pattern.sub(lambda _: self.shown, text)
+        return self._spelled_pattern.sub(lambda _: self.placeholder, text)
 
     @cached_property
     def _base64_pattern(self) -> re.Pattern[str]:
@@ -199,13 +199,13 @@ class _Reading(NamedTuple):
 
 def _readings(text: str) -> list[_Reading]:
     """Return a text without gaps: as it is, and after each round of undoing escapes."""
-    found: list[_Reading] = []
+    readings: list[_Reading] = []
     for each in dict.fromkeys(map(_squeezed, _undone(text))):
         digits = each.lower().replace("0x", "")
         for between in ":;,-":
             digits = digits.replace(between, "")
-        found.append(_Reading(each, digits))
-    return found
+        readings.append(_Reading(each, digits))
+    return readings
 
 
 def _squeezed(text: str) -> str:
@@ -214,21 +214,21 @@ def _squeezed(text: str) -> str:
 
 def _undone(text: str) -> list[str]:
     """Return a text, and what undoing its escapes gives, again and again."""
-    found: list[str] = []
+    texts: list[str] = []
     printable = _QUOTED_PRINTABLE.sub(_printable, text) if "=" in text else text
     for begin in dict.fromkeys((text, printable)):
         current = begin
         for _ in range(_ROUNDS):
-            found.append(current)
+            texts.append(current)
             following = _unescaped(current)
             if following == current:
                 break
             current = following
-    return found
+    return texts
 
 
-def _printable(found: re.Match[str]) -> str:
-    return bytes.fromhex(found[0].replace("=", "")).decode("utf-8", "replace")
+def _printable(match: re.Match[str]) -> str:
+    return bytes.fromhex(match[0].replace("=", "")).decode("utf-8", "replace")
 
 
 def _unescaped(text: str) -> str:
@@ -242,13 +242,13 @@ def _unescaped(text: str) -> str:
     return html.unescape(text) if "&" in text else text
 
 
-def _character(found: re.Match[str]) -> str:
-    if char := found["char"]:
+def _character(match: re.Match[str]) -> str:
+    if char := match["char"]:
         return " " if char in _CONTROLS else char
-    if octal := found["octal"]:
+    if octal := match["octal"]:
         return chr(int(octal, 8))
     code = int(
-        found["braced"] or found["four"] or found["eight"] or found["two"] or found["unit"], 16
+        match["braced"] or match["four"] or match["eight"] or match["two"] or match["unit"], 16
     )
     return chr(code) if code <= 0x10FFFF else ""
 

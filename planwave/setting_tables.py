@@ -37,11 +37,11 @@ USUAL_VARIABLES: Final = (
 
 def child_environment(*names: str, prefixes: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the usual variables, those of other names, and all whose names begin with a prefix."""
-    wanted = {*USUAL_VARIABLES, *names}
+    all_names = {*USUAL_VARIABLES, *names}
     return {
         name: value
         for name, value in os.environ.items()
-        if name in wanted or (prefixes and name.startswith(prefixes))
+        if name in all_names or (prefixes and name.startswith(prefixes))
     }
 
 
@@ -214,8 +214,8 @@ def parse_service(written: str) -> str:
         ValueError: It is neither.
     """
     service = written.strip().lower()
-    found = _SERVICE.fullmatch(service)
-    if found is None or not 0 < int(found["port"] or 1) <= _MAX_PORT:
+    match = _SERVICE.fullmatch(service)
+    if match is None or not 0 < int(match["port"] or 1) <= _MAX_PORT:
         raise ValueError(f"{written!r} is no service: write host or host:port, as in wiki.internal")
     return service
 

@@ -71,8 +71,8 @@ def _hosts_in_both(held: list[str] | None, written: list[str]) -> list[str]:
     """Return the hosts that both lists allow; either may have ``*.`` and a name."""
     if held is None:
         return written
-    kept = [each for each in written if _allows_host(held, each)]
-    return kept + [each for each in held if each not in kept and _allows_host(written, each)]
+    hosts = [each for each in written if _allows_host(held, each)]
+    return hosts + [each for each in held if each not in hosts and _allows_host(written, each)]
 
 
 def _allows_host(allowed: Iterable[str], host: str) -> bool:
@@ -519,26 +519,26 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
     Returns:
         ``{name: the closest known name, or None}``.
     """
-    known = [DEBUG_VARIABLE, CONFIG_VARIABLE]
-    known += [*(each.api_key_env or "" for each in settings.providers.values())]
+    variables = [DEBUG_VARIABLE, CONFIG_VARIABLE]
+    variables += [*(each.api_key_env or "" for each in settings.providers.values())]
     for server in settings.mcp.values():
-        known += [*server.pass_env, *server.header_env.values()]
-    known += [each.env for each in settings.secrets.values()]
+        variables += [*server.pass_env, *server.header_env.values()]
+    variables += [each.env for each in settings.secrets.values()]
     for model in (Settings, Limits):
         prefix = model.model_config.get("env_prefix", "")
-        known += [
+        variables += [
             f"{prefix}{name.upper()}"
             for name, field in model.model_fields.items()
             if field.validation_alias is None
         ]
     unknown = sorted(
-        name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in known
+        name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in variables
     )
-    return {name: _closest_variable(name, known) for name in unknown}
+    return {name: _closest_variable(name, variables) for name in unknown}
 
 
-def _closest_variable(name: str, known: Iterable[str]) -> str | None:
+def _closest_variable(name: str, variables: Iterable[str]) -> str | None:
     """Return the known variable closest to a name, apart from the prefix that all have."""
-    by_field = {each.removeprefix(_PREFIX): each for each in known}
+    by_field = {each.removeprefix(_PREFIX): each for each in variables}
     close = get_close_matches(name.upper().removeprefix(_PREFIX), by_field, n=1)
     return by_field[close[0]] if close else None

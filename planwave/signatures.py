@@ -59,7 +59,7 @@ def is_signed(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, no
         now: Seconds since the epoch.
     """
     message_id, written = headers.get(SIGNED_ID, ""), headers.get("webhook-timestamp", "")
-    given = headers.get("webhook-signature", "").split(" ")[:_MOST_SIGNATURES]
+    signatures = headers.get("webhook-signature", "").split(" ")[:_MOST_SIGNATURES]
     # A full stop in the id would let two messages have one signature: it ends the id in the signed text.
     if (
         not message_id
@@ -77,7 +77,7 @@ def is_signed(keys: Sequence[bytes], headers: Mapping[str, str], body: bytes, no
     matches = [
         hmac.compare_digest(each, one.encode(errors="replace"))
         for each in expected
-        for one in given
+        for one in signatures
     ]
     return any(matches)
 
@@ -92,7 +92,7 @@ def is_signed_by_github(secrets: Sequence[str], headers: Mapping[str, str], body
         headers: Those of the request, with names in lower case.
         body: As it was received.
     """
-    given = headers.get(GITHUB_HEADER, "").encode(errors="replace")
+    signature = headers.get(GITHUB_HEADER, "").encode(errors="replace")
     expected = [f"sha256={hmac.digest(each.encode(), body, sha256).hex()}" for each in secrets]
-    matches = [hmac.compare_digest(each.encode(), given) for each in expected]
+    matches = [hmac.compare_digest(each.encode(), signature) for each in expected]
     return any(matches)

@@ -122,15 +122,15 @@ class StreamPosition:
 
     def _new_text(self, event: Event) -> Iterator[Event]:
         key = (event.path, event.attempt, event.data["kind"])
-        known, offset = self._lengths.get(key, 0), event.data["offset"]
+        length, offset = self._lengths.get(key, 0), event.data["offset"]
         text: str = event.data["text"]
-        if offset > known:
+        if offset > length:
             return  # a gap: the next connection sends the missing text again
-        new = text[known - offset :]
+        new = text[length - offset :]
         if new:
-            self._lengths[key] = known + len(new)
+            self._lengths[key] = length + len(new)
             self.delivered += 1
-            yield event._replace(data={**event.data, "text": new, "offset": known})
+            yield event._replace(data={**event.data, "text": new, "offset": length})
 
 
 class PlanStreamEvent(NamedTuple):

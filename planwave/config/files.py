@@ -87,17 +87,17 @@ class SettingsFile(NamedTuple):
             written = table.pop("limits", {})
             if not isinstance(written, dict):
                 raise InputError(f"setting limits has to be a table; look in {self.path}")
-            found, limit_table = _given(settings(**table)), cast("dict[str, Any]", written)
+            values, limit_table = _given(settings(**table)), cast("dict[str, Any]", written)
             if limit_table:
-                found["limits"] = _given(limits(**limit_table))
-            for name, server in found.get("mcp", {}).items():
+                values["limits"] = _given(limits(**limit_table))
+            for name, server in values.get("mcp", {}).items():
                 if server.kind == "stdio" and server.cwd is None:
                     # The working directory may be of a stranger, and `python -m` or `npx` look there first.
                     beside = {"cwd": self.path.absolute().parent}
-                    found["mcp"][name] = server.model_copy(update=beside)
+                    values["mcp"][name] = server.model_copy(update=beside)
         except ValidationError as error:
             raise _invalid_setting(error, self.path) from error
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,12 @@ def load_settings(config: Path | None = None) -> Settings:
         InputError: A file or a value is invalid; the message names the file and the field.
     """
     loaded = read_settings(config)
-    said = [*loaded.warnings]
+    messages = [*loaded.warnings]
     if loaded.notice is not None:
-        said.append(f"{loaded.notice}; trust it: planwave trust, or name it in {CONFIG_VARIABLE}")
-    for each in said:
+        messages.append(
+            f"{loaded.notice}; trust it: planwave trust, or name it in {CONFIG_VARIABLE}"
+        )
+    for each in messages:
         warnings.warn(each, stacklevel=callers_level())
     return loaded.settings
 
@@ -215,14 +217,14 @@ def own_file() -> SettingsFile | None:
         InputError: Other users may have written it.
     """
     folder = trust.config_directory()
-    found = None if folder is None else read_file(folder / FILE_NAME)
-    if found is not None and found.problem is not None:
+    file = None if folder is None else read_file(folder / FILE_NAME)
+    if file is not None and file.problem is not None:
         raise InputError(
-            f"{found.path} {found.problem}",
+            f"{file.path} {file.problem}",
             code="settings-untrusted",
-            hint=f"own it, and let nobody else write it: chmod 600 {found.path}",
+            hint=f"own it, and let nobody else write it: chmod 600 {file.path}",
         )
-    return found
+    return file
 
 
 def _named_file(config: Path | None) -> SettingsFile | None:
@@ -230,12 +232,12 @@ def _named_file(config: Path | None) -> SettingsFile | None:
     path = config or (Path(os.path.expanduser(variable)) if variable else None)
     if path is None:
         return None
-    found = read_file(path)
-    if found is None:
+    file = read_file(path)
+    if file is None:
         option = "--config" if config else CONFIG_VARIABLE
         problem = "is no file" if os.path.lexists(path) else "does not exist"
         raise InputError(f"settings file {str(path)!r} {problem}", hint=f"correct {option}")
-    return found
+    return file
 
 
 def _own_values(own: SettingsFile) -> dict[str, Any]:
@@ -244,16 +246,16 @@ def _own_values(own: SettingsFile) -> dict[str, Any]:
     Raises:
         InputError: A path is relative.
     """
-    found = own.values()
+    values = own.values()
     for name in _PATHS:
-        written = os.path.expanduser(found.get(name, os.sep))
+        written = os.path.expanduser(values.get(name, os.sep))
         is_path = name != "local_model" or os.sep in written
         if is_path and not os.path.isabs(written):
             raise InputError(
                 f"setting {name} has to be an absolute path in {own.path}",
                 hint="a relative one would be another in every folder",
             )
-    return found
+    return values
 
 
 def _with_folder(
@@ -277,17 +279,17 @@ def _stricter(
     model: type[EnvFirstSettings], held: Mapping[str, Any], written: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what a file that nobody has trusted makes stricter, and the names that do not hold."""
-    kept: dict[str, Any] = {}
+    stricter_values: dict[str, Any] = {}
     ignored: list[str] = []
     for name, value in written.items():
         field = model.model_fields[name]
         present = held.get(name, field.get_default(call_default_factory=True))
         mark = narrows(field, is_limit=model is Limits)
         if mark is not None:
-            kept[name] = present = mark.stricter(present, value)
+            stricter_values[name] = present = mark.stricter(present, value)
         if present != value:
             ignored.append(name)
-    return kept, ignored
+    return stricter_values, ignored
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -331,8 +333,8 @@ def _invalid_setting(error: ValidationError, file: Path | None) -> InputError:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     is_limit = error.title.endswith(Limits.__name__)
-    known = Limits.model_fields if is_limit else Settings.model_fields
-    near = get_close_matches(name, known, n=1) if first["type"] == "extra_forbidden" else []
+    fields = Limits.model_fields if is_limit else Settings.model_fields
+    near = get_close_matches(name, fields, n=1) if first["type"] == "extra_forbidden" else []
     hint = f"did you mean {near[0]!r}? " if near else ""
     variable = f"PLANWAVE_{'LIMIT_' if is_limit else ''}{name.upper()}"
     hint += f"look at {variable} in the environment" if file is None else f"look in {file}"

@@ -57,8 +57,8 @@ def state_directory() -> Path | None:
 
 def _user_directory(variable: str, default: str) -> Path | None:
     # A relative path, or a ``~`` that stands for nothing, would be one of the working directory.
-    given, home = os.environ.get(variable, ""), os.environ.get("HOME", os.path.expanduser("~"))
-    chosen = given if os.path.isabs(given) else os.path.join(home, default)
+    directory, home = os.environ.get(variable, ""), os.environ.get("HOME", os.path.expanduser("~"))
+    chosen = directory if os.path.isabs(directory) else os.path.join(home, default)
     return Path(chosen) / "planwave" if os.path.isabs(chosen) else None
 
 
@@ -80,8 +80,8 @@ def is_trusted(path: Path, proof: str) -> bool:
 def is_recorded(path: Path, proof: str) -> bool:
     """Return whether later processes will trust what stands at a path."""
     here, folder = location(path), _records()
-    found = None if folder is None else _read_record(folder / _record_name(here, proof))
-    return found is not None and (found.path, found.proof) == (here, proof)
+    record = None if folder is None else _read_record(folder / _record_name(here, proof))
+    return record is not None and (record.path, record.proof) == (here, proof)
 
 
 def record(path: Path, proof: str) -> bool:
@@ -123,7 +123,7 @@ def revoke(path: Path) -> bool:
 
 def recorded() -> list[Trusted]:
     """Return all that the user trusts, by path."""
-    return sorted(found for _, found in _all_records())
+    return sorted(record for _, record in _all_records())
 
 
 def sha256(content: bytes) -> str:
@@ -171,27 +171,27 @@ def _record_name(here: str, proof: str) -> str:
 def _all_records() -> Generator[tuple[Path, Trusted]]:
     folder = _records()
     for file in () if folder is None else folder.glob("*.json"):
-        if (found := _read_record(file)) is not None:
-            yield file, found
+        if (record := _read_record(file)) is not None:
+            yield file, record
 
 
 def _read_record(file: Path) -> Trusted | None:
     """Return a record; None if there is none, or another user made it or may change it."""
-    found: Any = None
+    content: Any = None
     with suppress(OSError, ValueError, RecursionError), file.open("rb") as opened:
         status = os.fstat(opened.fileno())
         if status.st_uid == os.geteuid() and not status.st_mode & WRITABLE_BY_OTHERS:
-            found = json.loads(opened.read(_MAX_RECORD_BYTES))
-    if not isinstance(found, dict):
+            content = json.loads(opened.read(_MAX_RECORD_BYTES))
+    if not isinstance(content, dict):
         return None
-    fields: list[Any] = [found.get(name) for name in Trusted._fields]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    fields: list[Any] = [content.get(name) for name in Trusted._fields]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return Trusted(*fields) if all(isinstance(each, str) for each in fields) else None
 
 
 def _forget(here: str, except_name: str | None = None) -> bool:
     removed = False
-    for file, found in _all_records():
-        if found.path == here and file.name != except_name:
+    for file, record in _all_records():
+        if record.path == here and file.name != except_name:
             file.unlink(missing_ok=True)
             removed = True
     return removed

@@ -55,8 +55,8 @@ class NodeInputs:
 
     def _outputs_of(self, path: str) -> dict[str, DataValue]:
         """Return the results of a node by handle; they are parsed once, however many nodes read them."""
-        given = self._values.get(path)
-        if given is None:
+        outputs = self._values.get(path)
+        if outputs is None:
             node = self._state.nodes.get(path)
-            given = self._values[path] = outputs_from_json(node.outputs if node else None)
-        return given
+            outputs = self._values[path] = outputs_from_json(node.outputs if node else None)
+        return outputs

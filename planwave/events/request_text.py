@@ -24,8 +24,8 @@ def answer_text(answer: Any) -> str:
 def request_text(request: Any) -> str:
     """Return a request as text: its question where it has one, else the whole request."""
     for name in ("prompt", "message", "question"):
-        if isinstance(found := field_of(request, name), str) and found:
-            return found
+        if isinstance(text := field_of(request, name), str) and text:
+            return text
     return to_text(request)
 
 

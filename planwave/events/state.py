@@ -159,9 +159,9 @@ class ExecutionState:
     @property
     def is_approved(self) -> bool:
         """Whether a person approved the plan, in this execution or an earlier one."""
-        given = self.approval or {}
-        was_approved = "approved_in" in given or "approved_revision" in given
-        return was_approved or is_approved(given.get("answer"))
+        approval = self.approval or {}
+        was_approved = "approved_in" in approval or "approved_revision" in approval
+        return was_approved or is_approved(approval.get("answer"))
 
     def budget_json(self) -> dict[str, Any] | None:
         """Return ``{"limits", "used", "warned"}`` of the budget; None without one."""
@@ -273,7 +273,7 @@ class ExecutionState:
 
     def as_json(self, *, nodes: bool = True) -> dict[str, Any]:
         """Return the state as JSON; with ``nodes=False`` without the nodes."""
-        told: dict[str, Any] = {
+        document: dict[str, Any] = {
             "execution_id": self.execution_id,
             "status": self.status,
             "goal": self.goal,
@@ -305,8 +305,8 @@ class ExecutionState:
             "requests": [request.as_json() for request in self.requests.values()],
         }
         if nodes:
-            told["nodes"] = [node.as_json() for node in self.nodes.values()]
-        return told
+            document["nodes"] = [node.as_json() for node in self.nodes.values()]
+        return document
 
 
 def fold(events: Iterable[Event]) -> ExecutionState:
@@ -382,9 +382,9 @@ def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
     state.reason = state.pause = None
     request_id = event.data.get("request_id")
     if request_id is not None:
-        asked = state.requests.get(request_id)
+        request = state.requests.get(request_id)
         state.close_request(request_id, "answered" if "answer" in event.data else "cancelled")
-        if asked is not None and is_plan_approval(asked.request):
+        if request is not None and is_plan_approval(request.request):
             state.approval = {**(state.approval or {}), "answer": event.data.get("answer")}
             if (who := event.data.get("answered_by")) is not None:
                 state.approval["answered_by"] = who

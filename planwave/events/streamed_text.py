@@ -53,10 +53,10 @@ class StreamedText:
         if offset > self._length:
             return None
         if offset < self._length:
-            known = str(self)[offset:]
-            if known.startswith(piece):
+            rest = str(self)[offset:]
+            if rest.startswith(piece):
                 return None
-            if piece.startswith(known):
-                offset, piece = self._length, piece[len(known) :]
+            if piece.startswith(rest):
+                offset, piece = self._length, piece[len(rest) :]
         self.put(offset, piece)
         return Change(offset, piece) if piece else None

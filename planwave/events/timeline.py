@@ -45,22 +45,22 @@ class TimelineEntry(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{"seq", "at", "what", "attempt"?}`` and the details."""
-        shown: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
+        document: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
         if self.attempt is not None:
-            shown["attempt"] = self.attempt
-        return shown | self.details
+            document["attempt"] = self.attempt
+        return document | self.details
 
 
 def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
     """Return the timelines of all nodes that have entries, by path."""
-    found: dict[str, list[TimelineEntry]] = {}
+    entries: dict[str, list[TimelineEntry]] = {}
     for event in events:
         tell = _CONVERTERS.get(event.type)
         if tell is not None and event.path is not None:
             what, facts = tell(event.data)
             step = TimelineEntry(event.seq, event.at, what, event.attempt, facts)
-            found.setdefault(event.path, []).append(step)
-    return found
+            entries.setdefault(event.path, []).append(step)
+    return entries
 
 
 def reentries(timeline: Iterable[TimelineEntry]) -> int:

@@ -137,23 +137,23 @@ class UsageLedger:
     def is_paid(self, event: Usage) -> bool:
         """Return whether the usage in a ``usage`` event was paid and not emitted before."""
         path, is_recorded = event.path, bool(event.data.get("recorded"))
-        found = self._attempts.get(path)
-        if found is None or found.attempt != event.attempt:
-            found = self._attempts[path] = _AttemptUsage(event.attempt, self._generation)
-        elif found.generation != self._generation:
-            found.reenter(self._generation)
+        attempt_usage = self._attempts.get(path)
+        if attempt_usage is None or attempt_usage.attempt != event.attempt:
+            attempt_usage = self._attempts[path] = _AttemptUsage(event.attempt, self._generation)
+        elif attempt_usage.generation != self._generation:
+            attempt_usage.reenter(self._generation)
         # Any node may emit any JSON as usage, so the values may not be hashable.
         reported = event.data
         what = [reported.get(name) for name in _USAGE_KEY]
-        is_new = found.is_new(what, is_recorded=is_recorded)
+        is_new = attempt_usage.is_new(what, is_recorded=is_recorded)
         is_first = event.attempt is not None and self._first_entries.get(path) == event.attempt
         return is_new and not (is_recorded and is_first)
 
     def _enter(self, event: NodeStarted | NodeUnparked) -> None:
-        found = self._attempts.get(event.path)
-        if found is not None and found.attempt == event.attempt:
-            found.reenter(self._generation)
-        if found is None and event.type == "node.started" and not event.data.get("reentry"):
+        attempt_usage = self._attempts.get(event.path)
+        if attempt_usage is not None and attempt_usage.attempt == event.attempt:
+            attempt_usage.reenter(self._generation)
+        if attempt_usage is None and event.type == "node.started" and not event.data.get("reentry"):
             self._first_entries[event.path] = event.attempt
         else:
             self._first_entries.pop(event.path, None)

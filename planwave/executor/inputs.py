@@ -15,7 +15,7 @@ from planwave.graph.json_values import (
     MAX_VALUE_DEPTH,
     JsonLimits,
     NotJson,
-    json_faults,
+    json_findings,
     to_json_each,
 )
 from planwave.graph.model import Json
@@ -65,21 +65,21 @@ def plan_inputs(
         InputError: ``unknown-input-node``; ``unknown-node`` if an option names one;
             ``nothing-to-run`` if the options leave no node to run.
     """
-    given = {_node_number(program, node_id): values for node_id, values in (inputs or {}).items()}
-    entry = _plan_entries(program, given)
+    preset = {_node_number(program, node_id): values for node_id, values in (inputs or {}).items()}
+    entry = _plan_entries(program, preset)
     if not (options.run_from or options.run_to):
         return entry
     before = _node_numbers(program, options.run_from, "run_from")
     ends = _node_numbers(program, options.run_to, "run_to")
-    wanted = set(range(len(program.steps)) if entry.part is None else entry.part) - entry.dropped
+    members = set(range(len(program.steps)) if entry.part is None else entry.part) - entry.dropped
     if before:
-        wanted &= program.walk(before, forward=True)
+        members &= program.walk(before, forward=True)
     if ends:
-        wanted &= ends
-    if not wanted:
+        members &= ends
+    if not members:
         raise _nothing_to_run(options)
-    needed = program.walk(wanted, forward=False, stops=entry.dropped | given.keys())
-    return InputPlan(given, entry.dropped & needed, frozenset(needed | given.keys()))
+    needed = program.walk(members, forward=False, stops=entry.dropped | preset.keys())
+    return InputPlan(preset, entry.dropped & needed, frozenset(needed | preset.keys()))
 
 
 def _plan_entries(program: Program, preset: Mapping[int, Mapping[str, Json]]) -> InputPlan:
@@ -107,13 +107,13 @@ def _node_numbers(program: Program, node_ids: Sequence[str], option: str) -> set
 
 
 def _nothing_to_run(options: RunOptions) -> InputError:
-    asked = [
+    options_text = [
         f"{name} {', '.join(map(repr, ids[:_MAX_NODES_LISTED]))}"
         for name, ids in (("run_from", options.run_from), ("run_to", options.run_to))
         if ids
     ]
     return InputError(
-        f"nothing is left to run with {' and '.join(asked)}",
+        f"nothing is left to run with {' and '.join(options_text)}",
         code="nothing-to-run",
         hint="run_to has to name what follows run_from, and what the inputs lead to",
     )
@@ -206,11 +206,11 @@ def _checked_values(program: Program, number: int, values: object) -> dict[str, 
     by_handle = dict(_require_object(values, where))
     try:
         copy: dict[str, Json] = copy_json(to_json_each(by_handle))
-    except NotJson as fault:
-        errors = json_faults(by_handle, limits=_VALUE_LIMITS)
+    except NotJson as error:
+        errors = json_findings(by_handle, limits=_VALUE_LIMITS)
         message = f"{where} cannot be given to a node: {'; '.join(each.message for each in errors)}"
         hint = next((each.hint for each in errors if each.hint), None)
-        raise InputError(message, code="invalid-inputs", hint=hint) from fault
+        raise InputError(message, code="invalid-inputs", hint=hint) from error
     for handle in copy:
         if not has_output(step.facts, handle):
             raise InputError(
@@ -234,10 +234,10 @@ def _require_object(value: object, where: str) -> Mapping[Any, Json]:
 def _node_number(program: Program, node_id: object) -> int:
     number = program.topology.index.get(cast("str", node_id))
     if number is None:
-        shown = ", ".join(program.topology.ids[:_MAX_NODES_LISTED])
+        node_ids = ", ".join(program.topology.ids[:_MAX_NODES_LISTED])
         raise InputError(
             f"inputs name node {node_id!r}, which is not in the graph",
             code="unknown-input-node",
-            hint=f"nodes are: {shown}",
+            hint=f"nodes are: {node_ids}",
         )
     return number

@@ -75,14 +75,14 @@ def settled_values(
         if index[edge.target] == target and edge.target_handle in handles:
             continue
         source = index[edge.source]
-        given = outputs[source] if source in before and source != target else None
-        if given is not None and edge.source_handle in given:
+        source_outputs = outputs[source] if source in before and source != target else None
+        if source_outputs is not None and edge.source_handle in source_outputs:
             of_source = arriving.setdefault(edge.source, {})
-            of_source[edge.source_handle] = given[edge.source_handle].value
+            of_source[edge.source_handle] = source_outputs[edge.source_handle].value
     named: dict[str, dict[str, Json]] = {}
     for node in _named_nodes(program, members, before & program.ancestors(target)):
-        if (given := outputs[node]) is not None:
-            named[program.topology.ids[node]] = {h: each.value for h, each in given.items()}
+        if (node_outputs := outputs[node]) is not None:
+            named[program.topology.ids[node]] = {h: each.value for h, each in node_outputs.items()}
     return SettledValues(arriving, named)
 
 
@@ -104,10 +104,10 @@ def linked_graph(
     names = tuple(handles)
     delivered = tuple((source, tuple(by_handle)) for source, by_handle in arriving.items())
     key = (linked_graph, caller, target, names, delivered)
-    known = program.graph.derived.get(key)
-    if known is None:
-        known = program.graph.derived[key] = _build(program, caller, target, names, arriving)
-    return cast("Graph", known)
+    graph = program.graph.derived.get(key)
+    if graph is None:
+        graph = program.graph.derived[key] = _build(program, caller, target, names, arriving)
+    return cast("Graph", graph)
 
 
 def _build(
@@ -139,8 +139,8 @@ def _build(
 def _edges_from_caller(
     caller: str, target: str, handles: Iterable[str], others: Iterable[Edge]
 ) -> list[Edge]:
-    taken = {edge.id for edge in others}
-    ids = (edge_id for n in count(1) if (edge_id := f"given-{n}") not in taken)
+    edge_ids = {edge.id for edge in others}
+    ids = (edge_id for n in count(1) if (edge_id := f"given-{n}") not in edge_ids)
     data = {"channel": FLOW}
     return [Edge(next(ids), caller, name, target, name, FLOW, data) for name in handles]
 

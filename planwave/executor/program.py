@@ -112,18 +112,18 @@ class Program:
 
     def linked_into(self, node: int) -> list[int]:
         """Return a node and its link dependencies, direct and indirect, dependencies first."""
-        found: list[int] = []
+        members: list[int] = []
         begun: set[int] = set()
         stack = [(node, False)]
         while stack:
             each, is_ready = stack.pop()
             if is_ready:
-                found.append(each)
+                members.append(each)
             elif each not in begun:
                 begun.add(each)
                 stack.append((each, True))
                 stack += [(self.topology.index[e.source], False) for e in self.links_into(each)]
-        return found
+        return members
 
     def links_into(self, node: int) -> list[Edge]:
         """Return the link edges into a node, in graph order."""
@@ -168,14 +168,14 @@ class Program:
     def _with_link_users(self, nodes: Iterable[int]) -> frozenset[int]:
         """Return some nodes, and those that they are linked to, directly or not."""
         stack = list(nodes)
-        found, index = set(stack), self.topology.index
+        members, index = set(stack), self.topology.index
         while stack:
             for edge in self.graph.outgoing.get(self.topology.ids[stack.pop()], ()):
                 user = index[edge.target]
-                if edge.channel == LINK and user not in found:
-                    found.add(user)
+                if edge.channel == LINK and user not in members:
+                    members.add(user)
                     stack.append(user)
-        return frozenset(found)
+        return frozenset(members)
 
     def _flow_edges(self) -> list[list[int]]:
         """Return the flow edges into each node, in edge order; arrivals come along these."""

@@ -38,13 +38,13 @@ class PendingRequest(NamedTuple):
 
     def as_event_data(self, request_id: str) -> NodeWaitingData:
         """Return the data of its ``node.waiting``."""
-        asked = self.suspension
-        data: NodeWaitingData = {"request_id": request_id, "request": asked.request}
-        if asked.state is not None:
-            data["state"] = asked.state
-        if asked.timeout_s is not None:
-            data["timeout_s"] = asked.timeout_s
-            data["timeout_answer"] = asked.timeout_answer
+        suspension = self.suspension
+        data: NodeWaitingData = {"request_id": request_id, "request": suspension.request}
+        if suspension.state is not None:
+            data["state"] = suspension.state
+        if suspension.timeout_s is not None:
+            data["timeout_s"] = suspension.timeout_s
+            data["timeout_answer"] = suspension.timeout_answer
         if self.is_interrupted:
             data["interrupted"] = True
         return data
@@ -124,8 +124,8 @@ def own_request(request: Json, since: str) -> PendingRequest:
 def request_from_event(event: NodeWaiting, attempt: Attempt | None = None) -> PendingRequest:
     """Return the request of a stored ``node.waiting`` event."""
     data = event.data
-    asked = Suspension(
+    suspension = Suspension(
         data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")
     )
     path, is_interrupted = event.path or "", bool(data.get("interrupted"))
-    return PendingRequest(path, event.attempt, asked, event.at, is_interrupted, attempt)
+    return PendingRequest(path, event.attempt, suspension, event.at, is_interrupted, attempt)

@@ -109,7 +109,7 @@ class GraphRun:
     def results(self) -> dict[str, Outputs]:
         """Return the outputs of every node that has any, by id."""
         ids = self.program.topology.ids
-        return {ids[n]: given for n, given in enumerate(self.outputs) if given is not None}
+        return {ids[n]: outputs for n, outputs in enumerate(self.outputs) if outputs is not None}
 
     def record_failure(self, path: str, error: ErrorDocument, retryable: bool) -> None:
         """Record the failure of a node whose error policy did not handle it."""

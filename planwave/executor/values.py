@@ -48,7 +48,7 @@ class GraphValues:
         incoming = program.flow_edges_into[node]
         if self.join_winners and node in self.join_winners:
             incoming = [self.join_winners[node]]
-        found: list[Arrival] = []
+        arrivals: list[Arrival] = []
         for number in incoming:
             source = sources[number]
             of_source = outputs[source]
@@ -58,5 +58,7 @@ class GraphValues:
             value = of_source.get(handle)
             if value is not None:
                 source_name = nodes[source].name
-                found.append(Arrival(edge_id, source_id, source_name, handle, target_handle, value))
-        return tuple(found)
+                arrivals.append(
+                    Arrival(edge_id, source_id, source_name, handle, target_handle, value)
+                )
+        return tuple(arrivals)

@@ -102,5 +102,5 @@ def _operation(detail: str, part: str | None) -> str:
         return f"{sign} cannot be applied to {left} and {right} in {{part}}"
     if part is None and not detail:
         return _OTHER
-    reason = _TYPE_WORDS.sub(lambda found: _TYPES[found[0]], detail)[:_MAX_DETAIL]
+    reason = _TYPE_WORDS.sub(lambda match: _TYPES[match[0]], detail)[:_MAX_DETAIL]
     return "cannot calculate {part}" + (f": {reason}" if reason else "")

@@ -88,8 +88,8 @@ def wrong_type(name: str, value: Json, expected: str) -> TemplateError:
 def not_a_number(value: Json) -> TemplateError:
     """Return the error of a value that a filter cannot read as a number."""
     text = value if isinstance(value, str) else None
-    shown = json_type(value) if text is None else repr(text[:60] + "…" * (len(text) > 60))
-    return TemplateError(f"{shown} is not a number", code=FAILED, hint=NUMBER_HINT)
+    subject = json_type(value) if text is None else repr(text[:60] + "…" * (len(text) > 60))
+    return TemplateError(f"{subject} is not a number", code=FAILED, hint=NUMBER_HINT)
 
 
 def _check_length(length: int) -> None:
@@ -228,10 +228,10 @@ def _sort(value: Json) -> list[Json]:
 
 
 def _unique(value: Json) -> list[Json]:
-    found: dict[tuple[int, Any], Json] = {}
+    by_key: dict[tuple[int, Any], Json] = {}
     for item in _items("unique", value):
-        found.setdefault(_sort_key(item), item)
-    return list(found.values())
+        by_key.setdefault(_sort_key(item), item)
+    return list(by_key.values())
 
 
 def _reverse(value: Json) -> Json:

@@ -26,9 +26,9 @@ def may_name_any_node(text: str) -> bool:
 
     try:
         references = parse_template(text).references
-        return any(found.name == NODES and found.key is None for found in references) or binds(
-            text, NODES
-        )
+        return any(
+            variable.name == NODES and variable.key is None for variable in references
+        ) or binds(text, NODES)
     except TemplateError:  # the check of the graph reports it
         return False
 

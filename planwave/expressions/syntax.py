@@ -118,7 +118,7 @@ def _parse(text: str) -> ParsedTemplate:
     try:
         tokens = _Tokens(_JINJA.lex(readable))
         # Python warns of escapes such as \d; where there is one, no text literal of the tree is used.
-        tree = _JINJA.parse(_ESCAPE.sub(lambda found: found[1] or "_", readable))
+        tree = _JINJA.parse(_ESCAPE.sub(lambda variable: variable[1] or "_", readable))
     except jinja2.TemplateSyntaxError as error:
         if unclosed := _unclosed(readable):
             raise syntax_error(unclosed) from None
@@ -131,7 +131,9 @@ def _parse(text: str) -> ParsedTemplate:
         parts = _plain_parts(tokens.parts, tree)
         if parts is not None:
             paths = (part for part in parts if isinstance(part, ValuePath))
-            references = dict.fromkeys(found for path in paths for found in _variables_of(path))
+            references = dict.fromkeys(
+                variable for path in paths for variable in _variables_of(path)
+            )
             return ParsedTemplate(text, parts, None, (), tuple(references))
     names = _Names(tree, computed_keys=tokens.has_rare_strings)
     is_alone = len(tokens.parts) == 1 and text.startswith("{{") and text.endswith("}}")
@@ -149,17 +151,17 @@ def expression_tokens(text: str) -> Sequence[Token]:
         TemplateError: ``template-syntax``.
     """
     readable = text.replace("\r", " ")  # Jinja2 would make it a line feed
-    found: list[Token] = []
+    tokens: list[Token] = []
     end = 0
     try:
         for _, kind, value in _JINJA.lex(readable):
             start = readable.index(value, end)  # before it, white space may have been trimmed
             end = start + len(value)
             if kind != "whitespace":
-                found.append(Token(kind, value, start))
+                tokens.append(Token(kind, value, start))
     except jinja2.TemplateSyntaxError as error:
         raise describe_syntax(error.message or "", error.lineno, readable) from None
-    return found
+    return tokens
 
 
 def binds(text: str, name: str) -> bool:
@@ -265,8 +267,8 @@ class _Tokens:
                 hint="write the text here, or pass it in from another step",
             )
         if tag and tag not in _KNOWN_TAGS:
-            known = ", ".join(_BLOCK_TAGS)
-            raise syntax_error(f"unknown tag {{% {tag[:40]} %}}", hint=f"known tags: {known}, raw")
+            tags = ", ".join(_BLOCK_TAGS)
+            raise syntax_error(f"unknown tag {{% {tag[:40]} %}}", hint=f"known tags: {tags}, raw")
         if tag in _LOOP_TAGS and "for" not in self._opened:
             raise syntax_error(f"{{% {tag} %}} stands outside of a loop", hint=None)
         if tag in _BLOCK_TAGS and tag != "set":  # set may have no end
@@ -309,11 +311,11 @@ def _plain_path(node: nodes.Node, source: str) -> ValuePath | None:
         raise syntax_error(f"a path has more than {MAX_STEPS} steps", hint=None)
     if len(calls) > MAX_FILTERS:
         raise syntax_error(f"more than {MAX_FILTERS} filters in a row", hint=None)
-    known = tuple(step for step in steps if step is not None)
+    keys = tuple(step for step in steps if step is not None)
     filters = tuple(reversed(calls))
     match base:
-        case nodes.Name(name=root) if len(known) == len(steps):
-            return ValuePath(source, root, known, filters)
+        case nodes.Name(name=root) if len(keys) == len(steps):
+            return ValuePath(source, root, keys, filters)
         case nodes.Const(value=str() as literal) if not steps:
             return ValuePath(source, None, (), filters, literal)
         case _:
@@ -321,11 +323,11 @@ def _plain_path(node: nodes.Node, source: str) -> ValuePath | None:
 
 
 def _filter_call(node: nodes.Filter) -> FilterCall | None:
-    known = FILTERS.get(node.name)
+    spec = FILTERS.get(node.name)
     arguments = tuple(map(_literal, node.args))
     if node.kwargs or node.dyn_args or node.dyn_kwargs or UNDEFINED_VALUE in arguments:
         return None
-    return FilterCall(node.name, arguments) if known and known.accepts(arguments) else None
+    return FilterCall(node.name, arguments) if spec and spec.accepts(arguments) else None
 
 
 def _literal(node: nodes.Node) -> Json:
@@ -412,9 +414,11 @@ class _Names:
             self._visit([child for child in children if not isinstance(child, nodes.Stmt)])
             stack += [child for child in reversed(children) if isinstance(child, nodes.Stmt)]
         self.variables = tuple(
-            found._replace(guarded=found.name in self._guarded) for found in self._found
+            variable._replace(guarded=variable.name in self._guarded) for variable in self._found
         )
-        self.references = tuple(found for found in self.variables if self._is_external(found.name))
+        self.references = tuple(
+            variable for variable in self.variables if self._is_external(variable.name)
+        )
 
     def _is_external(self, name: str) -> bool:
         if name in FUNCTIONS and name in self._values and name not in self._bound:
@@ -458,25 +462,25 @@ class _Names:
             stack += reversed(children)
         self._found |= here
         if is_guarded:
-            self._guarded |= {found.name for found in here}
+            self._guarded |= {variable.name for variable in here}
 
 
-def _read_by_call(called: nodes.Node, found: dict[Variable, None]) -> list[nodes.Node]:
+def _read_by_call(called: nodes.Node, variables: dict[Variable, None]) -> list[nodes.Node]:
     """Return the expressions that a call reads before its arguments."""
     match called:
         case nodes.Getattr(node=owner):
             return [owner]  # the name of a method is no step of a path
         case nodes.Name(name=name) if name in FUNCTIONS:
-            found[Variable(name)] = None
+            variables[Variable(name)] = None
             return []
         case _:
             return [called]
 
 
-def _check_name(kind: str, name: str, known: frozenset[str]) -> None:
-    if name not in known:
+def _check_name(kind: str, name: str, names: frozenset[str]) -> None:
+    if name not in names:
         raise TemplateError(
             f"there is no {kind} {name[:40]!r}",
             code=FORBIDDEN,
-            hint=f"{kind}s are {', '.join(sorted(known))}",
+            hint=f"{kind}s are {', '.join(sorted(names))}",
         )

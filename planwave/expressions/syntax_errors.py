@@ -42,9 +42,9 @@ def describe_syntax(message: str, line: int, text: str) -> TemplateError:
     where = f" (line {line})" if line > 1 else ""
     if (unexpected := _CHARACTER.fullmatch(message)) is not None:
         return syntax_error(_unexpected_character(unexpected[1], text[: int(unexpected[2])]))
-    found, opened = _TAG.match(message), _OPEN.search(message)
-    if found is not None or opened is not None:
-        return syntax_error(_unbalanced(found and found[1], opened and opened[1]) + where, None)
+    tag, opened = _TAG.match(message), _OPEN.search(message)
+    if tag is not None or opened is not None:
+        return syntax_error(_unbalanced(tag and tag[1], opened and opened[1]) + where, None)
     readable = _TOKEN.sub(lambda token: _TOKENS[token[0]], message)
     for pattern, sentence in _SENTENCES:
         readable = pattern.sub(sentence, readable)
@@ -60,10 +60,10 @@ def _unexpected_character(character: str, before: str) -> str:
     return f"the character {character} {place} cannot stand in an expression"
 
 
-def _unbalanced(found: str | None, opened: str | None) -> str:
+def _unbalanced(tag: str | None, opened: str | None) -> str:
     """Return what is wrong with a tag that was found, or with the end, given the open block."""
-    if found is None:
+    if tag is None:
         return f"{{% {opened} %}} is never closed: {{% end{opened} %}} is missing"
     if opened is not None:
-        return f"{{% {found} %}} is inside {{% {opened} %}}, which needs {{% end{opened} %}} first"
-    return f"{{% {found} %}} belongs to no block that is open"
+        return f"{{% {tag} %}} is inside {{% {opened} %}}, which needs {{% end{opened} %}} first"
+    return f"{{% {tag} %}} belongs to no block that is open"

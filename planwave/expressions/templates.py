@@ -132,8 +132,8 @@ class _CachedVariables:
         ids = [root.key for root in needed if root.name == NODES]
         nodes = chosen.get(NODES)
         if isinstance(nodes, dict) and None not in ids:
-            known = cast(dict[str, Json], nodes)
-            chosen[NODES] = {key: known[key] for key in ids if key in known}
+            by_id = cast(dict[str, Json], nodes)
+            chosen[NODES] = {key: by_id[key] for key in ids if key in by_id}
         return {name: value for name, value in chosen.items() if value is not UNDEFINED_VALUE}
 
 
@@ -197,7 +197,7 @@ def compile_template(
         items = cast("dict[str, Json]", value).values()
         if SCALAR_TYPES.issuperset(map(type, items)):
             return None  # avoids the walk
-    found: list[_Field] = []
+    compiled_fields: list[_Field] = []
     references: dict[VariableRef, None] = {}
     for keys, text in _texts(value, fields):
         if max_bytes is None and not has_template(text):
@@ -211,10 +211,10 @@ def compile_template(
             program = _parse(text)
         except TemplateError as error:
             raise at_field(error, _name(keys)) from error
-        found.append(_Field(keys, pointer, program))
+        compiled_fields.append(_Field(keys, pointer, program))
         for each in program.references:
             references[VariableRef(each.name, each.key, pointer, each.guarded, each.handle)] = None
-    return Template(value, tuple(found), tuple(references)) if found else None
+    return Template(value, tuple(compiled_fields), tuple(references)) if compiled_fields else None
 
 
 def _parse(text: str) -> ParsedTemplate:

@@ -86,11 +86,11 @@ def limit_exceeded(
     hint: str | None = None,
 ) -> Diagnostic:
     """Return the diagnostic for an exceeded limit, with its name, its value and the actual value."""
-    shown = actual if isinstance(actual, str) else f"{actual:.12g}"
+    actual_text = actual if isinstance(actual, str) else f"{actual:.12g}"
     return Diagnostic(
         "limit-exceeded",
         "error",
-        f"{what}: limit {limit} is {value:.12g}, met {shown}",
+        f"{what}: limit {limit} is {value:.12g}, met {actual_text}",
         pointer,
         hint=hint or f"make it smaller or raise the limit {limit}",
     )

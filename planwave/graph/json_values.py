@@ -3,7 +3,7 @@
 There are two rules, one for each source of a value:
 
 * A *document* (a graph, a form, policies, an answer) is also read and written by other programs,
-  so :func:`json_faults` and :func:`checked_copy` reject what some reader or store cannot keep: NUL
+  so :func:`json_findings` and :func:`checked_copy` reject what some reader or store cannot keep: NUL
   characters, integers beyond 1e308, more than 64 levels.
 * A *value* that nodes pass on is written and read only by the store, which keeps all of JSON.
   :func:`to_json` accepts every value that the store returns unchanged, so that no work is lost.
@@ -195,14 +195,14 @@ def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
 
 
 def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:
-    """Return a deep copy of a JSON object, or None if :func:`json_faults` has findings."""
+    """Return a deep copy of a JSON object, or None if :func:`json_findings` has findings."""
     depth, most, above = limits
     top = value.copy()
     stack: list[tuple[Any, int]] = [(top, depth - above)]
     while stack:
-        box, left = stack.pop()
+        box, levels = stack.pop()
         named = type(box) in _OBJECT_TYPES
-        if left < 1 or (named and not _are_storable_keys(box, most)):
+        if levels < 1 or (named and not _are_storable_keys(box, most)):
             return None
         for key, item in box.items() if named else enumerate(box):
             if type(item) is str:
@@ -210,7 +210,7 @@ def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | 
                     return None
             elif type(item) in _PLAIN_CONTAINERS:
                 box[key] = inner = item.copy()
-                stack.append((inner, left - 1))
+                stack.append((inner, levels - 1))
             elif not _is_valid_scalar(item):
                 return None
     return top
@@ -249,7 +249,7 @@ class _Location(NamedTuple):
         return "".join(f"/{part}" for part in reversed(parts))
 
 
-def json_faults(
+def json_findings(
     value: Json, pointer: str = "", limits: JsonLimits = DEFAULT_LIMITS
 ) -> list[Diagnostic]:
     """Return a finding for each part of a value that is not JSON or cannot be stored.

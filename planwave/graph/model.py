@@ -157,10 +157,10 @@ class Graph:
 
 
 def _grouped(edges: Iterable[Edge], end: Callable[[Edge], str]) -> dict[str, list[Edge]]:
-    found: dict[str, list[Edge]] = {}
+    groups: dict[str, list[Edge]] = {}
     for edge in edges:
-        found.setdefault(end(edge), []).append(edge)
-    return found
+        groups.setdefault(end(edge), []).append(edge)
+    return groups
 
 
 def _node_document(node: Node) -> dict[str, Json]:

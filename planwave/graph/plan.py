@@ -125,13 +125,13 @@ def unreadable_hash(document: Mapping[str, Json]) -> str:
 
 def is_plain_document(graph: Graph) -> bool:
     """Return whether a graph's document is plain JSON (see ``is_plain``); the result is cached."""
-    found: bool | None = graph.derived.get(is_plain_document)
-    if found is None:
+    is_plain_json: bool | None = graph.derived.get(is_plain_document)
+    if is_plain_json is None:
         parts = _arbitrary_values(graph.document)
-        found = graph.derived[is_plain_document] = is_plain(
+        is_plain_json = graph.derived[is_plain_document] = is_plain(
             parts, MAX_JSON_DEPTH - _LEVELS_ABOVE_PARTS
         )
-    return found
+    return is_plain_json
 
 
 def _canonical(value: Json, *, plain: bool) -> str:

@@ -410,8 +410,8 @@ _EFFECTS: Final[tuple[Effect, ...]] = get_args(Effect)
 
 def strongest_effect(effects: Iterable[Effect]) -> Effect:
     """Return the strongest of some effects; ``none`` without any."""
-    found = [_EFFECTS.index(each) for each in effects]
-    return _EFFECTS[max(found, default=0)]
+    ranks = [_EFFECTS.index(each) for each in effects]
+    return _EFFECTS[max(ranks, default=0)]
 
 
 def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:

@@ -58,18 +58,18 @@ def _suggestion(label: str, *operations: Operation) -> Mapping[str, Json]:
     return {"label": label, "operations": [operation_json(each) for each in operations]}
 
 
-def closest_match(name: str, known: Collection[str]) -> str | None:
+def closest_match(name: str, candidates: Collection[str]) -> str | None:
     """Return the known name closest to a misspelt one, or None if none is close.
 
     Names over 64 characters and more than 300 known names are not compared: it takes too long.
     """
-    if len(name) > _MAX_CHARS or len(known) > _MAX_CANDIDATES:
+    if len(name) > _MAX_CHARS or len(candidates) > _MAX_CANDIDATES:
         return None
     plain = normalized(name)
-    for candidate in known:
+    for candidate in candidates:
         if normalized(candidate) == plain:
             return candidate
-    close = get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
+    close = get_close_matches(name, candidates, n=1, cutoff=_MIN_SIMILARITY)
     return close[0] if close else None
 
 

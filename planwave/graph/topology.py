@@ -30,25 +30,25 @@ def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set
         Ids of nodes with an outgoing link edge and no outgoing flow edge, and ``only_materialize``;
         without the nodes that flow edges bring something from their consumers.
     """
-    found = _ids_with_links_only(graph.edges)
+    ids = _ids_with_links_only(graph.edges)
     if only_materialize:
-        found.update(node.id for node in graph.nodes if node.id in only_materialize)
-    found &= graph.by_id.keys()
-    return found - _stages_after_consumers(graph, found, only_materialize) if found else found
+        ids.update(node.id for node in graph.nodes if node.id in only_materialize)
+    ids &= graph.by_id.keys()
+    return ids - _stages_after_consumers(graph, ids, only_materialize) if ids else ids
 
 
 def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topology:
     """Return a graph's topology; the checker and the executor share one for the same graph."""
     key = (Topology, frozenset(only_materialize))
-    found: Topology | None = graph.derived.get(key)
-    if found is None:
-        found = graph.derived[key] = Topology(graph, materialized_ids(graph, only_materialize))
-    return found
+    topology: Topology | None = graph.derived.get(key)
+    if topology is None:
+        topology = graph.derived[key] = Topology(graph, materialized_ids(graph, only_materialize))
+    return topology
 
 
 def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
     """Return the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     seen: dict[int, int] = {}
     low: dict[int, int] = {}
     open_nodes: list[int] = []
@@ -75,8 +75,8 @@ def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[
                     above = walk[-1][0]
                     low[above] = min(low[above], low[node])
                 if low[node] == seen[node]:
-                    found.append(_pop_component(node, open_nodes, is_open))
-    return found
+                    components.append(_pop_component(node, open_nodes, is_open))
+    return components
 
 
 def _pop_component(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
@@ -198,7 +198,7 @@ class Topology:
     def _gates(self, graph: Graph) -> set[int]:
         """Return the linked nodes that must wait for another node to settle."""
         index, linked = self.index, self.linked
-        found: set[int] = set()
+        gates: set[int] = set()
         feeds: dict[int, list[int]] = {}
         for edge in graph.edges:
             source, target = index.get(edge.source, -1), index.get(edge.target, -1)
@@ -207,14 +207,14 @@ class Topology:
             if linked[source]:
                 feeds.setdefault(source, []).append(target)
             elif edge.channel == FLOW:
-                found.add(target)
-        stack = list(found)
+                gates.add(target)
+        stack = list(gates)
         while stack:
             for target in feeds.get(stack.pop(), ()):
-                if target not in found:
-                    found.add(target)
+                if target not in gates:
+                    gates.add(target)
                     stack.append(target)
-        return found
+        return gates
 
     def _sort(self) -> list[int]:
         """Return a topological order (Kahn's algorithm), without recursion."""
@@ -232,8 +232,8 @@ class Topology:
 
 def _ids_with_links_only(edges: Iterable[Edge]) -> set[str]:
     """Return the ids of the nodes that only links leave."""
-    found = {edge.source for edge in edges if edge.channel == LINK}
-    return found - {edge.source for edge in edges if edge.channel == FLOW} if found else found
+    ids = {edge.source for edge in edges if edge.channel == LINK}
+    return ids - {edge.source for edge in edges if edge.channel == FLOW} if ids else ids
 
 
 def _stages_after_consumers(

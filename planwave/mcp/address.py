@@ -146,10 +146,10 @@ class _WatchedBody(httpx2.AsyncByteStream):
                 if self._left < 0:
                     raise httpx2.StreamError(f"a message of more than {self._most} bytes")
             window = tail + chunk
-            found = [*_CLOSED_CODE.finditer(window)]
-            for _ in found:
+            matches = [*_CLOSED_CODE.finditer(window)]
+            for _ in matches:
                 self._on_closed_code()
-            tail = window[max(found[-1].end() if found else 0, len(window) - _TAIL_BYTES) :]
+            tail = window[max(matches[-1].end() if matches else 0, len(window) - _TAIL_BYTES) :]
             yield chunk
 
     async def aclose(self) -> None:

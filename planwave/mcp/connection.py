@@ -155,15 +155,15 @@ class Connection:
                 ``mcp-call-failed``.
         """
         most_s = min(timeout_s or self._limits.call_s, self._limits.call_s)
-        given = {**arguments, KEY_ARGUMENT: key} if tool.takes_key else arguments
+        sent_arguments = {**arguments, KEY_ARGUMENT: key} if tool.takes_key else arguments
         try:
             async with asyncio.timeout(most_s):
                 try:
-                    result = await self._call_once(tool, given, key, progress)
+                    result = await self._call_once(tool, sent_arguments, key, progress)
                 except ConnectionLost as error:
                     if not error.is_unsent:
                         raise
-                    result = await self._call_once(tool, given, key, progress)
+                    result = await self._call_once(tool, sent_arguments, key, progress)
         except TimeoutError as error:
             raise McpError(
                 f"the tool {tool.name!r} of the MCP server {self.name!r} did not answer within "
@@ -231,7 +231,7 @@ class Connection:
         try:
             await session.wait_connected()
             async with asyncio.timeout_at(deadline):
-                found = await session.list_tools(self._limits.tools)
+                server_tools = await session.list_tools(self._limits.tools)
         except BaseException as error:
             self._failures += 1
             task.cancel()
@@ -245,7 +245,7 @@ class Connection:
                     hint="the limit is mcp_connect_s",
                 ) from error
             raise
-        count = len(found) + len(session.tool_problems)
+        count = len(server_tools) + len(session.tool_problems)
         if count > self._limits.tools:
             task.cancel()
             raise LimitExceeded(
@@ -254,7 +254,7 @@ class Connection:
             )  # fmt: skip
         # In a thread: a server may list many schemas, and large ones.
         listed = await asyncio.to_thread(
-            read_tools, found, self._adapt_schema, session.tool_problems
+            read_tools, server_tools, self._adapt_schema, session.tool_problems
         )
         if session.list_problem:
             listed = replace(listed, notes=(session.list_problem, *listed.notes))
@@ -263,9 +263,9 @@ class Connection:
 
     def _without_secrets(self, error: McpError) -> McpError:
         """Return the same error with a message that shows no secret of the server's settings."""
-        shown = McpError(self._hide(error.message), code=error.code, hint=error.hint)
-        shown.retryable = error.retryable
-        return shown
+        safe_error = McpError(self._hide(error.message), code=error.code, hint=error.hint)
+        safe_error.retryable = error.retryable
+        return safe_error
 
     async def _close(self) -> None:
         """End the session and wait until it is closed; a cancelled close ends its process at once."""

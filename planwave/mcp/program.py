@@ -189,15 +189,15 @@ async def _read_error_lines(
 ) -> None:
     """Pass on the first lines of standard error, cut to a length; read the rest and drop it."""
     stderr = cast("asyncio.StreamReader", process.stderr)
-    left, begun = _MAX_LINES, b""
+    remaining, begun = _MAX_LINES, b""
     with suppress(OSError):
         while chunk := await stderr.read(_CHUNK_BYTES):
             *lines, begun = (begun + chunk).split(b"\n")
             begun = begun[:_CHUNK_BYTES]
-            for line in lines[:left]:
+            for line in lines[:remaining]:
                 on_error_line(_shown_line(line))
-            left -= min(left, len(lines))
-    if begun and left:
+            remaining -= min(remaining, len(lines))
+    if begun and remaining:
         on_error_line(_shown_line(begun))
 
 

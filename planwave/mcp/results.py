@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import mcp_types
 
 from planwave.errors import McpError
-from planwave.graph.json_values import json_faults
+from planwave.graph.json_values import json_findings
 from planwave.graph.model import Json
 from planwave.jsonio import dumps_exact
 
@@ -37,7 +37,7 @@ def result_of(result: mcp_types.CallToolResult, tool: str, most_bytes: int) -> J
         text = text or f"the tool {tool!r} failed without a message"
         raise McpError(text[:_MAX_ERROR_CHARS], code="mcp-tool-error")
     value, parts = _value_of(result)
-    if faults := json_faults(value):
+    if faults := json_findings(value):
         raise McpError(
             f"the result of the tool {tool!r} cannot be stored: {faults[0].message}",
             code="mcp-invalid-answer",
@@ -67,17 +67,17 @@ def _cut(value: Json, parts: list[Json] | None, most_bytes: int) -> Json:
 
 def _cut_parts(parts: list[Json], mark: str, most_bytes: int) -> Json:
     """Return a result of several parts, of which those at the end, and the structured content, are cut."""
-    kept: list[Json] = []
-    frame: dict[str, Json] = {_CONTENT: kept, _CUT: mark}
-    left = most_bytes - _bytes_of(frame)
+    content: list[Json] = []
+    frame: dict[str, Json] = {_CONTENT: content, _CUT: mark}
+    remaining = most_bytes - _bytes_of(frame)
     for part in cast("list[dict[str, Any]]", parts):
-        room = left - _bytes_of({**part, "text": ""} if "text" in part else part) - len(",")
+        room = remaining - _bytes_of({**part, "text": ""} if "text" in part else part) - len(",")
         if room < 0:
             break
         if "text" in part:
             part = {**part, "text": _beginning(part["text"], "", room + len('""'))}
-        kept.append(part)
-        left = most_bytes - _bytes_of(frame)
+        content.append(part)
+        remaining = most_bytes - _bytes_of(frame)
     return frame
 
 

@@ -140,8 +140,8 @@ class McpServers:
             return ServerReport(name, kind, None, error.message, error.hint)
         unknown = [each for each in self._tables[name].read_tools if each not in listed.tools]
         absent = [f"read_tools names {each!r}, which is none of its tools" for each in unknown]
-        said = "; ".join((*listed.problems, *listed.notes, *absent))
-        return ServerReport(name, kind, len(listed.tools), said or None)
+        notes = "; ".join((*listed.problems, *listed.notes, *absent))
+        return ServerReport(name, kind, len(listed.tools), notes or None)
 
     async def reports(self) -> list[ServerReport]:
         """Return a report of each server; they start at the same time."""
@@ -240,16 +240,16 @@ def _load_sdk() -> None:
     build_models()
 
 
-def unknown_server(name: str, known: Collection[str]) -> McpError:
+def unknown_server(name: str, names: Collection[str]) -> McpError:
     """Return the error of a name that is no server's; its hint names the closest, or what to do."""
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else hint_to_set_up(name, known)
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else hint_to_set_up(name, names)
     return McpError(
         f"there is no MCP server {name!r}", code="unknown-mcp-server", hint=hint, retryable=False
     )
 
 
-def hint_to_set_up(name: str, known: Collection[str]) -> str:
+def hint_to_set_up(name: str, names: Collection[str]) -> str:
     """Return how the operator sets up a server."""
-    others = f"there are: {', '.join(sorted(known))}; " if known else ""
+    others = f"there are: {', '.join(sorted(names))}; " if names else ""
     return f"{others}the operator sets one up with a table [mcp.{name}] in planwave.toml"

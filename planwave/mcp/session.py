@@ -147,7 +147,7 @@ class Session:
         Raises:
             McpError: The call failed.
         """
-        found: list[mcp_types.Tool] = []
+        tools: list[mcp_types.Tool] = []
         self.tool_problems.clear()
         self.list_problem = ""
         cursor: str | None = None
@@ -160,16 +160,16 @@ class Session:
             cursor = page.next_cursor
             if cursor in seen:
                 self.list_problem = f"its list of tools leads back to the page {_cut(cursor)!r}; the rest was not read"
-                page.tools = [tool for tool in page.tools if tool not in found]
-            found += page.tools
+                page.tools = [tool for tool in page.tools if tool not in tools]
+            tools += page.tools
             if cursor is None or cursor in seen:
-                return found[: most + 1]
-            if len(found) + len(self.tool_problems) > most:
+                return tools[: most + 1]
+            if len(tools) + len(self.tool_problems) > most:
                 break
             seen.add(cursor)
         else:
             self.list_problem = f"its list of tools has more than {_MAX_PAGES} pages"
-        return found[: most + 1]
+        return tools[: most + 1]
 
     async def call(
         self, tool: str, arguments: Mapping[str, Json], meta: Mapping[str, Any], progress: Progress
@@ -207,8 +207,8 @@ class Session:
         except MCPError as error:
             if self.is_expired or await self._is_lost(error):
                 raise await self._lost_error(error.message) from error
-            said = self._with_status(_cut(error.message))
-            raise McpError(f"the MCP server {self._name!r} refused the call: {said}") from error
+            reason = self._with_status(_cut(error.message))
+            raise McpError(f"the MCP server {self._name!r} refused the call: {reason}") from error
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, RuntimeError) as error:
             raise await self._lost_error(str(error)) from error
         except ValidationError as error:
@@ -250,9 +250,9 @@ class Session:
         )
 
     def _start_error(self) -> McpError:
-        said = f" (it wrote: {self.last_error_line})" if self.last_error_line else ""
+        last_line = f" (it wrote: {self.last_error_line})" if self.last_error_line else ""
         return McpError(
-            f"the MCP server {self._name!r} did not start: {self.end_reason}{said}",
+            f"the MCP server {self._name!r} did not start: {self.end_reason}{last_line}",
             code="mcp-start-failed",
             hint=f"correct [mcp.{self._name}] in planwave.toml; `planwave doctor --start` tries it",
         )
@@ -277,5 +277,5 @@ def _fault_in(error: ValidationError, *, levels: int = 0) -> str:
 
 
 def _cut(text: str) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return shown if len(shown) <= _MAX_TEXT_CHARS else f"{shown[:_MAX_TEXT_CHARS]}…"
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return printable if len(printable) <= _MAX_TEXT_CHARS else f"{printable[:_MAX_TEXT_CHARS]}…"

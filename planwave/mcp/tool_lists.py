@@ -78,15 +78,15 @@ def _without_optional_fields(tool: object) -> object:
     if not isinstance(tool, dict):
         return tool
     fields = cast("dict[str, Any]", tool)
-    kept = {name: fields[name] for name in ("name", "inputSchema") if name in fields}
+    required = {name: fields[name] for name in ("name", "inputSchema") if name in fields}
     if isinstance(description := fields.get("description"), str):
-        kept["description"] = description
+        required["description"] = description
     if isinstance(schema := fields.get("inputSchema"), dict):
         words = cast("dict[str, Any]", schema)
         kind = words.get("type")
         if kind is None or (isinstance(kind, list) and "object" in kind):
-            kept["inputSchema"] = {**words, "type": "object"}
-    return kept
+            required["inputSchema"] = {**words, "type": "object"}
+    return required
 
 
 def _name_of(tool: object) -> str:

@@ -78,17 +78,17 @@ AS_IT_IS: Final[AdaptSchema] = _AsIs
 def read_tools(
     listed: Iterable[mcp_types.Tool],
     adapt_schema: AdaptSchema = AS_IT_IS,
-    known_problems: Iterable[str] = (),
+    earlier_problems: Iterable[str] = (),
 ) -> ToolList:
     """Read what a server lists; a tool that cannot be used is left out, with a sentence.
 
     Args:
         listed: Tools that follow the protocol.
         adapt_schema: See :data:`AdaptSchema`.
-        known_problems: Sentences about tools that do not follow it.
+        earlier_problems: Sentences about tools that do not follow it.
     """
     tools: dict[str, ServerTool] = {}
-    problems, notes = [*known_problems], list[str]()
+    problems, notes = [*earlier_problems], list[str]()
     for each in listed:
         problem = "is listed twice" if each.name in tools else _problem_of(each)
         if problem:
@@ -115,7 +115,7 @@ def _problem_of(tool: mcp_types.Tool) -> str | None:
 def _read_tool(tool: mcp_types.Tool, adapt_schema: AdaptSchema) -> tuple[ServerTool, str]:
     hints = tool.annotations
     own, takes_key = _without_key(tool.input_schema)
-    parameters, note = (found := adapt_schema(own)).schema, found.note
+    parameters, note = (adapted := adapt_schema(own)).schema, adapted.note
     description = tool.description or tool.title or ""
     if len(description) > _MAX_DESCRIPTION_CHARS:
         description = f"{description[:_MAX_DESCRIPTION_CHARS]}…"
@@ -139,9 +139,9 @@ def _without_key(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     properties = plain.get("properties")
     if not isinstance(properties, dict) or KEY_ARGUMENT not in properties:
         return plain, False
-    left = {**cast("dict[str, Any]", properties)}
-    del left[KEY_ARGUMENT]
-    plain["properties"] = left
+    arguments = {**cast("dict[str, Any]", properties)}
+    del arguments[KEY_ARGUMENT]
+    plain["properties"] = arguments
     if isinstance(plain.get("required"), list):
         plain["required"] = [name for name in plain["required"] if name != KEY_ARGUMENT]
     return plain, True

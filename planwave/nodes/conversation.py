@@ -257,18 +257,18 @@ def check_calls(messages: list[ChatMessage]) -> list[ChatMessage]:
             message names the index.
     """
     open_calls: dict[str, int] = {}
-    known: set[str] = set()
+    call_ids: set[str] = set()
     for index, message in enumerate(messages):
         if message.role == "system":
             continue
         if message.role != "tool":
             _require_no_open_call(open_calls, f"before message {index}")
             open_calls = dict.fromkeys((call.id for call in message.calls), index)
-            known |= open_calls.keys()
+            call_ids |= open_calls.keys()
             continue
         call_id = message.tool_call_id or ""
         if call_id not in open_calls:
-            why = "has a result already" if call_id in known else "no message before it makes"
+            why = "has a result already" if call_id in call_ids else "no message before it makes"
             raise ValueError(f"message {index} answers the call {call_id!r}, which {why}")
         del open_calls[call_id]
     _require_no_open_call(open_calls, "after it")
@@ -289,8 +289,8 @@ def user_message(text: str, images: Sequence[str]) -> ChatMessage:
     if not images:
         return ChatMessage(role="user", content=text)
     texts = [TextPart(type="text", text=text)] if text else []
-    shown = [ImagePart(type="image_url", image_url=ImageUrl(url=url)) for url in images]
-    return ChatMessage(role="user", content=[*texts, *shown])
+    parts = [ImagePart(type="image_url", image_url=ImageUrl(url=url)) for url in images]
+    return ChatMessage(role="user", content=[*texts, *parts])
 
 
 def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None) -> ModelRequest:
@@ -386,16 +386,16 @@ def readable_messages(messages: Sequence[PromptMessage]) -> list[Json]:
 
 
 def _readable_message(turn: PromptMessage) -> dict[str, Json]:
-    shown: dict[str, Json] = {"role": turn.role, "content": turn.text}
+    document: dict[str, Json] = {"role": turn.role, "content": turn.text}
     if turn.images:
-        shown["images"] = [_readable_url(url) for url in turn.images]
+        document["images"] = [_readable_url(url) for url in turn.images]
     if turn.tool_calls:
-        shown["tool_calls"] = [call._asdict() for call in turn.tool_calls]
+        document["tool_calls"] = [call._asdict() for call in turn.tool_calls]
     if turn.role == "tool":
-        shown |= {"tool_call_id": turn.tool_call_id, "name": turn.tool_name}
+        document |= {"tool_call_id": turn.tool_call_id, "name": turn.tool_name}
     if turn.is_error:
-        shown["is_error"] = True
-    return shown
+        document["is_error"] = True
+    return document
 
 
 def _readable_url(url: str) -> str:
@@ -421,5 +421,5 @@ async def ids_in_run(
     async def make() -> Json:
         return cast("Json", completed_ids(chat_id, thread_id))
 
-    made = cast("dict[str, str]", await context.runtime.once(_CHAT_IDS, make))
-    return completed_ids(chat_id or made["chat_id"], thread_id or made["thread_id"])
+    new_ids = cast("dict[str, str]", await context.runtime.once(_CHAT_IDS, make))
+    return completed_ids(chat_id or new_ids["chat_id"], thread_id or new_ids["thread_id"])

@@ -31,7 +31,7 @@ from jsonschema_rs import (
 )
 
 from planwave.graph.diagnostics import short_repr
-from planwave.graph.json_values import json_faults, pointer_part
+from planwave.graph.json_values import json_findings, pointer_part
 from planwave.graph.model import Json
 from planwave.jsonio import MAX_JSON_DEPTH
 from planwave.nodes.conditions import MISSING, value_at
@@ -90,10 +90,10 @@ def validate(schema: Json, form: Json) -> list[FormError]:
     return []
 
 
-def document_faults(schema: Json) -> list[FormError]:
+def document_errors(schema: Json) -> list[FormError]:
     """Return the errors of a schema as a document: JSON that keeps to the rules of the dialect."""
-    if unsound := json_faults(schema):
-        return [FormError(fault.pointer, fault.message, fault.hint) for fault in unsound]
+    if unsound := json_findings(schema):
+        return [FormError(finding.pointer, finding.message, finding.hint) for finding in unsound]
     return _form_errors(_dialect().iter_errors(schema))
 
 
@@ -114,14 +114,14 @@ def is_plain_reference(reference: str) -> bool:
 
 def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
     """Return the number of a schema's parts, and its errors."""
-    if unsound := json_faults(schema):
-        return 0, [FormError(fault.pointer, fault.message, fault.hint) for fault in unsound]
+    if unsound := json_findings(schema):
+        return 0, [FormError(finding.pointer, finding.message, finding.hint) for finding in unsound]
     try:
         parts = _CostEstimate(schema).total_parts()
     except _UnusableSchema as error:
         return 0, [error.error]
-    if faults := _form_errors(_dialect().iter_errors(schema)):
-        return parts, faults
+    if errors := _form_errors(_dialect().iter_errors(schema)):
+        return parts, errors
     try:
         _validator(schema)
     except (ValueError, ReferencingError) as error:  # a ValidationError is a ValueError
@@ -164,11 +164,11 @@ def _form_error(error: Exception) -> FormError:
 
 def _value_size(value: Json) -> int:
     """Return the number of values in a value; long texts count as several."""
-    found, chars = 0, 0
+    count, chars = 0, 0
     stack: list[Json] = [value]
     while stack:
         item = stack.pop()
-        found += 1
+        count += 1
         if isinstance(item, str):
             chars += len(item)
         elif isinstance(item, dict):
@@ -177,7 +177,7 @@ def _value_size(value: Json) -> int:
             stack += named.values()
         elif isinstance(item, list):
             stack += cast("list[Json]", item)
-    return found + chars // _CHARS_PER_PART
+    return count + chars // _CHARS_PER_PART
 
 
 class _UnusableSchema(Exception):
@@ -267,11 +267,11 @@ class _CostEstimate:
             raise _UnusableSchema(
                 pointer, message, "refer to parts by #/$defs/…; nothing is fetched"
             )
-        found = value_at(self._schema, reference[2:].split("/"))
-        if found is MISSING:
+        part = value_at(self._schema, reference[2:].split("/"))
+        if part is MISSING:
             message = f"there is nothing at {short_repr(reference)}"
             raise _UnusableSchema(pointer, message, "name a part that is there")
-        return found
+        return part
 
 
 def _enclosing_size(below: list[_SchemaSize]) -> _SchemaSize:

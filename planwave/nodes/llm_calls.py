@@ -85,8 +85,8 @@ def check_unused_input(view: NodeView, field: str) -> Iterator[NodeFinding]:
     handles = {edge.target_handle for edge in view.incoming}
     if any(use.root in _UPSTREAM_VARIABLES or use.root in handles for use in view.references):
         return
-    given = (edge for edge in view.incoming if edge.target_handle == DEFAULT_TARGET_HANDLE)
-    sources = list(dict.fromkeys(edge.source for edge in given if _carries_result(edge, view)))
+    edges = (edge for edge in view.incoming if edge.target_handle == DEFAULT_TARGET_HANDLE)
+    sources = list(dict.fromkeys(edge.source for edge in edges if _carries_result(edge, view)))
     if sources:
         names = ", ".join(map(repr, sources[:_MAX_NAMES_SHOWN]))
         names += (
@@ -253,10 +253,10 @@ def _require_tokens(request: ModelRequest, context: FlowContext) -> None:
         LimitExceeded: ``call_tokens``.
     """
     limits = limits_of(context)
-    wanted = request.max_tokens
-    if limits is not None and wanted is not None and wanted > limits.call_tokens:
+    tokens = request.max_tokens
+    if limits is not None and tokens is not None and tokens > limits.call_tokens:
         raise LimitExceeded(
-            "call_tokens", limits.call_tokens, wanted, what=f"maxTokens of {context.node_id!r}",
+            "call_tokens", limits.call_tokens, tokens, what=f"maxTokens of {context.node_id!r}",
             hint="make it smaller or raise the limit call_tokens",
         )  # fmt: skip
 
@@ -273,10 +273,10 @@ def _without_secrets(request: ModelRequest, redactor: Redactor) -> ModelRequest:
 
 def _log_of(replies: Sequence[ModelReply], context: FlowContext) -> Iterator[dict[str, Json]]:
     """Yield what the log says of replies; warnings that it has in this attempt only once."""
-    known: set[str] = context.local.setdefault(_WARNED, set[str]())
+    earlier_warnings: set[str] = context.local.setdefault(_WARNED, set[str]())
     for warning in (each for reply in replies for each in reply.warnings):
-        if warning not in known:
-            known.add(warning)
+        if warning not in earlier_warnings:
+            earlier_warnings.add(warning)
             yield _warning_data(warning)
     if replies[-1].finish_reason == "length":
         tokens = sum(reply.usage.output_tokens for reply in replies)
@@ -300,14 +300,14 @@ async def _with_image_data(request: ModelRequest, context: FlowContext) -> Model
             for url in urls:
                 _client_for(url, context).check_host(url)
         return request
-    known: dict[str, str] = context.local.setdefault(_IMAGES, {})
+    data_by_url: dict[str, str] = context.local.setdefault(_IMAGES, {})
     for url in urls:
-        if url not in known:
-            known[url] = await _image_data(url, context)
+        if url not in data_by_url:
+            data_by_url[url] = await _image_data(url, context)
     if not urls:
         return request
     turns = tuple(
-        replace(turn, images=tuple(known.get(url, url) for url in turn.images))
+        replace(turn, images=tuple(data_by_url.get(url, url) for url in turn.images))
         for turn in request.messages
     )
     return replace(request, messages=turns)
@@ -339,8 +339,8 @@ async def _image_data(url: str, context: FlowContext) -> str:
     async def fetch() -> Json:
         return await fetch_image(client, url)
 
-    asked: dict[str, Json] = {"method": "GET", "url": url}
-    return str(await record_call(context, "fetch", f"GET {url}", asked, fetch))
+    request: dict[str, Json] = {"method": "GET", "url": url}
+    return str(await record_call(context, "fetch", f"GET {url}", request, fetch))
 
 
 async def _replies(
@@ -368,10 +368,10 @@ def _continuation(request: ModelRequest, reply: ModelReply) -> ModelRequest:
     Its conversation ends with the text so far. It has half the tokens: a model that repeats itself
     does not end with more of them either. A grammar describes the whole reply, so the rest has none.
     """
-    asked = (PromptMessage("user", request.prompt),) if request.prompt else ()
+    question = (PromptMessage("user", request.prompt),) if request.prompt else ()
     so_far = PromptMessage("assistant", reply.text)
     limit = None if request.max_tokens is None else max(1, request.max_tokens // 2)
-    messages = (*request.messages, *asked, so_far)
+    messages = (*request.messages, *question, so_far)
     return replace(
         request, prompt="", messages=messages, max_tokens=limit, fixed_chars=0, grammar=None
     )
@@ -504,8 +504,8 @@ class CallBudget:
 
     def take(self) -> list[Reservation]:
         """Return what is reserved now, for the caller to release."""
-        taken, self._open = self._open, []
-        return taken
+        reservations, self._open = self._open, []
+        return reservations
 
     def release(self) -> None:
         """Free what was reserved; the usage of the calls has been emitted, or they have failed."""

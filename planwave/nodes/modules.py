@@ -53,8 +53,8 @@ def load_node_module(name: str, registry: Registry, *, is_installed: bool = Fals
             registry.register(implementation)
         except (TypeError, ValueError) as error:
             raise _load_error(name, error, _class_location(implementation)) from error
-    known = (BaseNode, FunctionTool)
-    is_known = any(isinstance(value, known) or _is_node_class(value) for value in public)
+    classes = (BaseNode, FunctionTool)
+    is_known = any(isinstance(value, classes) or _is_node_class(value) for value in public)
     if not is_known and (registry.names(), registry.tools.names()) == before:
         raise InputError(
             f"module {name!r} ({shown_path(module.__file__)}) declares no node type and no tool",

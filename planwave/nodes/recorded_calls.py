@@ -81,9 +81,9 @@ class ExternalCall:
         self._scope = call_scope(context)
         number = self._scope.next_ordinal() if ordinal is None else ordinal
         identity: list[Json] = [kind, name, request, *([definition] if definition else [])]
-        asked = hashlib.sha256(canonical_json(identity).encode("utf-8")).hexdigest()
+        request_hash = hashlib.sha256(canonical_json(identity).encode("utf-8")).hexdigest()
         scope = self._scope
-        self.key = CallKey(scope.execution_id, scope.path, scope.attempt, number, asked)
+        self.key = CallKey(scope.execution_id, scope.path, scope.attempt, number, request_hash)
         services = context.services
         has_services = isinstance(services, NodeServices)
         self._recorder: Recorder | None = services.recorder if has_services else None
@@ -174,14 +174,14 @@ class ExternalCall:
 
     async def _make(self, make: Callable[[], Awaitable[Json]]) -> Json:
         try:
-            made = await make()
+            reply = await make()
         except PlanwaveError as error:
             self._redactor.clean(error)
             raise
         try:
-            return self._redactor.value(copy_json(to_json(made)))
-        except NotJson as fault:
-            raise ResultNotJson(f"call of {self._name!r} gave a result that is {fault}") from fault
+            return self._redactor.value(copy_json(to_json(reply)))
+        except NotJson as error:
+            raise ResultNotJson(f"call of {self._name!r} gave a result that is {error}") from error
 
 
 async def record_call(
@@ -222,10 +222,10 @@ def _result_of(record: dict[str, Any], keep: tuple[type[PlanwaveError], ...]) ->
         kind = kinds.get(stored["type"], NodeError)
         error = kind(stored["message"], code=stored["code"], hint=stored["hint"])
         error.retryable = bool(stored["retryable"])
-    except (KeyError, TypeError) as fault:
+    except (KeyError, TypeError) as cause:
         raise StoreError(
-            f"a recorded call cannot be read: {type(fault).__name__}",
+            f"a recorded call cannot be read: {type(cause).__name__}",
             code="bad-record",
             hint="run the execution again",
-        ) from fault
+        ) from cause
     raise error

@@ -125,8 +125,8 @@ class Registry:
             TypeError: The object cannot be a node type.
             ValueError: Another type has this name.
         """
-        made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
-        spec = _with_effects(spec_of(implementation if made is None else made), self.tools)
+        instance = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
+        spec = _with_effects(spec_of(implementation if instance is None else instance), self.tools)
         name = spec.type_info.node_type
         present = self._specs[name].implementation if name in self._specs else None
         if implementation is present or implementation is type(present):
@@ -255,15 +255,15 @@ class Registry:
 
     def describe_tools(self) -> list[dict[str, Any]]:
         """Return the tools that nodes may name as JSON, sorted by name."""
-        found = (self.tools.get(name) for name in self.tools.names())
-        return [each.as_document() for each in found if each is not None]
+        entries = (self.tools.get(name) for name in self.tools.names())
+        return [each.as_document() for each in entries if each is not None]
 
     def offered_tools(self) -> list[ToolCard]:
         """Return the tools and servers of tools that plans may name, for the planner's prompt."""
-        found = (self.tools.get(name) for name in self.tools.names())
+        entries = (self.tools.get(name) for name in self.tools.names())
         tools = [
             ToolCard(each.tool.name, " ".join(each.tool.description.split()), each.tool.effect)
-            for each in found
+            for each in entries
             if each is not None
         ]
         servers = [
@@ -341,17 +341,17 @@ class Registry:
         spec = self._specs.get(node.type)
         if spec is None or not (spec.needs_check if node.data else spec.needs_check_empty):
             return passed
-        found = self._checks.findings(spec, node, self._index_of(graph), self._look_up)
-        findings = [*passed, *(_to_diagnostic(finding, node, graph) for finding in found)]
+        node_findings = self._checks.findings(spec, node, self._index_of(graph), self._look_up)
+        findings = [*passed, *(_to_diagnostic(finding, node, graph) for finding in node_findings)]
         for held in inline_graphs(spec, node) if spec.type_info.graph_fields else ():
             findings += check_subgraph(held, node, self.for_subgraph(held.names), self._limits)
         return findings
 
     def _index_of(self, graph: Graph) -> GraphIndex:
         """Return the index of a graph, cached while the same graph is checked node by node."""
-        kept = self._cached_index
-        if kept is None or kept[0]() is not graph:
-            kept = self._cached_index = (
+        entry = self._cached_index
+        if entry is None or entry[0]() is not graph:
+            entry = self._cached_index = (
                 weakref.ref(graph),
                 GraphIndex(
                     graph,
@@ -363,7 +363,7 @@ class Registry:
                     mcp_servers=None if self._mcp_servers is None else [*self._mcp_servers],
                 ),
             )
-        return kept[1]
+        return entry[1]
 
     def _look_up(self, provider: str | None, model: str | None) -> FoundModel:
         # Not cached: a provider can become available between two checks of one graph.

@@ -45,11 +45,11 @@ class Secret:
         """Return whether the operator allows to send it to a URL."""
         parts = urlsplit(url)
         host, is_https = parts.hostname or "", parts.scheme.lower() == "https"
-        shown = f"[{host}]" if ":" in host else host
+        authority = f"[{host}]" if ":" in host else host
         port = parts.port or (_HTTPS_PORT if is_https else 80)
-        if f"{shown}:{port}" in self.hosts:
+        if f"{authority}:{port}" in self.hosts:
             return True
-        return is_https and port == _HTTPS_PORT and shown in self.hosts
+        return is_https and port == _HTTPS_PORT and authority in self.hosts
 
 
 def read_secrets(settings: Settings, environment: Mapping[str, str]) -> dict[str, Secret]:
@@ -68,7 +68,7 @@ def secret_names(text: str) -> list[str]:
 
 def with_secrets(text: str, secrets: Mapping[str, Secret]) -> str:
     """Return a text with the values of the secrets that it names; each must be known."""
-    return _NAMED.sub(lambda found: secrets[found[1]].value.get_secret_value(), text)
+    return _NAMED.sub(lambda match: secrets[match[1]].value.get_secret_value(), text)
 
 
 def redactor_of(secrets: Iterable[Secret]) -> Redactor:

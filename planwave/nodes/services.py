@@ -188,9 +188,9 @@ class NodeServices:
         Raises:
             NodeError: The provider or model is unknown or unavailable; see the code.
         """
-        wanted = with_default_model(provider, model, self.default_provider, self.default_model)
+        choice = with_default_model(provider, model, self.default_provider, self.default_model)
         try:
-            return self.providers.resolve(*wanted)
+            return self.providers.resolve(*choice)
         except InputError as error:
             raise PermanentError(error.message, code=error.code, hint=error.hint) from error
 

@@ -97,13 +97,13 @@ def port_documents(
     documents: list[dict[str, Any]] = []
     for port in ports:
         style = styles.get(port.type) or _own_style(port)
-        shown = flow_ports.get(port.name, port)
-        sides = _FLOW_SIDES if shown.channel == FLOW else _LINK_SIDES
+        flow_port = flow_ports.get(port.name, port)
+        sides = _FLOW_SIDES if flow_port.channel == FLOW else _LINK_SIDES
         documents.append(
             port._asdict()
             | {
-                "label": shown.label or _label(shown, style),
-                "side": shown.side or sides[direction],
+                "label": flow_port.label or _label(flow_port, style),
+                "side": flow_port.side or sides[direction],
                 "color": style.color,
                 "shape": style.shape,
             }
@@ -152,9 +152,9 @@ def ports_of_node(
 def _without_patterns(ports: Sequence[Port], used: Iterable[str]) -> Sequence[Port]:
     """Return the ports with fixed names, and those that these handles name in the others."""
     fixed = [port for port in ports if not is_open(port)]
-    known = {port.name for port in fixed}
+    names = {port.name for port in fixed}
     for handle in dict.fromkeys(used):
-        port = None if handle in known or handle == ERROR_HANDLE else find_port(ports, handle)
+        port = None if handle in names or handle == ERROR_HANDLE else find_port(ports, handle)
         if port is not None:
             fixed.append(port._replace(name=handle, label=""))
     return fixed

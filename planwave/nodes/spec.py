@@ -266,8 +266,8 @@ def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tupl
 
 def _has_check(implementation: Any) -> bool:
     kind = cast("Any", type(implementation))
-    found = getattr(kind, "check", None)
-    return found is not None and found is not NodeType.check
+    method = getattr(kind, "check", None)
+    return method is not None and method is not NodeType.check
 
 
 def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _HINT: Final = "ask for less, or raise the limit fetch_bytes"
 
 
-async def read_body(response: httpx2.Response, max_bytes: int, shown: str) -> bytes:
+async def read_body(response: httpx2.Response, max_bytes: int, url: str) -> bytes:
     """Read and decode the body of a response, and stop at the first piece over the limit.
 
     The client asks for ``gzip`` alone: other encodings cannot be decoded in small steps.
@@ -22,7 +22,7 @@ async def read_body(response: httpx2.Response, max_bytes: int, shown: str) -> by
     Args:
         response: An open response.
         max_bytes: The limit ``fetch_bytes``.
-        shown: The URL for messages.
+        url: The URL for messages.
 
     Raises:
         LimitExceeded: The decoded body is larger.
@@ -30,11 +30,11 @@ async def read_body(response: httpx2.Response, max_bytes: int, shown: str) -> by
     """
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
-        raise _invalid(shown, f"its encoding is {encoding!r}, which was not asked for")
+        raise _invalid(url, f"its encoding is {encoding!r}, which was not asked for")
     decoder = _GzipDecoder() if encoding.endswith("gzip") else None
     announced = response.headers.get("content-length", "")
     if decoder is None and announced.isdecimal():
-        _check_size(int(announced), max_bytes, shown)
+        _check_size(int(announced), max_bytes, url)
     body = bytearray()
     async for chunk in response.aiter_raw():
         if decoder is None:
@@ -43,10 +43,10 @@ async def read_body(response: httpx2.Response, max_bytes: int, shown: str) -> by
             try:
                 decoder.decode(chunk, body, max_bytes + 1)
             except zlib.error as error:
-                raise _invalid(shown, "its body is not gzip") from error
-        _check_size(len(body), max_bytes, shown)
+                raise _invalid(url, "its body is not gzip") from error
+        _check_size(len(body), max_bytes, url)
     if decoder is not None and not decoder.is_complete:
-        raise _invalid(shown, "its body is cut off")
+        raise _invalid(url, "its body is cut off")
     return bytes(body)
 
 
@@ -67,12 +67,12 @@ class _GzipDecoder:
             chunk = self._member.unconsumed_tail or self._member.unused_data
 
 
-def _check_size(size: int, max_bytes: int, shown: str) -> None:
+def _check_size(size: int, max_bytes: int, url: str) -> None:
     if size > max_bytes:
-        raise LimitExceeded("fetch_bytes", max_bytes, size, what=repr(shown), hint=_HINT)
+        raise LimitExceeded("fetch_bytes", max_bytes, size, what=repr(url), hint=_HINT)
 
 
-def _invalid(shown: str, why: str) -> OutboundError:
+def _invalid(url: str, why: str) -> OutboundError:
     return OutboundError(
-        f"{shown!r} sent a response that cannot be read: {why}", code="invalid-response"
+        f"{url!r} sent a response that cannot be read: {why}", code="invalid-response"
     )

@@ -198,27 +198,27 @@ class OutboundClient:
         """
         check_headers(headers or {})
         target = parse_url(url, None)
-        shown = shown_url(target)
+        url_text = shown_url(target)
         async with self._http() as http:
-            with self._reported_errors(shown):
+            with self._reported_errors(url_text):
                 own = {"Accept-Encoding": "identity", **(headers or {})}
                 async with asyncio.timeout(self._limits.total_s):
                     response = await self._follow(
                         http, http.build_request("GET", target, headers=own)
                     )
             try:
-                found = {name: response.headers[name] for name in response.headers}
-                chunks = self._chunks(response, shown, silence_s)
-                yield OutboundStream(response.status_code, found, chunks)
+                response_headers = {name: response.headers[name] for name in response.headers}
+                chunks = self._chunks(response, url_text, silence_s)
+                yield OutboundStream(response.status_code, response_headers, chunks)
             finally:
                 await response.aclose()
 
     async def _chunks(
-        self, response: httpx2.Response, shown: str, silence_s: float
+        self, response: httpx2.Response, url_text: str, silence_s: float
     ) -> AsyncGenerator[bytes]:
         pieces = response.aiter_raw()
         while True:
-            with self._reported_errors(shown):
+            with self._reported_errors(url_text):
                 async with asyncio.timeout(silence_s):
                     piece = await anext(pieces, None)
             if piece is None:
@@ -226,7 +226,7 @@ class OutboundClient:
             yield piece
 
     @contextmanager
-    def _reported_errors(self, shown: str) -> Generator[None]:
+    def _reported_errors(self, url_text: str) -> Generator[None]:
         """Raise the errors of the HTTP library as those of this module."""
         # Lazy: test_importing_the_node_library_loads_no_sdk
         import httpx2
@@ -237,9 +237,9 @@ class OutboundClient:
             raise
         except (TimeoutError, httpx2.TimeoutException) as error:
             is_connecting = isinstance(error, httpx2.ConnectTimeout)
-            raise self._timeout(shown, is_connecting=is_connecting) from error
+            raise self._timeout(url_text, is_connecting=is_connecting) from error
         except httpx2.RequestError as error:
-            raise _failure(shown, error) from error
+            raise _failure(url_text, error) from error
 
     @asynccontextmanager
     async def _http(self) -> AsyncGenerator[httpx2.AsyncClient]:
@@ -301,23 +301,23 @@ class OutboundClient:
             )  # fmt: skip
 
     async def _read(self, response: httpx2.Response) -> OutboundResponse:
-        shown = shown_url(response.url)
+        url_text = shown_url(response.url)
         return OutboundResponse(
-            url=shown,
+            url=url_text,
             status=response.status_code,
             reason=response.reason_phrase,
             headers=_joined(response.headers.multi_items()),
-            body=await read_body(response, self._limits.body_bytes, shown),
+            body=await read_body(response, self._limits.body_bytes, url_text),
         )
 
-    def _timeout(self, shown: str, *, is_connecting: bool) -> OutboundError:
+    def _timeout(self, url_text: str, *, is_connecting: bool) -> OutboundError:
         limits = self._limits
         took = f"the request did not end within {limits.total_s:g} s"
         hint = "raise the limit fetch_s, or ask for less"
         if is_connecting:
             took = f"no connection within {limits.connect_s:g} s"
             hint = "check the address, or raise the limit fetch_connect_s"
-        return OutboundError(f"{shown!r}: {took}", code="fetch-timeout", hint=hint)
+        return OutboundError(f"{url_text!r}: {took}", code="fetch-timeout", hint=hint)
 
 
 def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -338,16 +338,16 @@ def status_error(method: str, response: OutboundResponse) -> OutboundError:
     )
 
 
-def _failure(shown: str, error: Exception) -> OutboundError:
+def _failure(url_text: str, error: Exception) -> OutboundError:
     # Lazy: test_importing_the_node_library_loads_no_sdk
     import httpx2
 
     if isinstance(error, httpx2.NetworkError):
         return OutboundError(
-            f"{shown!r} cannot be reached: {error or 'the connection broke off'}",
+            f"{url_text!r} cannot be reached: {error or 'the connection broke off'}",
             code="host-unreachable",
             hint="check the address and the network",
         )
     return OutboundError(
-        f"{shown!r} sent a response that cannot be read: {error}", code="invalid-response"
+        f"{url_text!r} sent a response that cannot be read: {error}", code="invalid-response"
     )

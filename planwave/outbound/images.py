@@ -38,12 +38,14 @@ async def _fetch(client: OutboundClient, url: str) -> str:
         raise status_error("GET", response)
     written = Message()
     written["Content-Type"] = response.headers.get("content-type", "application/octet-stream")
-    said = written.get_content_type()
-    if _ALIASES.get(said, said) not in IMAGE_TYPES:
-        raise _no_image(response.url, f"its type is {said!r}")
+    media_type = written.get_content_type()
+    if _ALIASES.get(media_type, media_type) not in IMAGE_TYPES:
+        raise _no_image(response.url, f"its type is {media_type!r}")
     kind = _type_of(response.body)
     if kind is None:
-        raise _no_image(response.url, f"its bytes are not those of an image, although it is {said}")
+        raise _no_image(
+            response.url, f"its bytes are not those of an image, although it is {media_type}"
+        )
     return f"data:{kind};base64,{b64encode(response.body).decode('ascii')}"
 
 
@@ -60,9 +62,9 @@ def _type_of(body: bytes) -> str | None:
     return None
 
 
-def _no_image(shown: str, why: str) -> OutboundError:
+def _no_image(url: str, why: str) -> OutboundError:
     return OutboundError(
-        f"{shown!r} is no image that a model can look at: {why}",
+        f"{url!r} is no image that a model can look at: {why}",
         code="invalid-response",
         hint=f"give the URL of the image itself: {', '.join(IMAGE_TYPES)}",
         retryable=False,

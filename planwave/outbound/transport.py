@@ -57,8 +57,8 @@ def system_tls() -> ssl.SSLContext:
 async def resolve(host: str, port: int) -> list[str]:
     """Return the addresses that the system gives for a host."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in infos))
 
 
 class VettingBackend(httpcore2.AsyncNetworkBackend):

@@ -119,31 +119,31 @@ def check_form(url: httpx2.URL) -> None:
     Raises:
         OutboundError: ``url-refused``.
     """
-    shown = shown_url(url)
+    url_text = shown_url(url)
     if url.scheme not in _PORTS:
-        raise _refused(shown, "only http:// and https:// are allowed")
+        raise _refused(url_text, "only http:// and https:// are allowed")
     if url.userinfo:
         hint = "send credentials in a header"
-        raise _refused(shown, "it holds credentials", hint)
+        raise _refused(url_text, "it holds credentials", hint)
     host = url.raw_host.decode("ascii")
     if not host:
-        raise _refused(shown, "it has no host", "write it like https://example.com/")
+        raise _refused(url_text, "it has no host", "write it like https://example.com/")
     if ":" in host:
-        _check_literal(shown, host, IPv6Address)
+        _check_literal(url_text, host, IPv6Address)
     elif _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
-        _check_literal(shown, host, IPv4Address)
+        _check_literal(url_text, host, IPv4Address)
     elif not _HOST_NAME.fullmatch(host):
-        raise _refused(shown, f"{host!r} is not the name of a host")
+        raise _refused(url_text, f"{host!r} is not the name of a host")
 
 
-def _check_literal(shown: str, host: str, kind: type[IPv4Address] | type[IPv6Address]) -> None:
+def _check_literal(url_text: str, host: str, kind: type[IPv4Address] | type[IPv6Address]) -> None:
     try:
         address = kind(host)
     except AddressValueError as error:
         hint = "write the address in its usual form, such as 192.0.2.1"
-        raise _refused(shown, f"{host!r} is not an IP address", hint) from error
+        raise _refused(url_text, f"{host!r} is not an IP address", hint) from error
     if getattr(address, "scope_id", None):
-        raise _refused(shown, "an address with a zone is on the local network")
+        raise _refused(url_text, "an address with a zone is on the local network")
 
 
 def check_service(url: httpx2.URL, allowed: AllowedServices) -> None:
@@ -235,8 +235,8 @@ def errors_at(url: str) -> Generator[None]:
         raise
 
 
-def _refused(shown: str, why: str, hint: str | None = None) -> OutboundError:
-    shown = _CREDENTIALS.sub("//", shown.partition("?")[0])[:_MAX_SHOWN_CHARS]
+def _refused(url_text: str, why: str, hint: str | None = None) -> OutboundError:
+    url_text = _CREDENTIALS.sub("//", url_text.partition("?")[0])[:_MAX_SHOWN_CHARS]
     return OutboundError(
-        f"{shown!r} may not be requested: {why}", code="url-refused", hint=hint, retryable=False
+        f"{url_text!r} may not be requested: {why}", code="url-refused", hint=hint, retryable=False
     )

@@ -90,16 +90,16 @@ def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[s
                 hint=f"known types: {', '.join(catalogue.names())}",
             )
     names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
-    found = [name for name in names if _may_be_planned(catalogue, name, rules)]
-    if found:
-        found += dict.fromkeys(tool.node_type for tool in tool_cards(catalogue, rules))
-    if not found:
+    types = [name for name in names if _may_be_planned(catalogue, name, rules)]
+    if types:
+        types += dict.fromkeys(tool.node_type for tool in tool_cards(catalogue, rules))
+    if not types:
         raise InputError(
             "no node type is left that a plan may use",
             code="no-node-types",
             hint="allow more with the settings allowed_node_types and allowed_effects",
         )
-    return found
+    return types
 
 
 def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
@@ -127,9 +127,9 @@ def type_cards(
     catalogue: Catalogue, names: Iterable[str], rules: PlanRules = NO_RULES
 ) -> list[TypeCard]:
     """Describe node types for the planner's prompt; sockets of tools only where plans have tools."""
-    found = [facts for name in names if (facts := catalogue.type_info(name))]
-    hidden = () if any(map(_gives_tools, found)) else (TOOL_TYPE,)
-    return [_type_card(catalogue, facts, hidden, rules) for facts in found]
+    infos = [facts for name in names if (facts := catalogue.type_info(name))]
+    hidden = () if any(map(_gives_tools, infos)) else (TOOL_TYPE,)
+    return [_type_card(catalogue, facts, hidden, rules) for facts in infos]
 
 
 def _gives_tools(facts: NodeTypeInfo) -> bool:
@@ -202,9 +202,9 @@ def plan_schema(
             if marks.get("graph"):
                 graphs.append(field)
                 continue
-            known = plain.setdefault(field, schema)
-            if known != schema:
-                plain[field] = {"anyOf": [*known.get("anyOf", [known]), schema]}
+            present = plain.setdefault(field, schema)
+            if present != schema:
+                plain[field] = {"anyOf": [*present.get("anyOf", [present]), schema]}
     inner = _object(_graph_schema(names, plain), required=("nodes", "edges"))
     fields = {**plain, **dict.fromkeys(graphs, inner)}
     plan = {"title": _TEXT, **_graph_schema(names, fields)}
@@ -312,10 +312,10 @@ def _fields(
         return
     schema, offered = _schema_of(model), offered_fields(facts, rules)
     definitions = schema.get("$defs", {})
-    for field, found in schema.get("properties", {}).items():
+    for field, declaration in schema.get("properties", {}).items():
         if field in offered:
-            plain = _simplified(_inline_references(found, definitions, ()))
-            yield field, _only_keys(plain, offered[field]), found
+            plain = _simplified(_inline_references(declaration, definitions, ()))
+            yield field, _only_keys(plain, offered[field]), declaration
 
 
 @lru_cache(256)
@@ -328,8 +328,8 @@ def _only_keys(schema: dict[str, Json], keys: Collection[str]) -> dict[str, Json
     """Return the schema of an object with some of its keys; no names stand for all."""
     if not keys:
         return schema
-    kept = {name: found for name, found in schema["properties"].items() if name in keys}
-    return _object(kept, required=())
+    properties = {name: part for name, part in schema["properties"].items() if name in keys}
+    return _object(properties, required=())
 
 
 def _inline_references(
@@ -354,18 +354,18 @@ def _inline_references(
 
 def _simplified(schema: Mapping[str, Json]) -> dict[str, Json]:
     """Return a schema in few keywords; "anything" becomes text, as models write text there."""
-    kept = {key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS} or {
+    short = {key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS} or {
         "type": "string"
     }
-    if choices := kept.pop("anyOf", None):
+    if choices := short.pop("anyOf", None):
         plain = [_simplified(choice) for choice in choices if choice.get("type") != "null"]
         return plain[0] if len(plain) == 1 else {"anyOf": plain}
-    if "items" in kept:
-        kept["items"] = _simplified(kept["items"])
-    if "properties" in kept:
-        properties = {name: _simplified(found) for name, found in kept["properties"].items()}
-        return _object(properties, required=kept.get("required", ()))
-    return kept
+    if "items" in short:
+        short["items"] = _simplified(short["items"])
+    if "properties" in short:
+        properties = {name: _simplified(part) for name, part in short["properties"].items()}
+        return _object(properties, required=short.get("required", ()))
+    return short
 
 
 def _object(properties: Mapping[str, Json], required: Iterable[str]) -> dict[str, Json]:

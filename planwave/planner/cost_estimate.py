@@ -89,7 +89,7 @@ def _has_tools(graph: Graph) -> bool:
 
 def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
     facts = {each: catalogue.type_info(each) for each in {node.type for node in graph.nodes}}
-    lazy = {each for each, found in facts.items() if found is not None and not found.executes}
+    lazy = {each for each, info in facts.items() if info is not None and not info.executes}
     linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
     return measure(graph, linked=linked)
 
@@ -118,7 +118,7 @@ def _calls(
     for name in (name for wave in form.waves for name in wave):
         node = graph.by_id[name]
         read = _sum([results[source] for source in sources.get(name, ()) if source in results])
-        made = [
+        node_calls = [
             call
             for inner in (subgraphs_of(node, catalogue) if node.type in holding else ())
             for call in _calls(
@@ -127,7 +127,7 @@ def _calls(
         ]
         if node.type in asking:
             own = _PROMPT_OVERHEAD_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
-            made.append(
+            node_calls.append(
                 _Call(
                     models.of(node),
                     _Range(read.low + own, read.high + own),
@@ -135,8 +135,8 @@ def _calls(
                     _cached_tokens(node, models, goal, is_nested=is_nested),
                 )
             )
-        results[name] = _sum([call.output_tokens for call in made]) if made else read
-        calls += made
+        results[name] = _sum([call.output_tokens for call in node_calls]) if node_calls else read
+        calls += node_calls
     return calls
 
 
@@ -161,8 +161,8 @@ def _cached_tokens(node: Node, models: _Models, goal: str, *, is_nested: bool) -
 
 
 def _answer_tokens(node: Node, models: _Models) -> tuple[int, int]:
-    asked = node.data.get("maxTokens")
-    cap = asked if isinstance(asked, int) else models.max_output_tokens(node)
+    limit = node.data.get("maxTokens")
+    cap = limit if isinstance(limit, int) else models.max_output_tokens(node)
     high = _LONG_ANSWER_TOKENS if cap is None else min(cap, _LONG_ANSWER_TOKENS)
     return min(_SHORT_ANSWER_TOKENS, high), high
 

@@ -55,11 +55,15 @@ def redact_forbidden(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
         The reply without them, the reply with :data:`REDACTED` in place of their values (to be
         kept and shown), and one error for each, which does not hold the value.
     """
-    faults: list[Diagnostic] = []
-    _find_forbidden(value, (), faults)
-    if not faults:
-        return value, value, faults
-    return _redact(value, (), as_placeholder=False), _redact(value, (), as_placeholder=True), faults
+    findings: list[Diagnostic] = []
+    _find_forbidden(value, (), findings)
+    if not findings:
+        return value, value, findings
+    return (
+        _redact(value, (), as_placeholder=False),
+        _redact(value, (), as_placeholder=True),
+        findings,
+    )
 
 
 def _reason(key: str, path: Sequence[str | int]) -> str | None:
@@ -69,18 +73,20 @@ def _reason(key: str, path: Sequence[str | int]) -> str | None:
     return _REASONS.get(plain)
 
 
-def _find_forbidden(value: Json, path: tuple[str | int, ...], faults: list[Diagnostic]) -> None:
+def _find_forbidden(value: Json, path: tuple[str | int, ...], findings: list[Diagnostic]) -> None:
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Json]", value)):
-            _find_forbidden(item, (*path, index), faults)
+            _find_forbidden(item, (*path, index), findings)
     elif isinstance(value, dict):
         for key, item in cast("dict[str, Json]", value).items():
             if reason := _reason(key, path):
                 pointer = pointer_of((*path, key))
                 message = f"a plan may not set {key!r} (at {pointer})"
-                faults.append(Diagnostic("forbidden-field", "error", message, pointer, hint=reason))
+                findings.append(
+                    Diagnostic("forbidden-field", "error", message, pointer, hint=reason)
+                )
             else:
-                _find_forbidden(item, (*path, key), faults)
+                _find_forbidden(item, (*path, key), findings)
 
 
 def _redact(value: Json, path: tuple[str | int, ...], *, as_placeholder: bool) -> Json:
@@ -91,10 +97,10 @@ def _redact(value: Json, path: tuple[str | int, ...], *, as_placeholder: bool) -
         ]
     if not isinstance(value, dict):
         return value
-    kept: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     for key, item in cast("dict[str, Json]", value).items():
         if _reason(key, path) is None:
-            kept[key] = _redact(item, (*path, key), as_placeholder=as_placeholder)
+            fields[key] = _redact(item, (*path, key), as_placeholder=as_placeholder)
         elif as_placeholder:
-            kept[key] = REDACTED
-    return kept
+            fields[key] = REDACTED
+    return fields

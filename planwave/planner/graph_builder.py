@@ -112,8 +112,8 @@ class _DraftBuilder:
         return document
 
     def _check_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:
-        known = self.catalogue.type_info(node_type) is not None
-        if self.node_types is None or node_type in self.node_types or not known:
+        exists = self.catalogue.type_info(node_type) is not None
+        if self.node_types is None or node_type in self.node_types or not exists:
             return  # what there is not is found by the checker
         message = f"node {node.id!r} has the type {node_type!r}, which this plan may not use"
         hint = f"it may use {', '.join(self.node_types)}"
@@ -127,30 +127,30 @@ class _DraftBuilder:
         """Draft the graphs in a node as the plan itself is; say whether all could be read."""
         facts = self.catalogue.type_info(node_type)
         fields = () if facts is None else facts.graph_fields
-        faults: list[Diagnostic] = []
+        errors: list[Diagnostic] = []
         for field in fields:
             if not isinstance(data.get(field), dict):
                 continue  # the checker says what is wrong with it
-            inside, found = parse_reply(data[field])
-            if inside is not None and not found:
+            inside, findings = parse_reply(data[field])
+            if inside is not None and not findings:
                 draft = build_graph(
                     inside, self.catalogue, self.providers, self.defaults, self.node_types
                 )
                 data[field] = draft.document
                 self.fixes += [f"in data.{field} of node {node.id!r}: {fix}" for fix in draft.fixes]
                 self.nodes_inside += draft.nodes
-                found = draft.diagnostics
-            faults += [
+                findings = draft.diagnostics
+            errors += [
                 replace(
                     each,
                     message=f"node {node.id!r}, data.{field}: {each.message}",
                     pointer=f"{pointer}/data/{field}{each.pointer}",
                     node=node.id,
                 )
-                for each in found
+                for each in findings
             ]
-        self.diagnostics += faults
-        return not faults
+        self.diagnostics += errors
+        return not errors
 
     def _without_unknown(self, node: ReplyNode, facts: NodeTypeInfo) -> dict[str, Json]:
         """Return the data without what the type does not know; a misspelt field stays, as an error."""
@@ -182,7 +182,7 @@ class _DraftBuilder:
         """Put the node's provider and model into its data, and the defaults where it names none.
 
         Returns:
-            Fields whose value is a fault that was reported.
+            Fields whose value has a finding already.
         """
         facts = self.catalogue.type_info(node_type)
         if facts is not None and not calls_model(self.catalogue, node_type):

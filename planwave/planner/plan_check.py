@@ -59,16 +59,16 @@ class PlanCheck(NamedTuple):
                 continue
             for message in filter(None, self._of_node(node, facts, graph)):
                 yield Diagnostic(TYPE_CODE, "error", message, here, node.id)
-            for found in self._of_data(node, facts):
-                yield replace(found, pointer=here + found.pointer)
+            for finding in self._of_data(node, facts):
+                yield replace(finding, pointer=here + finding.pointer)
             for edge in graph.incoming.get(node.id, ()):
                 if (edge.channel, edge.target_handle) in facts.closed_sockets:
                     yield _closed_socket(edge, node, numbers[id(edge)])
             for inner in subgraphs_of(node, self.catalogue):
-                for found in self._of_graph(inner):
-                    message = f"in node {node.id!r}: {found.message}"
+                for finding in self._of_graph(inner):
+                    message = f"in node {node.id!r}: {finding.message}"
                     yield replace(
-                        found, message=message, pointer=f"{here}/data", node=node.id, edge=None
+                        finding, message=message, pointer=f"{here}/data", node=node.id, edge=None
                     )
 
     def _of_other_type(
@@ -138,10 +138,10 @@ def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, Written
     """
 
     def admit(graph: Graph, written_by: WrittenBy) -> None:
-        if found := _present_findings(catalogue, planner, graph, written_by.node_types):
+        if findings := _present_findings(catalogue, planner, graph, written_by.node_types):
             raise PermanentError(
-                f"a plan that a model wrote cannot run this graph: {found[0].message}",
-                code=found[0].code,
+                f"a plan that a model wrote cannot run this graph: {findings[0].message}",
+                code=findings[0].code,
                 hint="write the graph around it yourself, as a flow, to run it there",
             )
 
@@ -162,13 +162,13 @@ def require_for_author(
     Raises:
         GraphInvalid: The model wrote what its plans may no longer contain.
     """
-    found = _present_findings(catalogue, planner, graph, None)
+    findings = _present_findings(catalogue, planner, graph, None)
     if first is not None:
         changed = {node.id for node in graph.nodes if not _is_same(node, first.by_id.get(node.id))}
-        found = [each for each in found if each.node not in changed]
-    if found:
+        findings = [each for each in findings if each.node not in changed]
+    if findings:
         refused = GraphInvalid(
-            found, f"what plans of models may contain has changed since: {found[0].message}"
+            findings, f"what plans of models may contain has changed since: {findings[0].message}"
         )
         refused.hint = "plan the goal again, or save the graph as a flow of your own"
         raise refused

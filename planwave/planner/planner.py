@@ -175,8 +175,8 @@ class Planner:
         findings: Sequence[Diagnostic] = ()
         for number in range(1 + MAX_REPAIRS):
             if number:
-                shown = [d.as_json() for d in findings]
-                data = {"attempt": number + 1, "diagnostics": shown}
+                documents = [d.as_json() for d in findings]
+                data = {"attempt": number + 1, "diagnostics": documents}
                 on_progress(PlanProgress("repair", data, attempts[-1]["usage"]))
             try:
                 answer = await ask(request)
@@ -383,14 +383,14 @@ def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]
 
 def _error_sentences(errors: Sequence[Diagnostic]) -> list[str]:
     """Return errors as sentences with hints for the model, some of each kind."""
-    shown = _sample_by_code(errors, _MAX_FINDINGS)
+    sample = _sample_by_code(errors, _MAX_FINDINGS)
     sentences = [
         f"[{d.code}] {d.message}"
         + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
         + (f"; {d.hint}" if d.hint and d.code not in _HINTS_FOR_PEOPLE else "")
-        for d in shown
+        for d in sample
     ]
-    if more := len(errors) - len(shown):
+    if more := len(errors) - len(sample):
         sentences.append(f"and {more} more like these")
     return sentences
 

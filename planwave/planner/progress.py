@@ -93,8 +93,10 @@ class PlanScanner:
         for entry in entries[self._reported[kind] :]:
             if isinstance(entry, dict):
                 values = cast("dict[str, Any]", entry)
-                shown = {name: values[name] for name in fields if isinstance(values.get(name), str)}
-                yield PlanProgress(kind, shown)
+                fields_of_entry = {
+                    name: values[name] for name in fields if isinstance(values.get(name), str)
+                }
+                yield PlanProgress(kind, fields_of_entry)
         self._reported[kind] = max(self._reported[kind], len(entries))
 
 

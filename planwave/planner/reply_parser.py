@@ -31,7 +31,7 @@ from planwave.providers.reply_text import fenced_blocks, json_text, split_reason
 from planwave.settings import Limits
 
 RETRY_WITHOUT_REPLY = frozenset({"provider-error-reply", "html-reply"})
-"""Faults of the way, not of the plan: the model is asked again, without being shown the reply."""
+"""Findings about the way, not about the plan: the model is asked again, without being shown the reply."""
 
 _HTML = re.compile(r"<(!doctype|html|head|body)\b", re.IGNORECASE)
 _YAML = re.compile(r"(---|[A-Za-z_]+:)\s*(\n|$)")
@@ -59,7 +59,7 @@ def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocume
 
     Args:
         reply: What the model wrote.
-        finish_reason: ``length`` where it was cut off; faults of its end then say so.
+        finish_reason: ``length`` where it was cut off; findings about its end then say so.
     """
     fixes: list[str] = []
     if reply.startswith("\ufeff"):
@@ -85,10 +85,10 @@ def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocume
         elif json_text(text) != text:
             fixes.append("took the plan out of the tags of a call")
         text = json_text(text)
-    fault = _check_is_json(text, finish_reason) or _check_outline(text, finish_reason)
-    if fault is None and finish_reason == "length":
-        fault = _truncated(len(text), "where a document ends", finish_reason)
-    return ExtractedDocument(text, tuple(fixes), fault)
+    finding = _check_is_json(text, finish_reason) or _check_outline(text, finish_reason)
+    if finding is None and finish_reason == "length":
+        finding = _truncated(len(text), "where a document ends", finish_reason)
+    return ExtractedDocument(text, tuple(fixes), finding)
 
 
 def _check_is_json(text: str, finish_reason: str) -> Diagnostic | None:
@@ -224,25 +224,25 @@ def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -
         context: The node types and providers that the plan may name, and the limits.
         finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
     """
-    shown = _storable(reply)
-    if fault := _too_long(reply, context.limits):
-        return ParseResult(shown, diagnostics=[fault])
-    found = extract_document(reply, finish_reason)
-    if found.error is not None:
-        return ParseResult(shown, diagnostics=[found.error], fixes=found.fixes)
+    safe_reply = _storable(reply)
+    if finding := _too_long(reply, context.limits):
+        return ParseResult(safe_reply, diagnostics=[finding])
+    document = extract_document(reply, finish_reason)
+    if document.error is not None:
+        return ParseResult(safe_reply, diagnostics=[document.error], fixes=document.fixes)
     depth = None if context.limits is None else context.limits.json_depth
     try:
-        value = parse_strict_json(found.text, max_depth=depth)
+        value = parse_strict_json(document.text, max_depth=depth)
     except GraphInvalid as invalid:
-        return ParseResult(shown, diagnostics=invalid.diagnostics, fixes=found.fixes)
-    value, kept, forbidden = redact_forbidden(value)
+        return ParseResult(safe_reply, diagnostics=invalid.diagnostics, fixes=document.fixes)
+    value, safe_value, forbidden = redact_forbidden(value)
     if forbidden:
-        shown = json.dumps(kept, ensure_ascii=False)
-    plan, faults = _parse_plan(value, context.translate)
+        safe_reply = json.dumps(safe_value, ensure_ascii=False)
+    plan, findings = _parse_plan(value, context.translate)
     if plan is None:
-        return ParseResult(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
-    reading = _build_and_check(plan, context, [*forbidden, *faults])
-    return replace(reading, reply=shown, fixes=(*found.fixes, *reading.fixes))
+        return ParseResult(safe_reply, diagnostics=[*forbidden, *findings], fixes=document.fixes)
+    reading = _build_and_check(plan, context, [*forbidden, *findings])
+    return replace(reading, reply=safe_reply, fixes=(*document.fixes, *reading.fixes))
 
 
 def _storable(reply: str) -> str:
@@ -281,19 +281,19 @@ def _parse_plan(
 
 
 def _build_and_check(
-    plan: ReplyPlan, context: ParseContext, known: Sequence[Diagnostic]
+    plan: ReplyPlan, context: ParseContext, reply_findings: Sequence[Diagnostic]
 ) -> ParseResult:
     """Build the graph and check it; report all errors together."""
     draft = build_graph(
         plan, context.catalogue, context.providers, context.defaults, context.node_types
     )
-    findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
-    graph, found = read_and_check(draft.document, context.catalogue, context.limits)
-    fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
+    findings = [*reply_findings, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
+    graph, graph_findings = read_and_check(draft.document, context.catalogue, context.limits)
+    fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in graph_findings if d.fix)]
     findings += () if graph is None else PlanCheck(context.catalogue, context.rules).findings(graph)
-    findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
-    kept = None if errors_in(findings) else graph
-    return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
+    findings = sorted_by_location([*findings, *(d for d in graph_findings if not d.fix)])
+    valid_graph = None if errors_in(findings) else graph
+    return ParseResult("", valid_graph, (plan.title or "").strip(), findings, fixes)
 
 
 def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:

@@ -104,18 +104,21 @@ def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
     document: dict[str, Json] = value  # pyright: ignore[reportUnknownVariableType]
     if stranger := _not_a_plan(document):
         return None, [stranger]
-    faults: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     try:
         plan = ReplyPlan.model_validate(document)
     except ValidationError as error:
         differences = error.errors(include_url=False)
-        faults = [_shape_error(each, document) for each in differences]
+        findings = [_shape_error(each, document) for each in differences]
         plan = _partial_plan(
             document, _unread_parts([each["loc"] for each in differences], document)
         )
     if not plan.nodes and "nodes" not in plan.unread.lists:
-        return None, [*faults, Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes")]
-    return plan, faults
+        return None, [
+            *findings,
+            Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes"),
+        ]
+    return plan, findings
 
 
 def _unread_parts(
@@ -145,12 +148,12 @@ def _unread_parts(
 def _partial_plan(document: Mapping[str, Json], unread: UnreadParts) -> ReplyPlan:
     """Return the valid parts as a plan; a missing required field is empty."""
     title = document.get("title")
-    kept: dict[str, Json] = {"title": title if isinstance(title, str) else None}
+    parts: dict[str, Json] = {"title": title if isinstance(title, str) else None}
     for name in _ENTRIES:
-        kept[name] = [] if name in unread.lists else [*document[name]]
+        parts[name] = [] if name in unread.lists else [*document[name]]
     for (name, number), refused in unread.entries.items():
-        kept[name][number] = _valid_fields(kept[name][number], _ENTRIES[name], refused)
-    return ReplyPlan.model_validate(kept).with_unread(unread)
+        parts[name][number] = _valid_fields(parts[name][number], _ENTRIES[name], refused)
+    return ReplyPlan.model_validate(parts).with_unread(unread)
 
 
 def _valid_fields(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict[str, Json]:
@@ -217,7 +220,7 @@ def _node_at(location: Sequence[str | int], document: Mapping[str, Json]) -> str
     match location:
         case ("nodes", int() as index, *_):
             name = document["nodes"][index]
-            found = name.get("id") if isinstance(name, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            return found if isinstance(found, str) else None
+            node_id = name.get("id") if isinstance(name, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return node_id if isinstance(node_id, str) else None
         case _:
             return None

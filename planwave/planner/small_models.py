@@ -208,12 +208,12 @@ def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _ids(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return an id for each step, made from its name and unique within the plan."""
-    given: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for step, written in steps.items():
         stem = _SEPARATORS.sub("_", written["name"].lower())[:_MAX_ID_CHARS].strip("_")
         free = (name for name in _candidates(stem or _fallback_name(step)))
-        given[step] = next(name for name in free if name not in given.values())
-    return given
+        ids[step] = next(name for name in free if name not in ids.values())
+    return ids
 
 
 def _candidates(stem: str) -> Iterator[str]:

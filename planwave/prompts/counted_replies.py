@@ -83,11 +83,11 @@ class Count(NamedTuple):
 
 def requested_count(goal: str) -> Count | None:
     """Return how many things a goal asks for; None where it names no number, or where that is unsure."""
-    found = _FORM.search(goal) or _LIST.match(goal)
-    if found is None:
+    match = _FORM.search(goal) or _LIST.match(goal)
+    if match is None:
         return None
-    form = found.groupdict().get("form", "")
-    return Count(_NUMBERS[found["number"].lower()], sentences=form.lower() == "sentences")
+    form = match.groupdict().get("form", "")
+    return Count(_NUMBERS[match["number"].lower()], sentences=form.lower() == "sentences")
 
 
 def asks_for_list(goal: str) -> bool:

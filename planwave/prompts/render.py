@@ -111,7 +111,7 @@ def repair_prompt(
     Args:
         request: The user prompt the faulty reply answered.
         reply: The faulty reply.
-        findings: Every fault, one sentence each.
+        findings: Every finding, one sentence each.
         shorter: Whether the reply was cut at its length limit, so that a shorter plan is needed.
     """
     return _render(
@@ -132,8 +132,8 @@ def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tup
     example = _render(
         "planner_small_example.j2", example_goal=example_goal, example_plan=example_plan
     )
-    asked = _render("planner_small_goal.j2", goal=goal)
-    return _render("planner_small_system.j2"), f"{example}\n", asked
+    goal_prompt = _render("planner_small_goal.j2", goal=goal)
+    return _render("planner_small_system.j2"), f"{example}\n", goal_prompt
 
 
 def agent_prompt(goal: str, task: str, inputs: str) -> str:
@@ -163,14 +163,14 @@ def small_agent_prompt(
         inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
         is_last: Whether the result is for people, not for other steps.
     """
-    asked = goal or task
+    request = goal or task
     prompt = _render(
         "agent_small.j2",
         goal=goal,
         task=task,
         inputs=inputs,
         is_last=is_last,
-        form=_form(asked),
+        form=_form(request),
     )
     return _render("agent_small_system.j2"), prompt
 
@@ -180,19 +180,19 @@ def asks_for_choice(goal: str) -> bool:
     return _CHOICE.search(goal) is not None
 
 
-def _form(asked: str) -> str:
+def _form(request: str) -> str:
     """Return the form of a last step's result as a prompt says it."""
-    if (count := requested_count(asked)) is not None:
+    if (count := requested_count(request)) is not None:
         form = f"Exactly {count.text}."
-    elif asks_for_list(asked):
+    elif asks_for_list(request):
         form = "Six to fourteen lines, one thing each."
     else:
         form = "At most eight short sentences or lines."
-    if _CLOSING_CHOICE.search(asked):
+    if _CLOSING_CHOICE.search(request):
         return (
             f'{form} The last line begins with "Recommendation:" and names the one choice and why.'
         )
-    if asks_for_choice(asked):
+    if asks_for_choice(request):
         return f"{form} The last line names the one choice and why."
     return form
 
@@ -207,12 +207,12 @@ def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str |
     """
     if not is_last:
         return NOTES_GRAMMAR
-    asked = goal or task
-    if (count := requested_count(asked)) is not None:
-        return counted_grammar(count, closing_line=asks_for_choice(asked))
-    if _CLOSING_CHOICE.search(asked):
+    request = goal or task
+    if (count := requested_count(request)) is not None:
+        return counted_grammar(count, closing_line=asks_for_choice(request))
+    if _CLOSING_CHOICE.search(request):
         return CHOICE_GRAMMAR
-    return LIST_GRAMMAR if asks_for_list(asked) else None
+    return LIST_GRAMMAR if asks_for_list(request) else None
 
 
 @cache

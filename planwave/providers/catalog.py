@@ -377,9 +377,9 @@ def _is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def _closest(name: str, known: Iterable[str]) -> str | None:
+def _closest(name: str, names: Iterable[str]) -> str | None:
     """Return the known name that a misspelt one is closest to, or None."""
-    lower = {candidate.lower(): candidate for candidate in known}
+    lower = {candidate.lower(): candidate for candidate in names}
     close = get_close_matches(name.strip().lower()[:_MODEL_NAME_CHARS], lower, n=1, cutoff=0.6)
     return lower[close[0]] if close else None
 

@@ -141,12 +141,14 @@ def error_category(status: int | None, error: ReadError) -> tuple[str, bool]:
 
 def _code(status: int | None, error: ReadError, *, is_reported: bool) -> str:
     message = (error.message or "").lower()
-    found = next((_DECISIVE_WORDS[word] for word in error.codes if word in _DECISIVE_WORDS), None)
-    if found is not None:
-        return found
+    decisive = next(
+        (_DECISIVE_WORDS[word] for word in error.codes if word in _DECISIVE_WORDS), None
+    )
+    if decisive is not None:
+        return decisive
     if _is_used_up(status, error, message):
         return "quota-exhausted"
-    phrased = next((code for code, known in _PHRASES if any(p in message for p in known)), None)
+    phrased = next((code for code, phrases in _PHRASES if any(p in message for p in phrases)), None)
     if phrased is not None and not (phrased == "provider-overloaded" and (status or 500) < 500):
         return phrased
     general = [_GENERAL_WORDS[word] for word in error.codes if word in _GENERAL_WORDS]
@@ -174,8 +176,8 @@ def _message(value: object, depth: int) -> str | None:
         return None
     if isinstance(value, list):
         items = cast("list[object]", value)[:10]
-        said = [text for item in items if (text := _message(item, depth - 1))]
-        return "; ".join(dict.fromkeys(said))[:_MAX_CHARS] or None
+        sentences = [text for item in items if (text := _message(item, depth - 1))]
+        return "; ".join(dict.fromkeys(sentences))[:_MAX_CHARS] or None
     if not isinstance(value, Mapping):
         return None
     fields = {str(name).lower(): part for name, part in cast("Mapping[Any, object]", value).items()}
@@ -227,8 +229,8 @@ def _is_status(text: str) -> bool:
 
 def _seconds(delays: list[str]) -> float | None:
     for delay in delays:
-        if found := re.fullmatch(r"(\d{1,6}(?:\.\d{1,9})?)s", delay):
-            return float(found[1])
+        if match := re.fullmatch(r"(\d{1,6}(?:\.\d{1,9})?)s", delay):
+            return float(match[1])
     return None
 
 

@@ -1,7 +1,7 @@
 """Classification of the errors of model calls: SDK and transport exceptions to ``ProviderError``.
 
 Exceptions are classified by their class, never by their message (pydantic-ai sorts the providers'
-errors into classes); ``transport.py`` raises :class:`TransportFault` for errors no SDK detects.
+errors into classes); ``transport.py`` raises :class:`ResponseError` for errors no SDK detects.
 Messages name provider, model and status and quote at most the provider's message: never a key, a
 header or a URL with credentials.
 """
@@ -26,7 +26,7 @@ _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 
 
-class TransportFault(Exception):
+class ResponseError(Exception):
     """A failure that ``transport.py`` detects and no SDK distinguishes; ``code`` identifies it."""
 
     code = "stream-truncated"
@@ -41,7 +41,7 @@ class ClassifiedError(NamedTuple):
 
     error: ProviderError
     retry: bool
-    said: str = ""
+    message: str = ""
 
 
 TRY_AGAIN_HINT = "try again, give the node policy.retry, or choose another provider"
@@ -164,22 +164,22 @@ def classify(
     """
     new_error = partial(provider_error, provider=provider, model=model)
     for cause in _chain(error):
-        if isinstance(cause, TransportFault):
-            return _classify_fault(cause, new_error, secret)
+        if isinstance(cause, ResponseError):
+            return _classify_response_error(cause, new_error, secret)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
             return ClassifiedError(new_error("stream-garbage", retryable=True), retry=False)
     return _classify_api(error, new_error, now or datetime.now(UTC), secret)
 
 
-def _classify_fault(
-    fault: TransportFault, new_error: Callable[..., ProviderError], secret: str
+def _classify_response_error(
+    error: ResponseError, new_error: Callable[..., ProviderError], secret: str
 ) -> ClassifiedError:
     """Classify what the transport found, or what the server reported with status 200."""
-    body: object = getattr(fault, "body", None)
+    body: object = getattr(error, "body", None)
     if body is None:
-        said = _redact(secret, read_error(getattr(fault, "said", "")).message)
-        found = new_error(fault.code, retryable=not fault.is_permanent, detail=said)
-        return ClassifiedError(found, fault.retry)
+        detail = _redact(secret, read_error(getattr(error, "content", "")).message)
+        failure = new_error(error.code, retryable=not error.is_permanent, detail=detail)
+        return ClassifiedError(failure, error.retry)
     reported = read_error(body)
     code, retry = error_category(None, reported)
     failure = new_error(
@@ -199,29 +199,31 @@ def _classify_api(
     import httpx2
     from pydantic_ai import exceptions as api
 
-    said = read_error(_body_of(error))
+    reported = read_error(_body_of(error))
     status: int | None = getattr(error, "status_code", None)
     if isinstance(error, api.ModelConnectionError | httpx2.RequestError):
         return _unreachable(error, new_error)
     if isinstance(error, api.ContentFilterError):
         code, retry = "content-filtered", False
     elif isinstance(error, api.ModelAPIError):
-        code, retry = error_category(status, said)
+        code, retry = error_category(status, reported)
     elif isinstance(error, api.UnexpectedModelBehavior):
         code, retry = "stream-truncated", True
     elif isinstance(error, api.UserError):
         return ClassifiedError(new_error("bad-request", detail=str(error)), retry=False)
     else:
         return None
-    asked = retry_after_from(getattr(error, "headers", None), now)
+    retry_after_s = retry_after_from(getattr(error, "headers", None), now)
     failure = new_error(
         code,
-        detail=_redact(secret, said.message),
+        detail=_redact(secret, reported.message),
         retryable=retry,
         status=status,
-        retry_after_s=(said.retry_after_s if asked is None else asked) if retry else None,
+        retry_after_s=(reported.retry_after_s if retry_after_s is None else retry_after_s)
+        if retry
+        else None,
     )
-    return ClassifiedError(failure, retry, said.message or "")
+    return ClassifiedError(failure, retry, reported.message or "")
 
 
 def _body_of(error: Exception) -> object:

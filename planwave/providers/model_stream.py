@@ -240,8 +240,8 @@ def _output_tool(request: ModelRequest) -> str | None:
     """Return the name of the tool by which a JSON reply may be given: none of those offered."""
     if request.schema is None:
         return None
-    name, taken = request.schema_name, {tool.name for tool in request.tools}
-    while name in taken:
+    name, tool_names = request.schema_name, {tool.name for tool in request.tools}
+    while name in tool_names:
         name += "_"
     return name
 
@@ -310,12 +310,12 @@ def _cache_settings(marks: CacheMarks) -> ModelSettings:
     return cast("ModelSettings", {name: True for name, is_set in marked.items() if is_set})
 
 
-def _max_tokens(request: ModelRequest, wanted: int, capabilities: Capabilities) -> int:
+def _max_tokens(request: ModelRequest, limit: int, capabilities: Capabilities) -> int:
     """Return the limit of a reply: no more than the prompt leaves of the context window."""
     if capabilities.context_window is None:
-        return wanted
-    left = capabilities.context_window - text_tokens(*request.texts)
-    return max(1, min(wanted, left))
+        return limit
+    room = capabilities.context_window - text_tokens(*request.texts)
+    return max(1, min(limit, room))
 
 
 def _takes_temperature(model: Model, request: ModelRequest) -> bool:
@@ -506,12 +506,12 @@ def _text_or_none(value: object) -> str | None:
 def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
     """Return the provider's token counts if plausible, else an estimate from the characters."""
     counts = [reader.usage.counts for reader in reply.readers]
-    known = [count or 0 for each in counts for count in (each.given, each.made)]
-    if known and all(0 < count <= _MAX_TOKENS for count in known):
+    numbers = [count or 0 for each in counts for count in (each.input_tokens, each.output_tokens)]
+    if numbers and all(0 < count <= _MAX_TOKENS for count in numbers):
         cached = [_of_the_cache(each) for each in counts]
         return Usage(
-            sum(known[::2]),
-            sum(known[1::2]),
+            sum(numbers[::2]),
+            sum(numbers[1::2]),
             cache_read_tokens=sum(read for read, _ in cached),
             cache_write_tokens=sum(written for _, written in cached),
         )
@@ -526,6 +526,6 @@ def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
 
 def _of_the_cache(counts: TokenCounts) -> tuple[int, int]:
     """Return the tokens read from the cache and written to it: never more than the prompt has."""
-    given = counts.given or 0
-    read = min(max(counts.cache_read or 0, 0), given)
-    return read, min(max(counts.cache_write or 0, 0), given - read)
+    prompt_tokens = counts.input_tokens or 0
+    read = min(max(counts.cache_read or 0, 0), prompt_tokens)
+    return read, min(max(counts.cache_write or 0, 0), prompt_tokens - read)

@@ -55,12 +55,12 @@ async def find_record(recorder: Recorder, key: CallKey, scope: CallScope) -> dic
         scope.is_served = False
     if scope.is_served is False:
         return None
-    found = await recorder.recorded(key)
-    if found is None and await recorder.has_other(key):
+    record = await recorder.recorded(key)
+    if record is None and await recorder.has_other(key):
         scope.is_served = False
     elif scope.is_served is None:
         scope.is_served = True
-    return found
+    return record
 
 
 def record_of(reply: ModelReply) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def learned_from(
         api: The API that was called.
         capabilities: What was believed of the model.
     """
-    status, message = failure.error.status, failure.said.lower()
+    status, message = failure.error.status, failure.message.lower()
     if failure.error.code not in _CODES or status is None:
         return None
     for refusal in REFUSALS:

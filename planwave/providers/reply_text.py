@@ -84,8 +84,8 @@ class ReplyReader:
         """Yield what was held back."""
         yield from self._read(is_end=True)
         if self._begins_inside and not self.text.strip():
-            said, self._reasoning = "".join(self._reasoning), []
-            yield from self._say(said)
+            text, self._reasoning = "".join(self._reasoning), []
+            yield from self._say(text)
 
     def _read(self, *, is_end: bool) -> Iterator[Delta]:
         while True:
@@ -99,25 +99,25 @@ class ReplyReader:
         start = self._rest.lstrip("\ufeff \t\r\n")
         if not start:
             return
-        if found := _OPENING.match(start):
-            self._rest, self._state = start[found.end() :], "inside"
-        elif found := _CHANNEL.match(start):
-            self._enter_channel(start, found)
-        elif found := _CLOSING.match(start):
-            self._rest = start[found.end() :]
+        if match := _OPENING.match(start):
+            self._rest, self._state = start[match.end() :], "inside"
+        elif match := _CHANNEL.match(start):
+            self._enter_channel(start, match)
+        elif match := _CLOSING.match(start):
+            self._rest = start[match.end() :]
         elif is_end or not _may_begin(start):
             self._state = "text"
         yield from ()
 
-    def _enter_channel(self, start: str, found: re.Match[str]) -> None:
-        self._rest = start[found.end() :]
-        self._state = "analysis" if found["name"].lower() == "analysis" else "final"
+    def _enter_channel(self, start: str, match: re.Match[str]) -> None:
+        self._rest = start[match.end() :]
+        self._state = "analysis" if match["name"].lower() == "analysis" else "final"
 
     def _read_inside(self, is_end: bool) -> Iterator[Delta]:
-        found = _CLOSING.search(self._rest)
-        if found is not None:
-            yield from self._think(self._rest[: found.start()])
-            self._rest, self._state = self._rest[found.end() :], "start"
+        match = _CLOSING.search(self._rest)
+        if match is not None:
+            yield from self._think(self._rest[: match.start()])
+            self._rest, self._state = self._rest[match.end() :], "start"
             self._begins_inside = False
             return
         yield from self._think(self._take(is_end))
@@ -129,13 +129,13 @@ class ReplyReader:
         yield from self._read_channel(self._say, is_end)
 
     def _read_channel(self, add: Any, is_end: bool) -> Iterator[Delta]:
-        found = _CHANNEL_END.search(self._rest)
-        if found is None:
+        match = _CHANNEL_END.search(self._rest)
+        if match is None:
             yield from add(self._take(is_end))
             return
-        yield from add(self._rest[: found.start()])
-        begins = found[0] in ("<|start|>", "<|channel|>")
-        self._rest, self._state = self._rest[found.start() if begins else found.end() :], "start"
+        yield from add(self._rest[: match.start()])
+        begins = match[0] in ("<|start|>", "<|channel|>")
+        self._rest, self._state = self._rest[match.start() if begins else match.end() :], "start"
 
     def _read_text(self, is_end: bool) -> Iterator[Delta]:
         """Pass text on, and look for a lone closing tag, or a section of reasoning at the end."""
@@ -200,8 +200,8 @@ class ReplyReader:
         return self._cut(len(self._rest))
 
     def _cut(self, at: int) -> str:
-        taken, self._rest = self._rest[:at], self._rest[at:]
-        return taken
+        head, self._rest = self._rest[:at], self._rest[at:]
+        return head
 
     def _say(self, text: str) -> Iterator[Delta]:
         if not self._text:
@@ -336,14 +336,16 @@ def calls_in_text(text: str, names: Container[str]) -> tuple[str, list[tuple[str
 
     Only sections that begin a line, outside of code, and only if all of them call known tools.
     """
-    found = [match for match in _CALL_SECTION.finditer(text) if _begins_line(text[: match.start()])]
-    calls = [_called(match[1]) for match in found]
-    known = [call for call in calls if call is not None and call[0] in names]
-    if not known or len(known) < len(calls):
+    sections = [
+        match for match in _CALL_SECTION.finditer(text) if _begins_line(text[: match.start()])
+    ]
+    calls = [_called(match[1]) for match in sections]
+    own_calls = [call for call in calls if call is not None and call[0] in names]
+    if not own_calls or len(own_calls) < len(calls):
         return text, []
-    for match in reversed(found):
+    for match in reversed(sections):
         text = text[: match.start()] + text[match.end() :]
-    return text.strip(), known
+    return text.strip(), own_calls
 
 
 def _called(text: str) -> tuple[str, str] | None:
@@ -353,7 +355,9 @@ def _called(text: str) -> tuple[str, str] | None:
     except ValueError:
         return None
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    name, given = fields.get("name"), fields.get("arguments", fields.get("parameters"))
-    if not isinstance(name, str) or not isinstance(given, str | dict):
+    name, arguments = fields.get("name"), fields.get("arguments", fields.get("parameters"))
+    if not isinstance(name, str) or not isinstance(arguments, str | dict):
         return None
-    return name, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    return name, arguments if isinstance(arguments, str) else json.dumps(
+        arguments, ensure_ascii=False
+    )

@@ -219,9 +219,9 @@ def _response(turn: PromptMessage, origin: Origin) -> ModelResponse:
     """Return a turn of the model: its native form if that is of this origin and agrees, else text and calls."""
     response = None if turn.native is None else _own_response(turn.native, origin)
     if response is not None:
-        said = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         sent = [part for part in response.parts if _is_sent(part)]
-        if sent and said == turn.text and _are_same(tool_calls_of(response.parts), turn.tool_calls):
+        if sent and text == turn.text and _are_same(tool_calls_of(response.parts), turn.tool_calls):
             return replace(response, parts=sent)
     parts: list[ModelResponsePart] = []
     if turn.text.strip():
@@ -260,8 +260,8 @@ def _read(arguments: str) -> Any:
 
 def _own_response(native: Mapping[str, Any], origin: Origin) -> ModelResponse | None:
     """Return the response of a native form, or None if it is another provider's or unreadable."""
-    made = native.get("metadata")
-    if made != {"provider": origin.provider, "api": origin.api}:
+    metadata = native.get("metadata")
+    if metadata != {"provider": origin.provider, "api": origin.api}:
         return None
     fields = {name: native[name] for name in _RESPONSE_FIELDS if name in native}
     try:
@@ -307,7 +307,7 @@ def with_calls_in_text(
     text: str, parts: Sequence[ModelResponsePart], names: Container[str]
 ) -> tuple[str, list[ModelResponsePart]]:
     """Return text and parts of a reply, with the calls that a server left in its text as parts."""
-    said, calls = calls_in_text(text, names)
+    rest, calls = calls_in_text(text, names)
     if not calls:
         return text, [*parts]
     called = [
@@ -315,7 +315,7 @@ def with_calls_in_text(
         for number, (name, arguments) in enumerate(calls, 1)
     ]
     others = [part for part in parts if not isinstance(part, TextPart)]
-    return said, [*others, *([TextPart(said)] if said else []), *called]
+    return rest, [*others, *([TextPart(rest)] if rest else []), *called]
 
 
 def clean_parts(
@@ -328,16 +328,16 @@ def clean_parts(
     told from that of the other call. (Some servers number the calls of each reply from 0.)
     """
     is_output = any(isinstance(p, ToolCallPart) and p.tool_name == output_tool for p in parts)
-    kept: list[ModelResponsePart] = []
+    clean: list[ModelResponsePart] = []
     ids: set[str] = set()
     for part in parts:
         if not isinstance(part, ToolCallPart):
             if not (is_output and isinstance(part, TextPart)):
-                kept.append(part)
+                clean.append(part)
             continue
         arguments = replace_surrogates(_arguments(part))
         if part.tool_name == output_tool:
-            kept.append(TextPart(arguments))
+            clean.append(TextPart(arguments))
             continue
         call_id = first = replace_surrogates(part.tool_call_id)
         number = 1
@@ -346,8 +346,8 @@ def clean_parts(
             call_id = f"{first}-{number}"
         ids.add(call_id)
         name = replace_surrogates(part.tool_name)
-        kept.append(replace(part, tool_name=name, args=arguments, tool_call_id=call_id))
-    return kept
+        clean.append(replace(part, tool_name=name, args=arguments, tool_call_id=call_id))
+    return clean
 
 
 def sources_of(parts: Iterable[ModelResponsePart]) -> tuple[Source, ...]:
@@ -368,8 +368,8 @@ def native_of(
     """Return the JSON that a reply is sent back from, or None if its text says it all."""
     if not any(isinstance(part, _NATIVE_PARTS) for part in parts):
         return None
-    made = {"provider": origin.provider, "api": origin.api}
-    whole = replace(response, parts=parts, metadata=made)
+    metadata = {"provider": origin.provider, "api": origin.api}
+    whole = replace(response, parts=parts, metadata=metadata)
     (dumped,) = ModelMessagesTypeAdapter.dump_python([whole], mode="json", warnings=False)
     message = {name: dumped[name] for name in _RESPONSE_FIELDS if dumped.get(name) is not None}
     message["parts"] = [_pruned(part) for part in message["parts"]]

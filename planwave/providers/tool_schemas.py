@@ -127,7 +127,7 @@ def _adapted(
     merged = _merged_top(whole, whole, lost)
     if merged is None:
         return None
-    made = written_out(merged, 1, is_kept)
+    parameters = written_out(merged, 1, is_kept)
     rewrite = (
         _for_gemini
         if dialect == "gemini"
@@ -135,11 +135,11 @@ def _adapted(
         if dialect == "openai"
         else _closed_arrays
     )
-    made = _everywhere(made, lambda part: rewrite(part, lost))
-    made = loosened(made)
-    properties = made.get("properties")
+    parameters = _everywhere(parameters, lambda part: rewrite(part, lost))
+    parameters = loosened(parameters)
+    properties = parameters.get("properties")
     return {
-        **made,
+        **parameters,
         "type": "object",
         "properties": properties if isinstance(properties, dict) else {},
     }
@@ -171,11 +171,9 @@ def _merged_top(
     kinds = types_of(schema)
     if kinds and "object" not in kinds:
         return None
-    made = {
-        word: value for word, value in schema.items() if word not in (*_LOST_AT_TOP, *_COMBINED)
-    }
+    top = {word: value for word, value in schema.items() if word not in (*_LOST_AT_TOP, *_COMBINED)}
     lost += [f"{word!r} at the top" for word in ("not", "enum", "const", "if") if word in schema]
-    made["type"] = "object"
+    top["type"] = "object"
     for word in _COMBINED:
         choices = schema.get(word)
         if not isinstance(choices, list) or not depth:
@@ -188,20 +186,20 @@ def _merged_top(
         objects = [each for each in merged if each is not None]
         if not objects or (word == "allOf" and len(objects) < len(merged)):
             return None
-        made = _with_all(made, objects) if word == "allOf" else _with_any(made, objects, lost, word)
-    return made
+        top = _with_all(top, objects) if word == "allOf" else _with_any(top, objects, lost, word)
+    return top
 
 
-def _with_all(made: dict[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _with_all(whole: dict[str, Any], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return an object that has the properties of all parts, and needs what any of them needs."""
     for part in parts:
-        made = _with_properties(made, part, "allOf")
-        made["required"] = list(dict.fromkeys([*_required(made), *_required(part)]))
-    return made
+        whole = _with_properties(whole, part, "allOf")
+        whole["required"] = list(dict.fromkeys([*_required(whole), *_required(part)]))
+    return whole
 
 
 def _with_any(
-    made: dict[str, Any], parts: Sequence[Mapping[str, Any]], lost: list[str], word: str
+    whole: dict[str, Any], parts: Sequence[Mapping[str, Any]], lost: list[str], word: str
 ) -> dict[str, Any]:
     """Return an object that has the properties of all parts, and needs what all of them need."""
     common = [
@@ -210,38 +208,38 @@ def _with_any(
     together: dict[str, Any] = {"properties": {}}
     for part in parts:
         together = _with_properties(together, part, "anyOf")
-    made = _with_properties(made, together, "allOf")
-    if required := list(dict.fromkeys([*_required(made), *common])):
-        made["required"] = required
+    whole = _with_properties(whole, together, "allOf")
+    if required := list(dict.fromkeys([*_required(whole), *common])):
+        whole["required"] = required
     lost.append(f"{word!r} at the top, whose properties it has all")
-    return made
+    return whole
 
 
-def _with_properties(made: dict[str, Any], part: Mapping[str, Any], word: str) -> dict[str, Any]:
-    own, others = _properties(made), _properties(part)
+def _with_properties(whole: dict[str, Any], part: Mapping[str, Any], word: str) -> dict[str, Any]:
+    own, others = _properties(whole), _properties(part)
     joined = {
         name: schema if name not in own or own[name] == schema else {word: [own[name], schema]}
         for name, schema in others.items()
     }
-    result = {**part, **made, "properties": {**own, **joined}}
+    result = {**part, **whole, "properties": {**own, **joined}}
     for closed in ("additionalProperties", "unevaluatedProperties"):
         result.pop(closed, None)
-    result["required"] = _required(made)
+    result["required"] = _required(whole)
     if not result["required"]:
         del result["required"]
     return result
 
 
 def _properties(schema: Mapping[str, Any]) -> dict[str, Any]:
-    found = schema.get("properties")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    properties = schema.get("properties")
+    return cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:
-    found = schema.get("required")
+    names = schema.get("required")
     return (
-        [each for each in cast("list[Any]", found) if isinstance(each, str)]
-        if isinstance(found, list)
+        [each for each in cast("list[Any]", names) if isinstance(each, str)]
+        if isinstance(names, list)
         else []
     )
 
@@ -304,28 +302,30 @@ def _for_gemini(part: dict[str, Any], lost: list[str]) -> dict[str, Any]:
         part = {word: value for word, value in part.items() if word != "format"}
     gone = part.keys() - _OF_GEMINI - {CUT, "$defs", "definitions"}
     lost += [repr(word) for word in sorted(gone - {"additionalProperties", "$schema", "$id"})]
-    kept = {word: value for word, value in part.items() if word in _OF_GEMINI}
-    if "properties" in kept and "required" in kept:
-        kept["required"] = [name for name in _required(kept) if name in _properties(kept)]
-    return kept | ({CUT: True} if gone or CUT in part else {})
+    gemini_part = {word: value for word, value in part.items() if word in _OF_GEMINI}
+    if "properties" in gemini_part and "required" in gemini_part:
+        gemini_part["required"] = [
+            name for name in _required(gemini_part) if name in _properties(gemini_part)
+        ]
+    return gemini_part | ({CUT: True} if gone or CUT in part else {})
 
 
 def _one_choice(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part with ``anyOf`` alone of the words that combine, and ``enum`` in place of ``const``."""
-    made = dict(part)
-    if "const" in made:
-        made["enum"] = [made.pop("const")]
-    if "oneOf" in made and "anyOf" not in made:
-        made["anyOf"] = made.pop("oneOf")
-    listed = made.get("allOf")
+    copy = dict(part)
+    if "const" in copy:
+        copy["enum"] = [copy.pop("const")]
+    if "oneOf" in copy and "anyOf" not in copy:
+        copy["anyOf"] = copy.pop("oneOf")
+    listed = copy.get("allOf")
     if (
         isinstance(listed, list)
         and len(cast("list[Any]", listed)) == 1
         and isinstance(listed[0], dict)
     ):
-        del made["allOf"]
-        made = {**cast("dict[str, Any]", listed[0]), **made}
-    return made
+        del copy["allOf"]
+        copy = {**cast("dict[str, Any]", listed[0]), **copy}
+    return copy
 
 
 def _some_or_null(part: Any) -> Any:
@@ -338,26 +338,26 @@ def _nullable(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part that says by ``nullable`` that it may be null, and has one type."""
     kinds = types_of(part)
     others = [kind for kind in kinds if kind != "null"]
-    made = dict(part)
+    copy = dict(part)
     if isinstance(part.get("type"), list):
-        del made["type"]
+        del copy["type"]
         if len(others) == 1:
-            made["type"] = others[0]
-        elif others and "anyOf" not in made:
-            made["anyOf"] = [
+            copy["type"] = others[0]
+        elif others and "anyOf" not in copy:
+            copy["anyOf"] = [
                 {"type": kind} | ({"items": {}} if kind == "array" else {}) for kind in others
             ]
-    choices: Any = made.get("anyOf")
+    choices: Any = copy.get("anyOf")
     listed = cast("list[Any]", choices) if isinstance(choices, list) else []
     values = [each for each in listed if each != {"type": "null"}]
     if "null" in kinds or len(values) < len(listed):
-        made["nullable"] = True
+        copy["nullable"] = True
     if len(values) < len(listed):
-        made["anyOf"] = values
+        copy["anyOf"] = values
     if listed and len(values) == 1 and isinstance(values[0], dict):
-        del made["anyOf"]
-        made = {**cast("dict[str, Any]", values[0]), **made}
-    return made
+        del copy["anyOf"]
+        copy = {**cast("dict[str, Any]", values[0]), **copy}
+    return copy
 
 
 # -- names of arguments
@@ -365,14 +365,14 @@ def _nullable(part: dict[str, Any]) -> dict[str, Any]:
 
 def _other_names(schema: Mapping[str, Any]) -> dict[str, str]:
     """Return a name that Anthropic takes for each name of a property that it does not."""
-    taken = {name for _, part in parts_of(schema) for name in _properties(part)}
+    property_names = {name for _, part in parts_of(schema) for name in _properties(part)}
     names: dict[str, str] = {}
-    for name in sorted(taken):
+    for name in sorted(property_names):
         if _PROPERTY_NAME.fullmatch(name):
             continue
         plain = first = _NOT_IN_NAMES.sub("_", name)[:_MAX_PROPERTY_CHARS] or "_"
         number = 1
-        while plain in taken or plain in names.values():
+        while plain in property_names or plain in names.values():
             number += 1
             ending = f"_{number}"
             plain = first[: _MAX_PROPERTY_CHARS - len(ending)] + ending
@@ -382,20 +382,20 @@ def _other_names(schema: Mapping[str, Any]) -> dict[str, str]:
 
 def _with_names(schema: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     def rename(part: dict[str, Any]) -> dict[str, Any]:
-        made = dict(part)
+        copy = dict(part)
         for word in ("properties", "dependentRequired", "dependentSchemas"):
-            if isinstance(held := made.get(word), dict):
+            if isinstance(held := copy.get(word), dict):
                 named = cast("dict[str, Any]", held)
-                made[word] = {names.get(name, name): value for name, value in named.items()}
-        if isinstance(dependent := made.get("dependentRequired"), dict):
-            made["dependentRequired"] = {
+                copy[word] = {names.get(name, name): value for name, value in named.items()}
+        if isinstance(dependent := copy.get("dependentRequired"), dict):
+            copy["dependentRequired"] = {
                 name: [names.get(each, each) for each in needed]
                 for name, needed in cast("dict[str, list[str]]", dependent).items()
             }
-        if "required" in made:
-            made["required"] = [names.get(name, name) for name in _required(made)]
-        made.pop("propertyNames", None)
-        return made
+        if "required" in copy:
+            copy["required"] = [names.get(name, name) for name in _required(copy)]
+        copy.pop("propertyNames", None)
+        return copy
 
     return _everywhere(schema, rename)
 

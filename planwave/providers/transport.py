@@ -21,7 +21,7 @@ import httpx2
 from pydantic_ai.models import Model
 
 from planwave.providers.capabilities import Capabilities, CapabilityTable, default_api
-from planwave.providers.errors import TransportFault
+from planwave.providers.errors import ResponseError
 from planwave.providers.protocols import Api
 from planwave.providers.streams.compression import Decompressor
 from planwave.providers.streams.errors import (
@@ -213,11 +213,11 @@ class _DeadlineTimer:
             ends, code = self._clock() + self._limits.chunk_gap_s, "chunk-timeout"
         if self._call_ends <= ends:
             ends, code = self._call_ends, "call-timeout"
-        left = ends - self._clock()
-        if left <= 0:  # a timeout alone never fires on a read that is always ready
+        remaining_s = ends - self._clock()
+        if remaining_s <= 0:  # a timeout alone never fires on a read that is always ready
             raise ReadDeadlineExceeded(code)
         try:
-            async with self._timeout(left):
+            async with self._timeout(remaining_s):
                 return await operation()
         except TimeoutError as error:
             raise ReadDeadlineExceeded(code) from error
@@ -248,7 +248,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
             try:
                 chunk = await self._timer.wait_for(lambda: anext(source, None))
             except httpx2.TransportError as error:
-                if isinstance(error, TransportFault):
+                if isinstance(error, ResponseError):
                     raise
                 raise StreamCut("the connection broke off") from error
             if chunk is None:
@@ -298,7 +298,7 @@ class _EventBody(httpx2.AsyncByteStream):
                 yield piece
         self._reader.end()
 
-    async def _body_error(self, beginning: bytes) -> TransportFault:
+    async def _body_error(self, beginning: bytes) -> ResponseError:
         """Return what a body that is no event stream says."""
         raw = beginning
         async for chunk in self._inner:

@@ -231,10 +231,10 @@ def encode_line(entry: Entry, previous: str) -> tuple[bytes, str]:
 def audit_files(storage: Path) -> list[Path]:
     """Return the files of the log of a storage directory, oldest first."""
     try:
-        found = [each for each in (storage / AUDIT_FOLDER).iterdir() if _NAME.fullmatch(each.name)]
+        paths = [each for each in (storage / AUDIT_FOLDER).iterdir() if _NAME.fullmatch(each.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(found, key=lambda each: each.name)
+    return sorted(paths, key=lambda each: each.name)
 
 
 def last_end(storage: Path) -> LogEnd | None:
@@ -257,20 +257,20 @@ def read_entries(storage: Path) -> Iterator[dict[str, Any]]:
 
 def verify(storage: Path) -> list[Finding]:
     """Return what is wrong with a log: a changed, removed, inserted or cut line, a missing file."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     ends: dict[str, list[str]] = {}
     files = audit_files(storage)
     named = [_named_before(path) for path in files[1:]]
     for path, following in zip(files, [*named, None], strict=True):
         hashes: list[str] = []
         ends[path.name] = hashes
-        found += _check_lines(path, hashes, following)
+        findings += _check_lines(path, hashes, following)
     for path in files[1:]:
         before = _named_before(path)
         if before is None or not _fits(before, ends):
             which = "no file" if before is None else f"line {before.lines} of {before.file}"
-            found.append(Finding(path.name, 1, f"it follows {which}, and that is not there"))
-    return found
+            findings.append(Finding(path.name, 1, f"it follows {which}, and that is not there"))
+    return findings
 
 
 def _check_lines(path: Path, hashes: list[str], following: LogEnd | None) -> Iterator[Finding]:

@@ -31,12 +31,12 @@ def calls_by_node(
         calls: The calls, in any order.
         whole: The number of calls that are whole, however large; None for none.
     """
-    found: dict[str, list[_Document]] = {}
+    by_path: dict[str, list[_Document]] = {}
     for call in sorted(calls, key=lambda each: each.key):
         if _BESIDE not in call.key.request_hash:
             longest = None if call.key.ordinal == whole else MAX_SHOWN_BYTES
-            found.setdefault(call.key.path, []).append(_call(call, longest))
-    return found
+            by_path.setdefault(call.key.path, []).append(_call(call, longest))
+    return by_path
 
 
 def model_replies(calls: Iterable[StoredCall]) -> Iterator[tuple[CallKey, str, str]]:
@@ -67,12 +67,12 @@ def _call(call: StoredCall, longest: int | None) -> _Document:
 def _model_call(reply: Mapping[str, Any], longest: int | None) -> _Document:
     result = {"text": reply.get("text"), "finish_reason": reply.get("finish_reason")}
     reasoning = _reasoning(reply.get("native"))
-    given = {
+    details = {
         "reasoning": reasoning,
         "tool_calls": _named(ToolCall._fields, reply.get("tool_calls")),
         "sources": _named(Source._fields, reply.get("sources")),
     }
-    result |= {name: value for name, value in given.items() if value}
+    result |= {name: value for name, value in details.items() if value}
     return {
         "kind": "model",
         "name": _model_name(reply),
@@ -89,11 +89,11 @@ def _named(fields: Sequence[str], stored: object) -> list[Any]:
     """Return stored tuples, which are lists in JSON, as objects."""
     if not isinstance(stored, list):
         return []
-    found: list[Any] = []
+    objects: list[Any] = []
     for row in cast("list[Any]", stored):
         is_tuple = isinstance(row, list)
-        found.append(dict(zip(fields, cast("list[Any]", row), strict=False)) if is_tuple else row)
-    return found
+        objects.append(dict(zip(fields, cast("list[Any]", row), strict=False)) if is_tuple else row)
+    return objects
 
 
 def _model_name(reply: Mapping[str, Any]) -> str:
@@ -126,5 +126,5 @@ def _shown(name: str, value: Any, longest: int | None) -> _Document:
 
 
 def _error(stored: Mapping[str, Any]) -> _Document:
-    shown = {name: stored.get(name) for name in ("code", "message", "hint")}
-    return {name: value for name, value in shown.items() if value is not None}
+    fields = {name: stored.get(name) for name in ("code", "message", "hint")}
+    return {name: value for name, value in fields.items() if value is not None}

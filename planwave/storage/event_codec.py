@@ -159,15 +159,15 @@ def _notice_of(kind: str, data: Any) -> str | None:
 
 def answers_of(rows: Iterable[Any], first: int) -> tuple[BatchAnswer, ...]:
     """Return the answers among rows ``(at, type, data, …)`` of events, ``seq`` from ``first``."""
-    found: list[BatchAnswer] = []
+    answers: list[BatchAnswer] = []
     for seq, row in enumerate(rows, first):
         match row:
             case (str(at), kind, {"request_id": str(request_id)}, *_) if kind in _ANSWERS:
-                if asked := _REQUEST_ID.fullmatch(request_id):
-                    found.append(BatchAnswer(int(asked[1]), seq, at))
+                if name := _REQUEST_ID.fullmatch(request_id):
+                    answers.append(BatchAnswer(int(name[1]), seq, at))
             case _:
                 continue
-    return tuple(found)
+    return tuple(answers)
 
 
 def asks_person(text: str, first: int, seq: int) -> bool:
@@ -245,15 +245,15 @@ def decode_events(
     for first, text in rows:
         if limit is not None and len(events) >= limit:
             break
-        found = [
+        batch = [
             _decode_event(execution_id, seq, *row)
             for seq, row in enumerate(_decode_row(execution_id, text), first)
             if seq > after
         ]
         # A cheap look first: hardly any event has values stored elsewhere.
         if directory is not None and '"artifact":' in text:
-            found = [load_artifacts(event, directory) for event in found]
-        events += found
+            batch = [load_artifacts(event, directory) for event in batch]
+        events += batch
     events = events if limit is None else events[: max(limit, 0)]
     validate_payloads(events)
     return events

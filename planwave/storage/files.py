@@ -190,18 +190,18 @@ def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
     outputs: Any = event.data.get("outputs")
     if not isinstance(outputs, dict):
         return event, []
-    kept: dict[str, Any] = {}
+    smaller: dict[str, Any] = {}
     artifacts: list[Artifact] = []
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
-        kept[handle] = output
+        smaller[handle] = output
         content = dumps_exact(output.get("value")).encode() if isinstance(output, dict) else b""  # pyright: ignore[reportUnknownMemberType]
         if len(content) > limit:
             digest = hashlib.sha256(content).hexdigest()
             artifacts.append((digest, content))
-            kept[handle] = {"type": output["type"], "artifact": digest, "bytes": len(content)}
+            smaller[handle] = {"type": output["type"], "artifact": digest, "bytes": len(content)}
     if not artifacts:
         return event, []
-    return event._replace(data={**event.data, "outputs": kept}), artifacts
+    return event._replace(data={**event.data, "outputs": smaller}), artifacts
 
 
 def write_artifact(directory: Path, artifact: Artifact) -> None:

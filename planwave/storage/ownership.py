@@ -69,8 +69,8 @@ def is_own(directory: Path) -> bool:
 
 def is_remembered(directory: Path) -> bool:
     """Return whether later processes will find that planwave made a directory."""
-    found = _read_marker(directory)
-    return found is not None and trust.is_recorded(directory, found)
+    marker = _read_marker(directory)
+    return marker is not None and trust.is_recorded(directory, marker)
 
 
 def make_directory(directory: Path) -> None:
@@ -122,8 +122,8 @@ def _is_unused(directory: Path) -> bool:
 
 
 def _is_marked(directory: Path) -> bool:
-    found = _read_marker(directory)
-    return found is not None and trust.is_trusted(directory, found)
+    marker = _read_marker(directory)
+    return marker is not None and trust.is_trusted(directory, marker)
 
 
 def _read_marker(directory: Path) -> str | None:
@@ -135,6 +135,6 @@ def _read_marker(directory: Path) -> str | None:
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
             if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                found = file.read(128)
-                return found.decode() if _MARKER.fullmatch(found) else None
+                content = file.read(128)
+                return content.decode() if _MARKER.fullmatch(content) else None
     return None

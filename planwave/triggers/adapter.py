@@ -112,10 +112,10 @@ class Deliveries:
                 come again.
         """
         # Shielded: a listener may be cancelled at any time, and half a start would be lost.
-        found = await asyncio.shield(self._spawn(self._try_start(key, values, note)))
-        if isinstance(found, Exception):
-            raise found
-        return found
+        outcome = await asyncio.shield(self._spawn(self._try_start(key, values, note)))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     async def record(self, key: str, outcome: str, note: str = "") -> bool:
         """Record a delivery that starts nothing; return whether it is the first of its key."""
@@ -158,5 +158,5 @@ class Deliveries:
 
 async def running_deliveries(service: Service, trigger: Trigger) -> list[RunningDelivery]:
     """Return the deliveries of a trigger whose executions still run, but for tests, newest first."""
-    found = await service.triggers.running_deliveries(trigger)
-    return [each for each in found if not each.key.startswith(TEST_PREFIX)]
+    deliveries = await service.triggers.running_deliveries(trigger)
+    return [each for each in deliveries if not each.key.startswith(TEST_PREFIX)]

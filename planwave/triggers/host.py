@@ -88,11 +88,11 @@ class TriggerHost:
         trigger_id: str | None = None,
     ) -> Trigger:
         """Listen for an entry node of a flow; see :meth:`TriggerService.create`."""
-        made = await self._service.triggers.create(
+        trigger = await self._service.triggers.create(
             plan_id, self._adapters, node_id=node_id, revision=revision, trigger_id=trigger_id
         )
         await self._refresh(plan_id)
-        return self._checked(made)
+        return self._checked(trigger)
 
     async def get(self, trigger_id: str) -> Trigger:
         """Return a trigger; ``problem`` says why it starts nothing.
@@ -106,8 +106,8 @@ class TriggerHost:
         self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Trigger]:
         """Return triggers, newest first; ``problem`` says why one starts nothing."""
-        found = await self._service.triggers.list(plan_id=plan_id, before=before, limit=limit)
-        return [self._checked(each) for each in found]
+        triggers = await self._service.triggers.list(plan_id=plan_id, before=before, limit=limit)
+        return [self._checked(each) for each in triggers]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> Trigger:
         """Enable or disable a trigger.
@@ -162,8 +162,8 @@ class TriggerHost:
 
     async def _hooks(self, plan_id: str) -> list[Trigger]:
         most = self._service.limits.triggers
-        found = await self._service.triggers.list(plan_id=plan_id, limit=most)
-        return [each for each in found if each.kind == WEBHOOK]
+        triggers = await self._service.triggers.list(plan_id=plan_id, limit=most)
+        return [each for each in triggers if each.kind == WEBHOOK]
 
     async def delete(self, trigger_id: str) -> None:
         """Delete a trigger with its deliveries.
@@ -209,8 +209,8 @@ class TriggerHost:
 
     async def as_json(self, triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
         """Return triggers with their last deliveries in the JSON form of the API."""
-        found = await self._service.triggers.deliveries([each.trigger_id for each in triggers])
-        return [self._as_json(each, found.get(each.trigger_id, ())) for each in triggers]
+        deliveries = await self._service.triggers.deliveries([each.trigger_id for each in triggers])
+        return [self._as_json(each, deliveries.get(each.trigger_id, ())) for each in triggers]
 
     def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> dict[str, Any]:
         adapter = self._adapters.get(trigger.kind)
@@ -256,20 +256,20 @@ class TriggerHost:
         async with self._refreshing:
             if not self._listens:
                 return
-            found = await self.page(plan_id=plan_id, limit=self._service.limits.triggers)
-            self.webhooks.known.update(
-                e.trigger_id for e in found if e.kind == WEBHOOK and e.enabled
+            triggers = await self.page(plan_id=plan_id, limit=self._service.limits.triggers)
+            self.webhooks.hook_ids.update(
+                e.trigger_id for e in triggers if e.kind == WEBHOOK and e.enabled
             )
-            wanted = {
+            targets = {
                 each.trigger_id: each
-                for each in found
+                for each in triggers
                 if each.enabled and each.problem is None and self._adapters[each.kind].listens
             }
             for trigger_id, (trigger, _) in list(self._listeners.items()):
                 in_scope = plan_id in (None, trigger.plan_id)
-                if in_scope and not _is_same(trigger, wanted.get(trigger_id)):
+                if in_scope and not _is_same(trigger, targets.get(trigger_id)):
                     self._stop(trigger_id)
-            for trigger_id, trigger in wanted.items():
+            for trigger_id, trigger in targets.items():
                 if trigger_id not in self._listeners:
                     task = self._tasks.create_task(self._listen(trigger))
                     self._listeners[trigger_id] = _Listener(trigger, task)
@@ -292,13 +292,13 @@ class TriggerHost:
             await asyncio.sleep(_RESTART_S)
 
 
-def _is_same(running: Trigger, wanted: Trigger | None) -> bool:
+def _is_same(running: Trigger, current: Trigger | None) -> bool:
     """Return whether a listener can go on; where it has got to does not matter."""
-    return wanted is not None and replace(running, position="") == replace(wanted, position="")
+    return current is not None and replace(running, position="") == replace(current, position="")
 
 
 def _delivery_json(delivery: DeliveryRecord) -> dict[str, Any]:
     fields: Mapping[str, Any] = asdict(delivery)
-    shown = {name: fields[name] for name in ("key", "received_at", "outcome", "note")}
+    document = {name: fields[name] for name in ("key", "received_at", "outcome", "note")}
     has_execution = delivery.outcome in (None, STARTED)
-    return {**shown, "execution_id": delivery.execution_id if has_execution else None}
+    return {**document, "execution_id": delivery.execution_id if has_execution else None}

@@ -38,8 +38,8 @@ def with_entry_points(
         try:
             loaded: Any = point.load()
             several = isinstance(loaded, (list, tuple))
-            found = cast("Iterable[Any]", loaded) if several else [loaded]
-            by_type |= _checked(found, by_type)
+            candidates = cast("Iterable[Any]", loaded) if several else [loaded]
+            by_type |= _checked(candidates, by_type)
         # Foreign code may fail in any way on import; some of it calls sys.exit.
         except (Exception, SystemExit) as error:  # noqa: BLE001
             _log.warning("trigger package %s (%s) left out: %s", point.name, point.value, error)
@@ -47,15 +47,15 @@ def with_entry_points(
 
 
 def _checked(
-    found: Iterable[Any], known: dict[str, type[TriggerAdapter]]
+    candidates: Iterable[Any], present: dict[str, type[TriggerAdapter]]
 ) -> dict[str, type[TriggerAdapter]]:
     new: dict[str, type[TriggerAdapter]] = {}
-    for each in found:
+    for each in candidates:
         if not (isinstance(each, type) and issubclass(each, TriggerAdapter)):
             raise TypeError(f"{each!r} is no subclass of planwave.triggers.adapter.TriggerAdapter")
         if each.listens and each.listen is TriggerAdapter.listen:
             raise TypeError(f"{each!r} has listens = True and no method listen")
-        if each.node_type in known or each.node_type in new:
+        if each.node_type in present or each.node_type in new:
             raise ValueError(f"there is an adapter of {each.node_type!r} already")
         new[each.node_type] = each
     return new

@@ -134,12 +134,12 @@ class Schedules(TriggerAdapter):
         self, trigger: Trigger, deliveries: Deliveries, position: datetime, slot: datetime
     ) -> bool:
         """Return whether a time starts an execution although one before may still run."""
-        found = await self._running_before(trigger, slot)
-        if not found:
+        earlier = await self._running_before(trigger, slot)
+        if not earlier:
             return True
         match trigger.data.overlap:
             case "cancel_previous":
-                for each in found:
+                for each in earlier:
                     with suppress(Conflict, NotFound):  # it has ended by now
                         await self.service.cancel(
                             each.execution_id, "the next time of its schedule came"
@@ -147,12 +147,12 @@ class Schedules(TriggerAdapter):
                 return True
             case "queue":
                 await deliveries.set_position(f"{position.isoformat()} {slot.isoformat()}")
-                for each in found:
+                for each in earlier:
                     async for _ in self.service.watch(each.execution_id):
                         pass
                 return True
             case _:
-                note = f"execution {found[0].execution_id} had not ended"
+                note = f"execution {earlier[0].execution_id} had not ended"
                 await deliveries.record(slot.isoformat(), SKIPPED, note)
                 return False
 
@@ -162,8 +162,8 @@ class Schedules(TriggerAdapter):
         A time comes again after a crash, and where the clock is set back: its own execution, and
         those of later times, are not in its way.
         """
-        found = await running_deliveries(self.service, trigger)
-        return [each for each in found if datetime.fromisoformat(each.key) < slot]
+        deliveries = await running_deliveries(self.service, trigger)
+        return [each for each in deliveries if datetime.fromisoformat(each.key) < slot]
 
     async def _sleep_until(self, moment: datetime) -> None:
         left_s = (moment - self.service.now()).total_seconds()

@@ -104,8 +104,8 @@ async def _end_of(
     if not with_result:
         return accepted_answer(execution_id)
     result = (await service.state(execution_id)).result()
-    shown = {"execution_id": execution_id, "status": "completed", "outputs": result.values}
-    return _json_answer(200, shown)
+    document = {"execution_id": execution_id, "status": "completed", "outputs": result.values}
+    return _json_answer(200, document)
 
 
 def _json_answer(status: int, content: dict[str, Any]) -> WebhookAnswer:

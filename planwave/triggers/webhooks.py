@@ -91,7 +91,7 @@ class Webhooks(TriggerAdapter):
     """The adapter of ``webhook`` nodes; ``POST /hooks/{trigger_id}`` calls it.
 
     Attributes:
-        known: Ids of enabled webhooks that were found; the store need not be asked whether others exist
+        hook_ids: Ids of enabled webhooks that were found; the store need not be asked whether others exist
             once too many have been guessed.
     """
 
@@ -99,7 +99,7 @@ class Webhooks(TriggerAdapter):
 
     def __init__(self, service: Service, settings: Settings) -> None:
         super().__init__(service, settings)
-        self.known: set[str] = set()
+        self.hook_ids: set[str] = set()
         self._under_way: dict[tuple[str, str], asyncio.Future[WebhookAnswer | None]] = {}
         self._bodies: dict[tuple[str, str], tuple[str, float]] = {}
         """By trigger and digest of a body: the key of its delivery, and until when it stands for the body."""
@@ -133,9 +133,9 @@ class Webhooks(TriggerAdapter):
         with suppress(NotFound):
             trigger = await self.service.triggers.get(hook_id)
             if trigger.kind == WEBHOOK and trigger.enabled and trigger.problem is None:
-                self.known.add(hook_id)
+                self.hook_ids.add(hook_id)
                 return trigger
-        self.known.discard(hook_id)
+        self.hook_ids.discard(hook_id)
         raise NotFound("there is no such webhook")
 
     def authenticate(self, trigger: Trigger, headers: Mapping[str, str], body: bytes) -> None:
@@ -148,7 +148,7 @@ class Webhooks(TriggerAdapter):
             raise Unauthorized("the request is not authenticated")
 
     async def receive(
-        self, trigger: Trigger, request: WebhookRequest, left: Callable[[], Awaitable[object]]
+        self, trigger: Trigger, request: WebhookRequest, disconnect: Callable[[], Awaitable[object]]
     ) -> WebhookAnswer:
         """Process an authenticated request, and return its answer.
 
@@ -158,7 +158,7 @@ class Webhooks(TriggerAdapter):
         Args:
             trigger: The webhook.
             request: The request.
-            left: Returns once the sender has left.
+            disconnect: Returns once the sender has left.
 
         Raises:
             InputError: ``invalid-json``, ``invalid-payload``: the body cannot be used.
@@ -178,7 +178,7 @@ class Webhooks(TriggerAdapter):
                 return answer._replace(is_repeated=True)
         first = self._under_way[place] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self._process(trigger, request, place[1], left)
+            answer = await self._process(trigger, request, place[1], disconnect)
             first.set_result(answer)
             return answer
         finally:
@@ -196,15 +196,19 @@ class Webhooks(TriggerAdapter):
             return is_signed(self._keys(trigger), headers, body, self.service.now().timestamp())
         if auth == "github":
             return is_signed_by_github(self._secrets(trigger), headers, body)
-        given = headers.get(trigger.data.secret_header.lower(), "").encode(errors="replace")
+        credential = headers.get(trigger.data.secret_header.lower(), "").encode(errors="replace")
         # All are compared: the time tells nothing about which of them was right.
-        matches = [hmac.compare_digest(given, known.encode()) for known in self._secrets(trigger)]
+        matches = [
+            hmac.compare_digest(credential, secret.encode()) for secret in self._secrets(trigger)
+        ]
         return any(matches)
 
     def _secrets(self, trigger: Trigger) -> list[str]:
-        known = self.service.secrets
+        secrets = self.service.secrets
         return [
-            known[name].value.get_secret_value() for name in trigger.data.secrets if name in known
+            secrets[name].value.get_secret_value()
+            for name in trigger.data.secrets
+            if name in secrets
         ]
 
     def _keys(self, trigger: Trigger) -> list[bytes]:
@@ -264,13 +268,13 @@ class Webhooks(TriggerAdapter):
         trigger: Trigger,
         request: WebhookRequest,
         key: str,
-        left: Callable[[], Awaitable[object]],
+        disconnect: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
         claim = await self.service.triggers.claim_delivery(trigger.trigger_id, key)
         if claim.outcome is not None and claim.reply is not None:
             return stored_answer(claim.reply)
         await self._start(trigger, request, claim)
-        answer = await self._answer(trigger, request, claim.execution_id, left)
+        answer = await self._answer(trigger, request, claim.execution_id, disconnect)
         await self.service.triggers.settle_delivery(
             trigger.trigger_id, key, STARTED, reply=answer.serialize()
         )
@@ -311,7 +315,7 @@ class Webhooks(TriggerAdapter):
         trigger: Trigger,
         request: WebhookRequest,
         execution_id: str,
-        left: Callable[[], Awaitable[object]],
+        disconnect: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
         if request.streams or not (trigger.replies or request.wait_s):
             return accepted_answer(execution_id)
@@ -319,18 +323,18 @@ class Webhooks(TriggerAdapter):
         waiting = wait_at_most(seconds, self.service, execution_id, with_result=request.wait_s > 0)
         if trigger.data.on_disconnect == "continue":
             return await waiting
-        return await self._cancelling(execution_id, waiting, left)
+        return await self._cancelling(execution_id, waiting, disconnect)
 
     async def _cancelling(
         self,
         execution_id: str,
         waiting: Awaitable[WebhookAnswer],
-        left: Callable[[], Awaitable[object]],
+        disconnect: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
         """Cancel an execution if the sender leaves before its answer is there."""
         # Not a TaskGroup: an error must reach the caller without an ExceptionGroup.
         answering = asyncio.ensure_future(waiting)  # noqa: TID251
-        leaving = asyncio.ensure_future(left())  # noqa: TID251
+        leaving = asyncio.ensure_future(disconnect())  # noqa: TID251
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():

@@ -54,13 +54,13 @@ class BlockText:
 
     def replace(self, text: str) -> Change | None:
         """Put another text in place of all that is there; return what that changes."""
-        known, new = self.raw[self._skipped :], text.lstrip("\n")
+        old, new = self.raw[self._skipped :], text.lstrip("\n")
         self._streamed.put(0, text)
         self._skipped = len(text) - len(new)
-        if known == new:
+        if old == new:
             return None
-        differing = (at for at, (a, b) in enumerate(zip(known, new, strict=False)) if a != b)
-        same = next(differing, min(len(known), len(new)))
+        differing = (at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+        same = next(differing, min(len(old), len(new)))
         return Change(same, new[same:])
 
 
@@ -95,10 +95,10 @@ class BlockList:
 
     def remove(self, block_id: str) -> bool:
         """Remove a block; return whether there was one of this id."""
-        found = self._by_id.pop(block_id, None)
-        if found is None:
+        block = self._by_id.pop(block_id, None)
+        if block is None:
             return False
-        self._placed = [each for each in self._placed if each[1] is not found]
+        self._placed = [each for each in self._placed if each[1] is not block]
         return True
 
 
@@ -137,8 +137,8 @@ def member_block(block_id: str, path: str, data: Mapping[str, Any]) -> Block:
 
 def shown_error(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return an error as a chat shows it."""
-    shown: dict[str, Any] = {"code": error.get("code"), "message": error_message(dict(error))}  # pyright: ignore[reportArgumentType]
-    return shown | ({"hint": error["hint"]} if error.get("hint") else {})
+    document: dict[str, Any] = {"code": error.get("code"), "message": error_message(dict(error))}  # pyright: ignore[reportArgumentType]
+    return document | ({"hint": error["hint"]} if error.get("hint") else {})
 
 
 _STATES: Final = {"approve": "approved", "reject": "rejected"}

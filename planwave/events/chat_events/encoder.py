@@ -189,10 +189,10 @@ class ChatEventEncoder:
     def _on_failed(self, event: Event) -> None:
         self._end("failed")
         error = event.data.get("error") or {"message": "the execution failed"}
-        shown = {}
+        block_field = {}
         if not self._has_failed_node:
-            shown = {"blockId": self._add_error(None, error)}
-        self._tell("RunError", error=shown_error(error), **shown)
+            block_field = {"blockId": self._add_error(None, error)}
+        self._tell("RunError", error=shown_error(error), **block_field)
 
     def _end(self, status: str) -> None:
         """End what is open with the execution."""
@@ -232,10 +232,10 @@ class ChatEventEncoder:
         path: str = event.path or ""
         outputs: Mapping[str, Any] = event.data.get("outputs") or {}
         is_own = not path_prefix(path)
-        given = bool(event.data.get("given"))
-        if is_own and given:
+        is_input = bool(event.data.get("given"))
+        if is_own and is_input:
             self._tell("FlowNodeStarted", nodeId=path, nodeType=self._types.get(path))
-        if not given:
+        if not is_input:
             self._finish_speech(path, outputs)
         if is_own:
             about = {"nodeId": path, "nodeType": self._types.get(path)}
@@ -247,12 +247,12 @@ class ChatEventEncoder:
         self._close_reasoning(path)
         if path_prefix(path):
             return
-        shown = {}
+        block_field = {}
         if not event.data.get("handled"):
             self._has_failed_node = True
-            shown = {"blockId": self._add_error(path, error)}
+            block_field = {"blockId": self._add_error(path, error)}
         about = {"nodeId": path, "nodeType": self._types.get(path)}
-        self._tell("FlowNodeError", **about, error=shown_error(error), **shown)
+        self._tell("FlowNodeError", **about, error=shown_error(error), **block_field)
 
     def _on_node_cancelled(self, event: Event) -> None:
         path = event.path or ""
@@ -308,8 +308,8 @@ class ChatEventEncoder:
         if data["kind"] not in KINDS or self._list_of(path) is None:
             return
         speaker = self._speaker(path, event.attempt)
-        found, change = speaker.put(data["kind"], data["offset"], data["text"])
-        self._show(path, speaker, found, data["kind"], change)
+        current_round, change = speaker.put(data["kind"], data["offset"], data["text"])
+        self._show(path, speaker, current_round, data["kind"], change)
 
     def _on_usage(self, event: Event) -> None:
         if event.path is not None:
@@ -331,8 +331,8 @@ class ChatEventEncoder:
         for kind, rest in beyond.items():
             if rest:
                 at = sum(each.length(kind) for each in speaker.rounds if not each.is_open)
-                found, change = speaker.put(kind, at, rest)
-                self._show(path, speaker, found, kind, change)
+                next_round, change = speaker.put(kind, at, rest)
+                self._show(path, speaker, next_round, kind, change)
 
     def _settle_place(self, path: str, speaker: Speaker, ended: Round) -> None:
         """Put the texts of a round after all that the node did before: now that is published too."""
@@ -346,10 +346,10 @@ class ChatEventEncoder:
                 self._copy_to_member(blocks, path)
 
     def _speaker(self, path: str, attempt: int | None) -> Speaker:
-        found = self._speakers.get(path)
-        if found is None:
-            found = self._speakers[path] = Speaker(attempt or 1, self._seq)
-        return found
+        speaker = self._speakers.get(path)
+        if speaker is None:
+            speaker = self._speakers[path] = Speaker(attempt or 1, self._seq)
+        return speaker
 
     def _show(
         self, path: str, speaker: Speaker, spoken: Round, kind: str, change: Change | None
@@ -420,9 +420,9 @@ class ChatEventEncoder:
         """Return what a node gives and no other node reads, where nobody has said it before."""
         if self._visibility is None or path_prefix(path):
             return ""
-        said = {block["nodeId"] for block in self._blocks if block["type"] == TEXT}
+        speakers = {block["nodeId"] for block in self._blocks if block["type"] == TEXT}
         behind = self._visibility.speakers_behind(path)
-        if any(each in behind or is_inside(each, path) for each in said):
+        if any(each in behind or is_inside(each, path) for each in speakers):
             return ""
         values = self._visibility.visible_values(path, outputs)
         return "\n\n".join(filter(None, map(to_text, values)))
@@ -458,8 +458,8 @@ class ChatEventEncoder:
         block_id = f"{path}#{event.attempt or 1}.call.{data.get('call_id')}"
         block = blocks.get(block_id)
         if block is None:
-            made = member_block if is_member else call_block
-            block = made(block_id, path, data)
+            new_block = member_block if is_member else call_block
+            block = new_block(block_id, path, data)
             if "run_key" in data:
                 prefix = nested_prefix(path, data["run_key"])
                 self._members[prefix] = block if is_member else None
@@ -533,11 +533,11 @@ class ChatEventEncoder:
 
     def _member_of(self, path: str) -> tuple[bool, Block | None]:
         """Return whether a node is in a run of its own, and the member whose run that is."""
-        found = [prefix for prefix in self._members if path.startswith(prefix)]
-        if not found:
+        prefixes = [prefix for prefix in self._members if path.startswith(prefix)]
+        if not prefixes:
             return False, None
-        hidden = any(self._members[prefix] is None for prefix in found)
-        return True, None if hidden else self._members[max(found, key=len)]
+        hidden = any(self._members[prefix] is None for prefix in prefixes)
+        return True, None if hidden else self._members[max(prefixes, key=len)]
 
     def _list_of(self, path: str) -> BlockList | None:
         """Return the blocks that those of a node belong to; None where they are not shown."""

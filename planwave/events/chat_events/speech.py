@@ -105,18 +105,20 @@ class Speaker:
 
     def put(self, kind: str, offset: int, piece: str) -> tuple[Round, Change | None]:
         """Put a streamed piece where it belongs; return the open round, and what changes in it."""
-        known = (each for each in self.rounds[self._discarded :] if not each.is_open)
-        at = offset - sum(each.length(kind) for each in known)
+        closed_rounds = (each for each in self.rounds[self._discarded :] if not each.is_open)
+        at = offset - sum(each.length(kind) for each in closed_rounds)
         if at < 0:
             piece, at = piece[-at:], 0
-        found = self.open_round()
-        return found, found.texts[kind].merge(at, piece) if piece else None
+        current = self.open_round()
+        return current, current.texts[kind].merge(at, piece) if piece else None
 
     def next_to_close(self) -> Round:
         """Return the round that the next ``usage`` ends; one that is closed was ended before."""
-        found = self.rounds[self._closed] if self._closed < len(self.rounds) else self.open_round()
+        next_round = (
+            self.rounds[self._closed] if self._closed < len(self.rounds) else self.open_round()
+        )
         self._closed += 1
-        return found
+        return next_round
 
     def discard(self) -> Round | None:
         """Return the open round, which is void; the next text begins at offset 0."""

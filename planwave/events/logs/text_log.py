@@ -56,8 +56,8 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(_picture, text)
 
 
-def _picture(found: re.Match[str]) -> str:
-    character = found[0]
+def _picture(match: re.Match[str]) -> str:
+    character = match[0]
     if character in "\r\n" or character in _LINE_BREAKS or character == "\r\n":
         return "\u23ce"
     code = ord(character)

@@ -134,20 +134,20 @@ class TypedLog:
             self._titles[node["id"]] = f"{named}{node['type']} node"
 
     def _node_event_entry(self, event: NodeEmitted, path: str) -> LogEntry | None:
-        kind, said = str(event.data.get("event_type")), event.data.get("data")
-        fields = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+        kind, data = str(event.data.get("event_type")), event.data.get("data")
+        fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
         if kind == "prompt":
             self._prompted.add(path)
-            if self._is_repeated(event, path, kind, to_text(said)):
+            if self._is_repeated(event, path, kind, to_text(data)):
                 return None
             return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
-            return _entry(event, MESSAGE, message_text(said))
+            return _entry(event, MESSAGE, message_text(data))
         if kind in _SUBAGENT_CALLS and "agent" in fields:
             call = to_text(_subagent_call(kind, fields))
             return None if self._is_repeated(event, path, kind, call) else _entry(event, kind, call)
         if kind in _SUBAGENT_CALLS or kind == _LOGIC_CHECK:
-            return _entry(event, kind, to_text(fields.get("message", said)))
+            return _entry(event, kind, to_text(fields.get("message", data)))
         return None
 
     def _is_repeated(self, event: NodeEmitted, path: str, kind: str, content: str) -> bool:

@@ -155,8 +155,8 @@ class _Speech:
 
     def new_reasoning(self, offset: int, piece: str) -> str:
         """Return the new part of a piece, "" for a piece that begins after a gap; none is ever void."""
-        known = self._reasoning_length
-        new = piece[known - offset :] if offset <= known else ""
+        length = self._reasoning_length
+        new = piece[length - offset :] if offset <= length else ""
         self._reasoning_length += len(new)
         return new
 
@@ -246,12 +246,12 @@ class PartReader:
                 pass
 
     def _meta(self, event: Event, path: str) -> dict[str, Any]:
-        known = self._meta_cache.get(path)
-        if known is None:
-            known = self._meta_cache[path] = self._node_meta(path)
+        node_meta = self._meta_cache.get(path)
+        if node_meta is None:
+            node_meta = self._meta_cache[path] = self._node_meta(path)
         if event.type in _ENDED:
             del self._meta_cache[path]
-        facts, visible = known
+        facts, visible = node_meta
         attempt = {} if event.attempt is None else {"attempt": event.attempt}
         return {**facts, **attempt, "visible": visible}
 
@@ -280,9 +280,9 @@ class PartReader:
         if kind == "reasoning":
             new = speech.new_reasoning(offset, text)
         else:
-            known = len(speech.text)
+            length = len(speech.text)
             change = speech.text.merge(offset, text)
-            if change is not None and change.offset < known:  # its node began again
+            if change is not None and change.offset < length:  # its node began again
                 yield from self._retract(path, about)
                 self._speeches[path] = _Speech(event.attempt)
                 change = self._speeches[path].text.merge(0, str(speech.text))

@@ -71,8 +71,8 @@ class Visibility:
         if path in self._nodes:
             if not (edges := self._readers(path)):
                 return path in self._sinks
-            shown = self._visible_handles(path)
-            return DEFAULT_SOURCE_HANDLE in shown or self._closing.issuperset(edges)
+            handles = self._visible_handles(path)
+            return DEFAULT_SOURCE_HANDLE in handles or self._closing.issuperset(edges)
         owner, inside, rest = self._resolve_path(path)
         return inside is not None and self._shows_result(owner) and inside.is_visible(rest)
 
@@ -89,13 +89,17 @@ class Visibility:
             is_shown = inside is not None and self._shows_result(owner)
             return inside.visible_values(rest, outputs) if inside is not None and is_shown else []
         if self._chosen is None and self._readers(path):
-            shown = self._visible_handles(path)
-            return [value for handle, value in values.items() if handle in shown]
+            handles = self._visible_handles(path)
+            return [value for handle, value in values.items() if handle in handles]
         if path not in (self._sinks if self._chosen is None else self._chosen):
             return []
         caught = ERROR_HANDLE in dict(self._outgoing.get(path, ())) and self._chosen is None
-        kept = [handle for handle in values if not (caught and handle == ERROR_HANDLE)]
-        main = DEFAULT_SOURCE_HANDLE if DEFAULT_SOURCE_HANDLE in kept else next(iter(kept), None)
+        candidates = [handle for handle in values if not (caught and handle == ERROR_HANDLE)]
+        main = (
+            DEFAULT_SOURCE_HANDLE
+            if DEFAULT_SOURCE_HANDLE in candidates
+            else next(iter(candidates), None)
+        )
         return [] if main is None else [values[main]]
 
     def speakers_behind(self, path: str) -> set[str]:
@@ -104,11 +108,11 @@ class Visibility:
         if inside is not None:
             head = path.removesuffix(rest)
             return {f"{head}{each}" for each in inside.speakers_behind(rest)}
-        found = set(self._incoming[path]) if path in self._closing else set[str]()
+        speakers = set(self._incoming[path]) if path in self._closing else set[str]()
         for prefix, (owner, inside) in self._subgraphs.items():
-            if owner == path or owner in found:
-                found |= {f"{prefix}/{each}" for each in inside.paths()}
-        return found
+            if owner == path or owner in speakers:
+                speakers |= {f"{prefix}/{each}" for each in inside.paths()}
+        return speakers
 
     def paths(self) -> set[str]:
         """Return the paths of all nodes whose graph is known."""
@@ -131,9 +135,9 @@ class Visibility:
 
     def _shows_result(self, node_id: str) -> bool:
         """Return whether the result of the graph in a node's data is visible as the node's text."""
-        shown = self._visible_handles(node_id)
+        handles = self._visible_handles(node_id)
         return self.is_visible(node_id) and (
-            DEFAULT_SOURCE_HANDLE in shown or not self._readers(node_id)
+            DEFAULT_SOURCE_HANDLE in handles or not self._readers(node_id)
         )
 
     def _readers(self, node_id: str) -> list[str]:

@@ -111,9 +111,9 @@ class AttemptTasks:
         try:
             # After an answer the node resumes with the answer, whatever the parent's result was.
             if self._reuse is not None and not attempt.was_started:
-                taken = await result_to_reuse(self._reuse, attempt, self._host)
-                if taken is not None:
-                    return post(ResultReused(attempt, taken.outputs, taken.event_data))
+                reusable = await result_to_reuse(self._reuse, attempt, self._host)
+                if reusable is not None:
+                    return post(ResultReused(attempt, reusable.outputs, reusable.event_data))
             result = await self._result_of(attempt)
         except asyncio.CancelledError:
             if attempt.phase is DONE:

@@ -174,8 +174,8 @@ def suspended(run: RunState, message: AttemptSuspended) -> None:
         return
     ensure_active(run, attempt)
     if run.limits is not None:
-        kept = [suspension.request, suspension.state]
-        refusal = run.limits.add_event(attempt.path, "a request", kept)
+        content = [suspension.request, suspension.state]
+        refusal = run.limits.add_event(attempt.path, "a request", content)
         if refusal is not None:
             failed(run, attempt, refusal)
             return
@@ -238,19 +238,19 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
         return
     ensure_active(run, attempt)
     end_attempt(run, attempt, is_final=False)
-    known = to_node_error(error)
+    node_error = to_node_error(error)
     retry = attempt.graph_run.program.steps[attempt.node].node.policy.retry
     tries = attempt.number - attempt.graph_run.attempt_offset
     has_attempts_left = tries < retry.attempts
-    refusal = _retry_refusal(retry, error, known) if has_attempts_left else None
-    document = known.as_json()
+    refusal = _retry_refusal(retry, error, node_error) if has_attempts_left else None
+    document = node_error.as_json()
     if retry.attempts > 1:
-        note = _attempt_note(attempt, retry, tries, known, refusal)
-        document["message"] = f"{known.message} ({note})"
+        note = _attempt_note(attempt, retry, tries, node_error, refusal)
+        document["message"] = f"{node_error.message} ({note})"
     if has_attempts_left and refusal is None:
-        _schedule_retry(run, attempt, document, max(retry.wait_s(tries), known.retry_delay_s))
+        _schedule_retry(run, attempt, document, max(retry.wait_s(tries), node_error.retry_delay_s))
     else:
-        _fail(run, attempt, document, known.retryable)
+        _fail(run, attempt, document, node_error.retryable)
 
 
 def _fail(run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool) -> None:
@@ -296,9 +296,9 @@ def _fail_running(run: RunState, attempt: Attempt, error: NodeError, cause: str)
 # -- retries ---------------------------------------------------------------------------------------
 
 
-def _retry_refusal(retry: Retry, error: BaseException, known: NodeError) -> str | None:
+def _retry_refusal(retry: Retry, error: BaseException, node_error: NodeError) -> str | None:
     """Return why a failure is not retried although attempts are left; None if it is."""
-    if not known.retryable:
+    if not node_error.retryable:
         return "the error is permanent"
     if not (retry.on or retry.not_on):
         return None
@@ -310,11 +310,11 @@ def _retry_refusal(retry: Retry, error: BaseException, known: NodeError) -> str 
 
 
 def _attempt_note(
-    attempt: Attempt, retry: Retry, tries: int, known: NodeError, refusal: str | None
+    attempt: Attempt, retry: Retry, tries: int, node_error: NodeError, refusal: str | None
 ) -> str:
     """Return which attempt failed and why no other follows, for the end of its message."""
     # The message of a failed nested run may end in the same words about the node inside.
-    of_node = f" of {attempt.path!r}" if known.code == NESTED_FAILED else ""
+    of_node = f" of {attempt.path!r}" if node_error.code == NESTED_FAILED else ""
     why = f", not retried: {refusal}" if refusal else ""
     return f"attempt {tries} of {retry.attempts}{of_node}{why}"
 
@@ -384,8 +384,8 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
     kind = message.event.event_type
     try:
         data = to_json(message.event.data)
-    except NotJson as fault:
-        return ResultNotJson(f"its data is {fault}")
+    except NotJson as error:
+        return ResultNotJson(f"its data is {error}")
     if kind in _RESERVED or kind == DELTA:  # a delta comes here only to be recorded
         return PermanentError("that name is reserved", code="reserved-event")
     if kind == TEXT_DISCARDED and message.reply is None:

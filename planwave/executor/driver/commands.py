@@ -112,14 +112,14 @@ def pause(run: RunState, command: PauseExecution) -> None:
 
 
 def record_pause(
-    run: RunState, kind: PauseKind, reason: str | None = None, asked: PausedData | None = None
+    run: RunState, kind: PauseKind, reason: str | None = None, request: PausedData | None = None
 ) -> None:
     """Emit that the execution is paused, how, and why; with the request it makes itself."""
     run.pause_reason = kind
     if run.paused_since is None:
         run.paused_since = run.now.loop_s
     data: PausedData = {"reason": reason or PAUSE_REASONS[kind], "kind": kind}
-    run.emit(EXECUTION_PAUSED, data if asked is None else {**data, **asked})
+    run.emit(EXECUTION_PAUSED, data if request is None else {**data, **request})
 
 
 @_replied
@@ -144,12 +144,12 @@ def not_paused(requests: Iterable[tuple[str, Json]]) -> Conflict:
         requests: The open requests by id, oldest first.
     """
     code = "not-paused"
-    request_id, asked = next(iter(requests), (None, None))
+    request_id, request = next(iter(requests), (None, None))
     if request_id is None:
         return Conflict("the execution is not paused", code=code)
     hint = f"answer request {request_id}"
-    if is_timer(asked):
-        return Conflict(f"it waits for a timer until {end_of_timer(asked)}", code=code, hint=hint)
+    if is_timer(request):
+        return Conflict(f"it waits for a timer until {end_of_timer(request)}", code=code, hint=hint)
     return Conflict(f"it waits for an answer to {request_id}", code=code, hint=hint)
 
 
@@ -315,13 +315,13 @@ def _answer(
     if request is None:
         raise run.requests.refusal_error(request_id)
     if request.path == OWN_PATH:
-        told: ResumedData = {"request_id": request_id, "answer": answer}
+        event_data: ResumedData = {"request_id": request_id, "answer": answer}
         if answered_by is not None:
-            told["answered_by"] = answered_by
+            event_data["answered_by"] = answered_by
         if run.budget is not None and is_budget_request(request.suspension.request):
-            _decide_on_budget(run, run.budget, told, answer)
+            _decide_on_budget(run, run.budget, event_data, answer)
         else:
-            _decide_on_plan(run, told, answer)
+            _decide_on_plan(run, event_data, answer)
         return
     run.effects.append(CancelTimer(RequestTimer(request_id)))
     if run.pause_reason == WAITING and not run.is_out_of_time:
@@ -355,13 +355,13 @@ def ask_for_approval(run: RunState, request: Json) -> None:
     """Open the request for approval of the plan; nothing starts before its answer."""
     request_id = f"r{run.seq + 1}"
     run.requests.add(request_id, own_request(request, run.now.at))
-    record_pause(run, WAITING, asked={"request_id": request_id, "request": request})
+    record_pause(run, WAITING, request={"request_id": request_id, "request": request})
 
 
-def _decide_on_plan(run: RunState, told: ResumedData, answer: Json) -> None:
+def _decide_on_plan(run: RunState, event_data: ResumedData, answer: Json) -> None:
     """Begin the graph if its plan is approved; else cancel the execution."""
     was_paused = run.pause_reason == REQUESTED
-    record_resume(run, ANSWERED, told)
+    record_resume(run, ANSWERED, event_data)
     if is_approved(answer):
         begin_graph(run, run.root)
         if was_paused:
@@ -371,10 +371,12 @@ def _decide_on_plan(run: RunState, told: ResumedData, answer: Json) -> None:
         cancel_graph_run(run, run.root, run.cancel_cause)
 
 
-def _decide_on_budget(run: RunState, budget: RunBudget, told: ResumedData, answer: Json) -> None:
+def _decide_on_budget(
+    run: RunState, budget: RunBudget, event_data: ResumedData, answer: Json
+) -> None:
     """Go on with the limits of the answer, which its event sets; else cancel the execution."""
     was_paused = run.pause_reason == REQUESTED
-    record_resume(run, ANSWERED, told)
+    record_resume(run, ANSWERED, event_data)
     if is_raised(answer):
         if budget.is_out_of_time:
             budget.is_out_of_time = False

@@ -83,16 +83,16 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _log_turn(execution_id: str, messages: Sequence[Message], made: Turn) -> None:
+def _log_turn(execution_id: str, messages: Sequence[Message], outcome: Turn) -> None:
     """Log a turn; what its messages, events and effects carry may be secret, and is left out."""
     events = (
         f"{event.seq} {event.type}" + (f" {event.path}" if event.path else "")
-        for event in made.events
+        for event in outcome.events
     )
     _turns_log.debug(
         "execution %s: messages %s; events %s; effects %s", execution_id,
         ", ".join(map(outline, messages)) or "none", ", ".join(events) or "none",
-        ", ".join(map(outline, made.effects)) or "none",
+        ", ".join(map(outline, outcome.effects)) or "none",
     )  # fmt: skip
 
 
@@ -398,10 +398,10 @@ class Execution:
     async def _run_turn(self, messages: list[Message]) -> None:
         """Take messages: change the state, append the events, publish them, perform the effects."""
         self._has_settled = False
-        made = turn(self._run, messages, self._now())
+        outcome = turn(self._run, messages, self._now())
         if _turns_log.isEnabledFor(logging.DEBUG):
-            _log_turn(self.execution_id, messages, made)
-        events, effects = made
+            _log_turn(self.execution_id, messages, outcome)
+        events, effects = outcome
         for effect in effects:
             if isinstance(effect, CancelTask):
                 self._tasks.cancel(effect.attempt)

@@ -47,9 +47,13 @@ def open_nested_run(run: RunState, request: NestedRunRequested) -> None:
     node_run = ensure_node_run(attempt)
     nested_run = node_run.nested_runs.get(request.key)
     stored = None if nested_run is not None else _stored(run, request)
-    known = nested_run or stored
-    if known is not None and known.identity is not None and known.identity != request.identity:
-        run.effects.append(Reply(request.reply, _mismatch(request, known.identity)))
+    existing = nested_run or stored
+    if (
+        existing is not None
+        and existing.identity is not None
+        and existing.identity != request.identity
+    ):
+        run.effects.append(Reply(request.reply, _mismatch(request, existing.identity)))
         return
     if nested_run is None:
         nested_run = NestedRun(request.key, node_run, request.identity, attempt.number)
@@ -174,8 +178,8 @@ def _follow_activity(run: RunState, attempt: Attempt) -> None:
     update_activity(run, attempt)
 
 
-def _mismatch(request: NestedRunRequested, known: tuple[str, str]) -> PermanentError:
-    what = "another graph" if known[0] != request.identity[0] else "other inputs or variables"
+def _mismatch(request: NestedRunRequested, identity: tuple[str, str]) -> PermanentError:
+    what = "another graph" if identity[0] != request.identity[0] else "other inputs or variables"
     path = request.attempt.path
     return PermanentError(
         f"node {path!r} asked for its nested run {request.key!r} with {what} than before",

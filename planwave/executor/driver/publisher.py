@@ -190,19 +190,19 @@ def _delta_fields(payload: Json, attempt: Attempt) -> tuple[str, str]:
     """Return the text and kind of unusual streamed data, or raise what is wrong with it."""
     text = kind = None
     if not isinstance(payload, Mapping):
-        fault = f"a {type(payload).__name__} instead of an object"
+        defect = f"a {type(payload).__name__} instead of an object"
     else:
-        given = cast("Mapping[str, Json]", payload)
-        text, kind = given.get("text"), given.get("kind", "text")
-        fault = f"a kind that is a {type(kind).__name__}"
-        if "text" not in given:
-            fault = "no text"
+        fields = cast("Mapping[str, Json]", payload)
+        text, kind = fields.get("text"), fields.get("kind", "text")
+        defect = f"a kind that is a {type(kind).__name__}"
+        if "text" not in fields:
+            defect = "no text"
         elif not isinstance(text, str):
-            fault = f"text that is a {type(text).__name__}"
+            defect = f"text that is a {type(text).__name__}"
     if isinstance(text, str) and isinstance(kind, str):
         return text, kind
     raise PermanentError(
-        f"node {attempt.path!r} streamed {fault}",
+        f"node {attempt.path!r} streamed {defect}",
         code="invalid-delta",
         hint='the data of a delta event are {"text": "…", "kind"?: "…"}',
     )

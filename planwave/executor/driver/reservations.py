@@ -116,7 +116,7 @@ def ask(run: RunState) -> None:
     budget = cast("RunBudget", run.budget)
     request_id, request = f"r{run.seq + 1}", budget.request(run.active_s)
     run.requests.add(request_id, own_request(request, run.now.at))
-    record_pause(run, WAITING, asked={"request_id": request_id, "request": request})
+    record_pause(run, WAITING, request={"request_id": request_id, "request": request})
 
 
 # -- time ------------------------------------------------------------------------------------------

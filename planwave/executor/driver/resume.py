@@ -23,9 +23,9 @@ def resume_execution(run: RunState, history: History) -> None:
     A nested run resumes once its node opens it again. Where the plan is not approved yet, there is
     only the request for that.
     """
-    if (asked := history.own_request) is not None:
-        request = asked.data.get("request")
-        run.requests.add(asked.data.get("request_id", ""), own_request(request, asked.at))
+    if (pause := history.own_request) is not None:
+        request = pause.data.get("request")
+        run.requests.add(pause.data.get("request_id", ""), own_request(request, pause.at))
         if not is_budget_request(request):
             return
     resume_graph(run, run.root, history.take_own_events())
@@ -44,11 +44,11 @@ def resume_graph(run: RunState, graph_run: GraphRun, events: Sequence[Event]) ->
         graph_run: The graph, nothing of which has been started.
         events: Its own events, in order.
     """
-    known = {request_id for request_id, _ in run.requests}
+    open_ids = {request_id for request_id, _ in run.requests}
     with guard_stored(run.execution_id):
         unfinished = replay(graph_run, events, run.requests, run.now.at)
         for request_id, request in run.requests:
-            if request_id not in known:
+            if request_id not in open_ids:
                 start_request_timer(run, request_id, request)
     unneeded = set(graph_run.schedule.unneeded())
     for node in sorted(unneeded):  # an interrupted one is not run again either

@@ -98,15 +98,15 @@ class NodeHost:
         """Return a value that the current node finds again whenever it is entered; see ``RuntimeApi.once``."""
         attempt = current_attempt.get()
         _require_running(attempt)
-        known = _once_values(attempt)
-        if key in known:
-            return copy_json(known[key])  # the node may change what it gets
+        once_values = _once_values(attempt)
+        if key in once_values:
+            return copy_json(once_values[key])  # the node may change what it gets
         name = attempt.path, key
         async with self._once_locks.setdefault(name, asyncio.Lock()):
             _require_running(attempt)
-            known = _once_values(attempt)
-            if key in known:
-                value = known[key]
+            once_values = _once_values(attempt)
+            if key in once_values:
+                value = once_values[key]
             else:
                 with OwnWork(attempt, self.mailbox):
                     value = await self._make_once_value(attempt, key, fn)
@@ -116,15 +116,15 @@ class NodeHost:
     async def _make_once_value(
         self, attempt: Attempt, key: str, fn: Callable[[], Awaitable[Json]]
     ) -> Json:
-        taken = None if self._parent is None else await self._parent.once_value(attempt, key, self)
-        made = self.redact(await fn()) if taken is None else taken[0]
+        reused = None if self._parent is None else await self._parent.once_value(attempt, key, self)
+        raw = self.redact(await fn()) if reused is None else reused[0]
         try:
-            value = copy_json(to_json(made))
-        except NotJson as fault:
+            value = copy_json(to_json(raw))
+        except NotJson as error:
             raise ResultNotJson(
-                f"node {attempt.path!r} was to keep, as {key!r}, a value that is {fault}",
+                f"node {attempt.path!r} was to keep, as {key!r}, a value that is {error}",
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
-            ) from fault
+            ) from error
         reply, stored = self.mailbox.expect_reply()
         self.mailbox.post(OnceValueMade(attempt, key, value, reply))
         try:

@@ -147,10 +147,10 @@ class OpenLinks:
 
     def of(self, values: GraphValues) -> LinkArtefacts:
         """Return the artefacts of a graph run."""
-        found = self._of.get(values)
-        if found is None:
-            found = self._of[values] = LinkArtefacts()
-        return found
+        artefacts = self._of.get(values)
+        if artefacts is None:
+            artefacts = self._of[values] = LinkArtefacts()
+        return artefacts
 
     def close(self, values: GraphValues) -> None:
         """Begin to close the artefacts of a graph run that has ended."""

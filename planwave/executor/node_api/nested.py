@@ -105,9 +105,9 @@ class NestedGraphs:
         author = written_by or attempt.graph_run.values.written_by
         self._require_admitted(prepared, attempt, author)
         _check_acyclic(attempt, prepared.program)
-        given = copy_inputs(prepared.program, inputs)
-        preset: ByNode = adapt_inputs(prepared.program, given)
-        if preset != given:
+        node_inputs = copy_inputs(prepared.program, inputs)
+        preset: ByNode = adapt_inputs(prepared.program, node_inputs)
+        if preset != node_inputs:
             # A type completed them, perhaps with a new id: the run of a key has the same inputs always.
             preset = cast("ByNode", await host.once(f"inputs {key}", _ready(cast("Json", preset))))
         variables = _json_variables(attempt, key, variables)
@@ -142,16 +142,16 @@ class NestedGraphs:
                 code="not-linked",
             )
         require_linked(program, attempt.node, target)
-        given = _checked_inputs(attempt, key, inputs)
-        arriving, named = settled_values(values, attempt.node, target, given)
+        handle_inputs = _checked_inputs(attempt, key, inputs)
+        arriving, named = settled_values(values, attempt.node, target, handle_inputs)
         if program.join_any:
             # A node may begin before all that lead to it have settled.
             arriving, named = await host.once(f"linked {key}", _ready([arriving, named]))
-        graph = linked_graph(program, attempt.node, target, given, arriving)
+        graph = linked_graph(program, attempt.node, target, handle_inputs, arriving)
         prepared = self._prepare(graph, program.catalogue, has_entries=False)
         _check_acyclic(attempt, prepared.program)
         caller, ids = program.topology.ids[attempt.node], program.topology.ids
-        preset = {**arriving, **({caller: given} if given else {})}
+        preset = {**arriving, **({caller: handle_inputs} if handle_inputs else {})}
         visible = {**_json_variables(attempt, key, variables), **({NODES: named} if named else {})}
         author = values.written_by
         outputs = await self._open(host, values, key, prepared, preset, visible, author)
@@ -260,16 +260,16 @@ def _ready(value: Json) -> Callable[[], Awaitable[Json]]:
 def _checked_inputs(attempt: Attempt, key: str, inputs: Mapping[str, Json]) -> dict[str, Json]:
     """Return a copy of the values for the handles of a linked node."""
     try:
-        given: dict[str, Json] = copy_json(to_json(inputs))
-    except NotJson as fault:
-        message = f"node {attempt.path!r} gives, to run {key!r}, inputs that are {fault}"
+        values: dict[str, Json] = copy_json(to_json(inputs))
+    except NotJson as error:
+        message = f"node {attempt.path!r} gives, to run {key!r}, inputs that are {error}"
         raise PermanentError(
             message, code="invalid-inputs", hint="inputs are {handle: value}, with JSON values"
-        ) from fault
-    if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        ) from error
+    if not isinstance(values, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
         message = f"node {attempt.path!r} gives, to run {key!r}, inputs that are no object"
         raise PermanentError(message, code="invalid-inputs", hint="inputs are {handle: value}")
-    return given
+    return values
 
 
 def _json_variables(
@@ -277,9 +277,9 @@ def _json_variables(
 ) -> Mapping[str, Json]:
     try:
         return to_json_each(variables)
-    except NotJson as fault:
-        message = f"node {attempt.path!r} names, for run {key!r}, a variable that is {fault}"
-        raise PermanentError(message, code="invalid-inputs") from fault
+    except NotJson as error:
+        message = f"node {attempt.path!r} names, for run {key!r}, a variable that is {error}"
+        raise PermanentError(message, code="invalid-inputs") from error
 
 
 def _has_outcome(attempt: Attempt, key: str) -> bool:

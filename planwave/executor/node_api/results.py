@@ -58,9 +58,9 @@ def validate_result(
             )
         try:
             return result._replace(request=to_json(result.request), state=to_json(result.state))
-        except NotJson as fault:
-            message = f"node {step.node.id!r} waits with a request that is {fault}"
-            raise ResultNotJson(message) from fault
+        except NotJson as error:
+            message = f"node {step.node.id!r} waits with a request that is {error}"
+            raise ResultNotJson(message) from error
     raise _invalid_result(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
 
 
@@ -74,8 +74,8 @@ def _check_outputs(step: BoundNode, outputs: Mapping[Any, Any]) -> dict[str, Dat
             raise _not_json(step, handle, "of a type that is not text")
         try:
             stored = to_json(value.value)
-        except NotJson as fault:
-            raise _not_json(step, handle, str(fault)) from fault
+        except NotJson as error:
+            raise _not_json(step, handle, str(error)) from error
         if type(handle) is not str or handle not in handles:
             _check_handle(step, handle)
         if stored is not value.value:
@@ -118,8 +118,8 @@ def without_secrets(
         return result if is_same else result._replace(request=request, state=state)
     outputs = {
         handle: value
-        if (shown := redact(value.value)) is value.value
-        else value._replace(value=shown)
+        if (safe_value := redact(value.value)) is value.value
+        else value._replace(value=safe_value)
         for handle, value in result.outputs.items()
     }
     is_same = all(outputs[handle] is value for handle, value in result.outputs.items())
@@ -128,14 +128,14 @@ def without_secrets(
 
 def error_without_secrets(error: BaseException, redact: Callable[[Json], Json]) -> BaseException:
     """Return an exception of a node whose text holds no secret; the same object where it held none."""
-    known = to_node_error(error)
-    message, hint = redact(known.message), redact(known.hint)
-    if message == known.message and hint == known.hint:
+    original = to_node_error(error)
+    message, hint = redact(original.message), redact(original.hint)
+    if message == original.message and hint == original.hint:
         return error
-    shown = NodeError(str(message), code=known.code, hint=hint and str(hint))
-    shown.retryable, shown.retry_delay_s = known.retryable, known.retry_delay_s
-    shown.__cause__ = error  # a retry policy may name its class
-    return shown
+    safe_error = NodeError(str(message), code=original.code, hint=hint and str(hint))
+    safe_error.retryable, safe_error.retry_delay_s = original.retryable, original.retry_delay_s
+    safe_error.__cause__ = error  # a retry policy may name its class
+    return safe_error
 
 
 def to_node_error(error: BaseException) -> NodeError:
@@ -162,8 +162,8 @@ def _text_of(error: BaseException) -> str:
     """Return the text of an exception of any code: printable, and not longer than a page."""
     try:
         text = str(error)
-    except Exception as fault:  # noqa: BLE001  (code of any package)
-        return f"its text cannot be read ({type(fault).__name__})"
+    except Exception as cause:  # noqa: BLE001  (code of any package)
+        return f"its text cannot be read ({type(cause).__name__})"
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[:_MAX_TEXT_CHARS]}… ({len(text):,} characters)"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -88,10 +88,10 @@ class GraphLookups:
 
     def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
         """Return what reached a node so far, in edge order; for linked nodes too."""
-        found = self.values.arrivals_at(self._node_number(node_id))
+        arrivals = self.values.arrivals_at(self._node_number(node_id))
         if target_handle is None:
-            return found
-        return tuple(a for a in found if a.target_handle == target_handle)
+            return arrivals
+        return tuple(a for a in arrivals if a.target_handle == target_handle)
 
     @property
     def variables(self) -> Mapping[str, Json]:
@@ -186,15 +186,15 @@ class GraphRuntime(GraphLookups):
         while True:
             shared = self._links.get(key)
             if shared is None:
-                made = await self._materialize_new(key, data, step, artefacts)
+                artefact = await self._materialize_new(key, data, step, artefacts)
                 artefacts.count_user(key, user)
-                return made
+                return artefact
             try:
                 with self._waiting_for((*chain, step)):
-                    made = await asyncio.shield(shared)
+                    artefact = await asyncio.shield(shared)
                 self._host.links.hits += 1
                 artefacts.count_user(key, user)
-                return made
+                return artefact
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not shared.cancelled() or (task is not None and task.cancelling()):
@@ -220,10 +220,10 @@ class GraphRuntime(GraphLookups):
         token = _link_chain.set((*_link_chain.get(), step))
         try:
             context = self._host.context(self, node, 1)
-            made = await bound.implementation.materialize(data, handle, context)
-            if isinstance(made, AbstractAsyncContextManager):
-                manager = cast("AbstractAsyncContextManager[object]", made)
-                made = await artefacts.enter(manager, bound.node.id)
+            artefact = await bound.implementation.materialize(data, handle, context)
+            if isinstance(artefact, AbstractAsyncContextManager):
+                manager = cast("AbstractAsyncContextManager[object]", artefact)
+                artefact = await artefacts.enter(manager, bound.node.id)
         except BaseException as error:
             del self._links[key]  # a later caller tries again
             if isinstance(error, asyncio.CancelledError):
@@ -234,8 +234,8 @@ class GraphRuntime(GraphLookups):
             raise
         finally:
             _link_chain.reset(token)
-        shared.set_result(made)
-        return made
+        shared.set_result(artefact)
+        return artefact
 
     @contextmanager
     def _waiting_for(self, chain: tuple[str, ...]) -> Generator[None]:

@@ -40,13 +40,13 @@ class TemplateVariables:
 
     def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:
         program, outputs = self._values.program, self._values.outputs
-        found = {
-            program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
+        by_node = {
+            program.topology.ids[n]: {handle: v.value for handle, v in node_outputs.items()}
             for n in program.ancestors(self._node)
-            if (given := outputs[n]) is not None
+            if (node_outputs := outputs[n]) is not None
         }
         outside = self._values.variables.get(NODES)  # of a linked node, see linked_graphs.py
-        return {**outside, **found} if isinstance(outside, dict) else found
+        return {**outside, **by_node} if isinstance(outside, dict) else by_node
 
 
 async def resolve_data(

@@ -81,8 +81,8 @@ async def dependencies(host: NodeHost, attempt: Attempt) -> str | None:
     """
     graph_run = attempt.graph_run
     program, values = graph_run.program, graph_run.values
-    kept = NO_ONCE_VALUES if attempt.node_run is None else attempt.node_run.once_values
-    found: dict[str, Json] = {}
+    own_values = NO_ONCE_VALUES if attempt.node_run is None else attempt.node_run.once_values
+    by_node: dict[str, Json] = {}
     prefix = OF_GRAPH
     for node in program.linked_into(attempt.node) if attempt.node in program.dependent else ():
         step, is_own = program.steps[node], node == attempt.node
@@ -92,18 +92,20 @@ async def dependencies(host: NodeHost, attempt: Attempt) -> str | None:
             continue
         prefix = "" if step.facts.depends_outside else prefix
         inputs = Inputs(values.arrivals_at(node))
-        once_values = kept if is_own else NO_ONCE_VALUES
+        once_values = own_values if is_own else NO_ONCE_VALUES
         runtime = ReadonlyRuntime(values, node, host, once_values, graph_run.runtime)
         path = values.prefix + step.node.id
         context = FlowContext(step.node.id, "", path, 1, None, None, runtime, host.services)
         try:
             data = await host.resolve_data(values, node, inputs)
-            found[step.node.id] = await step.implementation.result_depends_on(data, inputs, context)
+            by_node[step.node.id] = await step.implementation.result_depends_on(
+                data, inputs, context
+            )
         except Exception as error:
             if runtime.link_error is not None:
                 raise LinkFailed(runtime.link_error) from error
             raise
-    return prefix + _digest(found) if found else None
+    return prefix + _digest(by_node) if by_node else None
 
 
 class ReadonlyRuntime(GraphLookups):

@@ -137,7 +137,7 @@ class Reuse:
         outside = {parent_run.record: parent_run for parent_run in self._counterparts(attempt)}
         if not outside or self._must_restart(attempt):
             return ()
-        found: list[ParentGraphRun] = []
+        parent_runs: list[ParentGraphRun] = []
         for number, record in self._records_at(graph_run.prefix, identity[1]):
             around = None if record.parent is None else outside.get(record.parent)
             if around is None or record.identity is None:
@@ -150,10 +150,10 @@ class Reuse:
                 seen = {**around.graph_run.values.variables, **variables}
                 host, options = before.host, before.options
                 then = create_graph_run(program, host, options, inputs, graph_run.prefix, seen)
-                found.append(self._replayed(ParentGraphRun(record, then, number)))
+                parent_runs.append(self._replayed(ParentGraphRun(record, then, number)))
                 if is_same and then.is_complete:
                     break  # older runs cannot add results
-        return found
+        return parent_runs
 
     def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, StoredGraphRun]]:
         """Yield ``(generation, run)`` of the runs of a key with the same inputs, the latest first."""
@@ -205,8 +205,8 @@ class Reuse:
         graph_run, node = attempt.graph_run, attempt.node
         if graph_run.nested_run is None:
             node_id = graph_run.program.topology.ids[node]
-            if (given := self._preset.get(node_id)) is not None:
-                outputs = {handle: DataValue("any", value) for handle, value in given.items()}
+            if (preset := self._preset.get(node_id)) is not None:
+                outputs = {handle: DataValue("any", value) for handle, value in preset.items()}
                 return ReusedResult(outputs, {"changed": True})
             if node_id in self._restarted:
                 return None
@@ -218,15 +218,15 @@ class Reuse:
         if before.history.has_dependencies_inside(same.parent_run.record, attempt.path):
             return await self._continue_attempt(attempt, host)
         outputs = same.parent_run.graph_run.outputs[same.node]
-        made = set(before.history.types_used(same.parent_run.record, attempt.path))
-        if outputs is None or not _are_current(made, graph_run.program.catalogue):
+        types = set(before.history.types_used(same.parent_run.record, attempt.path))
+        if outputs is None or not _are_current(types, graph_run.program.catalogue):
             return None
         origin: ReuseOrigin = {"execution_id": before.execution_id}
         if before.history.has_failed_inside(same.parent_run.record, attempt.path):
             origin["failed_inside"] = True
         data: NodeCompletedData = {"reused": origin}
-        if made:
-            data["versions"] = dict(made)
+        if types:
+            data["versions"] = dict(types)
         if same.how_made.depends_on is not None:
             data["depends_on"] = same.how_made.depends_on
         return ReusedResult(outputs, data)

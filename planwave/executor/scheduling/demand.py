@@ -23,12 +23,12 @@ class Demand:
         unneeded: The nodes that became no longer needed before they settled.
     """
 
-    __slots__ = ("_closed", "_disposable", "_left", "_topology", "unneeded")
+    __slots__ = ("_closed", "_disposable", "_remaining", "_topology", "unneeded")
 
     def __init__(self, topology: Topology, disposable: Collection[int]) -> None:
         self._topology = topology
         self._disposable = frozenset(disposable)
-        self._left = [len(edges) for edges in topology.outgoing]
+        self._remaining = [len(edges) for edges in topology.outgoing]
         self._closed: set[int] = set()
         self.unneeded: set[int] = set()
 
@@ -39,7 +39,7 @@ class Demand:
             node: A node that has started without waiting for all its edges.
             status: The status of each node.
         """
-        topology, found, stack = self._topology, list[int](), [node]
+        topology, unneeded, stack = self._topology, list[int](), [node]
         while stack:
             node = stack.pop()
             if node in self._closed:
@@ -47,11 +47,11 @@ class Demand:
             self._closed.add(node)
             for edge in topology.incoming[node]:
                 source = topology.sources[edge]
-                self._left[source] -= 1
-                if self._left[source] or source not in self._disposable:
+                self._remaining[source] -= 1
+                if self._remaining[source] or source not in self._disposable:
                     continue
                 if status[source] <= NodeStatus.WAITING:
                     self.unneeded.add(source)
-                    found.append(source)
+                    unneeded.append(source)
                     stack.append(source)
-        return found
+        return unneeded

@@ -45,14 +45,14 @@ class JoinCounter:
         "_required",
         "_topology",
         "delivered",
-        "left",
+        "remaining",
         "winner",
     )  # fmt: skip
 
     def __init__(self, topology: Topology, rules: SchedulingRules) -> None:
         self._topology = topology
         self._join_any, self._required = rules.join_any, rules.required
-        self.left = topology.in_degrees.copy()
+        self.remaining = topology.in_degrees.copy()
         self.delivered = [0] * len(topology)
         self.winner: dict[int, int] = {}
         self._gates = {n: sum(map(self._from_gate, topology.incoming[n])) for n in self._join_any}
@@ -67,7 +67,7 @@ class JoinCounter:
     def count(self, edge: int, outcome: EdgeOutcome, cause: Cause | None) -> JoinDecision | None:
         """Count an edge with an undecided target; return the decision on the target, if any."""
         target = self._topology.targets[edge]
-        self.left[target] -= 1
+        self.remaining[target] -= 1
         if outcome == "delivered":
             if not self._from_gate(edge) or target in self._only_gates:
                 self.delivered[target] += 1
@@ -78,7 +78,7 @@ class JoinCounter:
             self._failure.setdefault(target, cause)
         if target in self._join_any and self._wins(edge, target, outcome):
             return RUNS
-        return None if self.left[target] else self._when_all_settled(target)
+        return None if self.remaining[target] else self._when_all_settled(target)
 
     def _wins(self, edge: int, target: int, outcome: EdgeOutcome) -> bool:
         if self._from_gate(edge):

@@ -87,7 +87,9 @@ class Schedule:
 
     def start(self) -> Decisions:
         """Settle the preset nodes, make the roots ready, and return the first decisions."""
-        roots = [n for n, count in enumerate(self._joins.left) if not count and not self._linked[n]]
+        roots = [
+            n for n, count in enumerate(self._joins.remaining) if not count and not self._linked[n]
+        ]
         for node in self._preset:
             self.status[node] = _COMPLETED
         dropped = sorted(self._dropped.difference(self._preset))
@@ -198,14 +200,14 @@ class Schedule:
     def _settle_edges(self, node: int, handles: Collection[str]) -> None:
         """Settle a node's edges by the handles that carry a value; the hot path."""
         names, targets, status = self._topology.handles, self._topology.targets, self.status
-        left, delivered = self._joins.left, self._joins.delivered
+        remaining, delivered = self._joins.remaining, self._joins.delivered
         for edge in self._topology.outgoing[node]:
             if self._plain and names[edge] in handles:  # the usual case, without a call an edge
                 target = targets[edge]
-                left[target] -= 1
+                remaining[target] -= 1
                 if status[target] is _PENDING:
                     delivered[target] += 1
-                    if not left[target]:
+                    if not remaining[target]:
                         self._make_ready(target)
             elif settled := self._settle_edge(
                 edge, "delivered" if names[edge] in handles else "skipped"
@@ -279,8 +281,8 @@ class Schedule:
         return tuple(sorted(unrun.get(status, ())) for status in _NOT_RUN)
 
     def _unsettled(self, nodes: Iterable[int]) -> list[int]:
-        found = sorted(set(nodes))
-        return [n for n in found if self.status[n] <= _WAITING and not self._linked[n]]
+        numbers = sorted(set(nodes))
+        return [n for n in numbers if self.status[n] <= _WAITING and not self._linked[n]]
 
     def _stop_running(self, node: int, status: NodeStatus) -> None:
         self._change(node, _RUNNING, status)

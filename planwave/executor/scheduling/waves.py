@@ -27,7 +27,7 @@ class WaveBarrier:
         "_barrier",
         "_exempt",
         "_exempt_count",
-        "_left",
+        "_remaining",
         "_topology",
         "number",
         "open_wave",
@@ -54,11 +54,11 @@ class WaveBarrier:
                 if linked or (outside and node not in preset):
                     self.number[node] = 0
         self.total = max(self.number, default=0)
-        self._left = [0] * (self.total + 1)
+        self._remaining = [0] * (self.total + 1)
         for wave in self.number:
-            self._left[wave] += 1
+            self._remaining[wave] += 1
         for node in preset:
-            self._left[self.number[node]] -= 1
+            self._remaining[self.number[node]] -= 1
         self.open_wave = 1 if barrier else self.total + 1
         self._exempt: set[int] = set()
         self._exempt_count = [0] * (self.total + 1)
@@ -66,15 +66,15 @@ class WaveBarrier:
     def settle(self, node: int) -> int:
         """Count a node as settled; return its wave's number if the wave is over now, else 0."""
         wave = self.number[node]
-        self._left[wave] = left = self._left[wave] - 1
+        self._remaining[wave] = remaining = self._remaining[wave] - 1
         if node in self._exempt:
             self._exempt_count[wave] -= 1
-        return 0 if left else wave
+        return 0 if remaining else wave
 
     def open_next(self) -> int:
         """Open the next wave if the barrier permits; return the number of that wave, else 0."""
         wave = self.open_wave
-        if wave > self.total or self._left[wave] > self._exempt_count[wave]:
+        if wave > self.total or self._remaining[wave] > self._exempt_count[wave]:
             return 0
         self.open_wave = wave + 1
         return self.open_wave

@@ -107,22 +107,22 @@ def _findings(
     """Check a graph; for ``partial_ids`` and ``edge_indexes`` see ``ReadResult``."""
     if limits is not None and (too_many := _too_many(graph, limits)):
         return too_many
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     if partial_ids is None and len(graph.by_id) != len(graph.nodes):
-        found += duplicate_ids([node.id for node in graph.nodes], "nodes")
+        findings += duplicate_ids([node.id for node in graph.nodes], "nodes")
         partial_ids = frozenset()
     partial = None if partial_ids is None else PartialGraph(graph, partial_ids)
     checker = GraphChecker(
         graph, catalogue, frozenset() if partial is None else partial.unsure_ends
     )
-    found += checker.check_structure(limits)
-    found += checker.check_nodes()
+    findings += checker.check_structure(limits)
+    findings += checker.check_nodes()
     if edge_indexes is not None:
-        found = [_at_document_index(finding, edge_indexes) for finding in found]
-    found = without_consequences(found, graph)
+        findings = [_at_document_index(finding, edge_indexes) for finding in findings]
+    findings = without_consequences(findings, graph)
     if partial is None:
-        return found
-    return [_without_placeholder_id(finding) for finding in found if partial.keeps(finding)]
+        return findings
+    return [_without_placeholder_id(finding) for finding in findings if partial.keeps(finding)]
 
 
 def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
@@ -178,30 +178,30 @@ class GraphChecker:
 
     def check_structure(self, limits: Limits | None) -> list[Diagnostic]:
         """Return the findings about how nodes and edges fit together."""
-        found = self.check_types() + self.check_edges()
+        findings = self.check_types() + self.check_edges()
         handled = {edge.source for _, edge, _ in self.error_edges}
-        found += check_policies(self.graph, self.type_infos, handled)
+        findings += check_policies(self.graph, self.type_infos, handled)
         topology = self.build_topology()
-        found += self.check_inputs(topology)
+        findings += self.check_inputs(topology)
         if self.has_links or len(topology.order) < len(topology):
-            found += cycle_diagnostics(topology)
+            findings += cycle_diagnostics(topology)
         dead = {number for number, _, delivers in self.error_edges if not delivers}
-        found += unreachable_nodes(topology, dead)
+        findings += unreachable_nodes(topology, dead)
         if limits is not None and len(topology.order) == len(topology):
             deepest = max(topology.depth, default=-1) + 1
             if deepest > limits.depth:
                 what = "longest path of nodes"
-                found.append(limit_exceeded("depth", limits.depth, deepest, what))
-        return found
+                findings.append(limit_exceeded("depth", limits.depth, deepest, what))
+        return findings
 
     def check_nodes(self) -> list[Diagnostic]:
         """Return the findings that only the node types can make."""
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         for number, node in enumerate(self.graph.nodes):
             if self.type_infos[node.type] is not None:
                 for finding in self.catalogue.check(node, self.graph):
-                    found.append(self._located(finding, node, number))
-        return found
+                    findings.append(self._located(finding, node, number))
+        return findings
 
     def _located(self, finding: Diagnostic, node: Node, number: int) -> Diagnostic:
         for index, edge in enumerate(self.graph.edges) if finding.edge is not None else ():
@@ -212,9 +212,9 @@ class GraphChecker:
     def check_types(self) -> list[Diagnostic]:
         """Return the findings about an empty graph, unknown types and repeated entry types."""
         nodes = self.graph.nodes
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         if not nodes:
-            found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
+            findings.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
         reportable = {
             kind for kind, facts in self.type_infos.items() if facts is None or facts.entry
         }
@@ -223,16 +223,16 @@ class GraphChecker:
             if node.type not in reportable or node.type == UNREADABLE:
                 continue
             if self.type_infos[node.type] is None:
-                found.append(self._unknown_type(node, number))
+                findings.append(self._unknown_type(node, number))
             elif node.type in first:
-                found.append(_duplicate_entry(first[node.type], node, number))
+                findings.append(_duplicate_entry(first[node.type], node, number))
             else:
                 first[node.type] = node
-        return found
+        return findings
 
     def check_edges(self) -> list[Diagnostic]:
         """Check every edge against its ends; edges of one kind share the result."""
-        found: list[Diagnostic] = []
+        findings: list[Diagnostic] = []
         kinds = self.types_by_id.get
         results: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
         for number, edge in enumerate(self.graph.edges):
@@ -242,9 +242,9 @@ class GraphChecker:
             if result is None:
                 results[kind] = result = self._check_kind(edge)
             if result is not COMPATIBLE:
-                self._record(edge, number, result, found)
+                self._record(edge, number, result, findings)
         self.has_links = any(kind[4] == LINK for kind in results)
-        return found
+        return findings
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
         """Return the findings about ports with too many or too few inputs."""
@@ -279,19 +279,21 @@ class GraphChecker:
         depends_on_edge = None in ends or edge.source_handle == ERROR_HANDLE
         return CHECK_EACH if result is COMPATIBLE and depends_on_edge else result
 
-    def _record(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
-        self._record_findings(edge, number, result, found)
+    def _record(
+        self, edge: Edge, number: int, result: EdgeCheck, findings: list[Diagnostic]
+    ) -> None:
+        self._record_findings(edge, number, result, findings)
         if result.single_value and not result.findings:
             self.single_value_edges.append((number, edge))
         if edge.source_handle == ERROR_HANDLE and edge.source in self.graph.by_id:
-            self._record_error_edge(edge, number, result, found)
+            self._record_error_edge(edge, number, result, findings)
 
     def _record_findings(
-        self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
+        self, edge: Edge, number: int, result: EdgeCheck, findings: list[Diagnostic]
     ) -> None:
         for end, field in ((edge.source, "source"), (edge.target, "target")):
             if end not in self.types_by_id:
-                found.append(self._dangling_edge(edge, number, end, field))
+                findings.append(self._dangling_edge(edge, number, end, field))
         for code, pointer, message, hint, correction in result.findings:
             finding = Diagnostic(
                 code,
@@ -302,16 +304,16 @@ class GraphChecker:
                 hint=hint,
                 suggestion=edge_suggestion(edge, correction),
             )
-            found.append(_about_edge(finding, edge, number))
+            findings.append(_about_edge(finding, edge, number))
 
     def _record_error_edge(
-        self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
+        self, edge: Edge, number: int, result: EdgeCheck, findings: list[Diagnostic]
     ) -> None:
         on_error = self.graph.by_id[edge.source].policy.on_error
         continues = on_error == "continue"
         self.error_edges.append((number, edge, continues or not result.is_error_output))
         if result.is_error_output and not continues:
-            found.append(
+            findings.append(
                 Diagnostic(
                     "unknown-handle",
                     "warning",
@@ -323,16 +325,16 @@ class GraphChecker:
                 )
             )
 
-    def _suggest(self, name: str, known: Collection[str]) -> str | None:
+    def _suggest(self, name: str, names: Collection[str]) -> str | None:
         self._suggestions_left -= 1
-        return closest_match(name, known) if self._suggestions_left >= 0 else None
+        return closest_match(name, names) if self._suggestions_left >= 0 else None
 
     def _unknown_type(self, node: Node, number: int) -> Diagnostic:
-        known = list(self.catalogue.names())
-        suggestion = self._suggest(node.type, known)
+        types = list(self.catalogue.names())
+        suggestion = self._suggest(node.type, types)
         message = f"node {node.id!r} has the unknown type {short_repr(node.type)}"
         if suggestion is None:
-            listed = f"known types are {', '.join(known)}" if known else "no type is known here"
+            listed = f"known types are {', '.join(types)}" if types else "no type is known here"
             message += f"; {listed}"
         hint = f"did you mean {suggestion!r}?" if suggestion else "use one of the known types;"
         hint += f" {LOAD_OWN_TYPE}"

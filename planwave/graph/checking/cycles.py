@@ -24,15 +24,15 @@ def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
     edges.
     """
     ids = topology.ids
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for path in flow_cycles(topology):
         message = f"nodes wait for each other: {_path_text(ids, path)}"
         hint = "remove one of these edges; to repeat steps, use a node type that loops"
-        found.append(_diagnostic("flow-cycle", message, ids, path, hint))
+        findings.append(_diagnostic("flow-cycle", message, ids, path, hint))
     for path in link_cycles(topology):
         message = f"linked nodes depend on each other: {_path_text(ids, path)}"
-        found.append(_diagnostic("link-cycle", message, ids, path, "remove one of these links"))
-    return found
+        findings.append(_diagnostic("link-cycle", message, ids, path, "remove one of these links"))
+    return findings
 
 
 def flow_cycles(topology: Topology) -> list[list[int]]:
@@ -64,15 +64,15 @@ def link_cycles(topology: Topology) -> list[list[int]]:
 
 def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
     """Return a shortest cycle for each component that has one beginning with a first step."""
-    found: list[list[int]] = []
+    cycles: list[list[int]] = []
     for component in strongly_connected(adjacency, nodes):
         members = set(component)
         for start in sorted(component):
             steps = [step for step in first_steps[start] if step in members]
             if steps:
-                found.append(_shortest_cycle(adjacency, start, steps, members))
+                cycles.append(_shortest_cycle(adjacency, start, steps, members))
                 break
-    return sorted(found)
+    return sorted(cycles)
 
 
 def _shortest_cycle(

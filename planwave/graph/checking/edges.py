@@ -101,8 +101,10 @@ def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | No
             findings.append(EdgeFinding("channel-mismatch", "/data/channel", message))
         return None, True
     if port is None:
-        known = fixed_handles(facts.outputs)
-        findings.append(_unknown_handle("sourceHandle", "output", kind.source_handle, facts, known))
+        handles = fixed_handles(facts.outputs)
+        findings.append(
+            _unknown_handle("sourceHandle", "output", kind.source_handle, facts, handles)
+        )
     return port, False
 
 
@@ -126,8 +128,10 @@ def _target_port(kind: EdgeKind, findings: list[EdgeFinding]) -> Port | None:
         findings.append(_into_policy(kind.target_handle, facts))
         return None
     if port is None:
-        known = fixed_handles(facts.inputs)
-        findings.append(_unknown_handle("targetHandle", "input", kind.target_handle, facts, known))
+        handles = fixed_handles(facts.inputs)
+        findings.append(
+            _unknown_handle("targetHandle", "input", kind.target_handle, facts, handles)
+        )
     return port
 
 
@@ -140,15 +144,17 @@ def _into_policy(handle: str, facts: NodeTypeInfo) -> EdgeFinding:
 
 
 def _unknown_handle(
-    field: str, side: str, handle: str, facts: NodeTypeInfo, known: Sequence[str]
+    field: str, side: str, handle: str, facts: NodeTypeInfo, handles: Sequence[str]
 ) -> EdgeFinding:
-    listed = f"its {side}s are {', '.join(dict.fromkeys(known))}" if known else f"it has no {side}s"
+    listed = (
+        f"its {side}s are {', '.join(dict.fromkeys(handles))}" if handles else f"it has no {side}s"
+    )
     message = f"type {facts.node_type!r} has no {side} {handle!r}; {listed}"
-    hint, fixed = None, [name for name in dict.fromkeys(known) if "{" not in name]
-    meant = fixed[0] if len(fixed) == len(known) == 1 else None
-    if near := closest_match(handle, known):
+    hint, fixed = None, [name for name in dict.fromkeys(handles) if "{" not in name]
+    meant = fixed[0] if len(fixed) == len(handles) == 1 else None
+    if near := closest_match(handle, handles):
         hint, meant = f"did you mean {near!r}?", near if near in fixed else None
-    elif known and "{" not in (first := known[0].replace("{i}", "0")):
+    elif handles and "{" not in (first := handles[0].replace("{i}", "0")):
         hint = f'write "{field}": "{first}"; in Python, connect node["{first}"]'
     correction = Correction(f"Use {side} {meant}", {field: meant}) if meant else None
     return EdgeFinding("unknown-handle", f"/{field}", message, hint, correction)

@@ -28,7 +28,7 @@ def too_many_inputs(
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
     for number, edge in single_value_edges:
         into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for (target, handle), edges in into.items():
         if len(edges) < 2 or graph.by_id[target].policy.join == "any":
             continue
@@ -40,10 +40,10 @@ def too_many_inputs(
             )
             hint = "send all but one elsewhere, or put a node between that joins them"
             pointer = f"/edges/{number}"
-            found.append(
+            findings.append(
                 Diagnostic("too-many-inputs", "error", message, pointer, target, edge.id, hint=hint)
             )
-    return found
+    return findings
 
 
 def missing_inputs(graph: Graph, facts: TypeInfos) -> list[Diagnostic]:
@@ -97,7 +97,7 @@ def unreachable_nodes(topology: Topology, dead_edges: Container[int]) -> list[Di
     """
     if not dead_edges:
         return []
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     edges, sources = topology.edges, topology.sources
     dead_nodes: set[int] = set()
     for node in topology.order:
@@ -107,7 +107,7 @@ def unreachable_nodes(topology: Topology, dead_edges: Container[int]) -> list[Di
             message = (
                 f"node {topology.ids[node]!r} can never start: none of its edges ever delivers"
             )
-            found.append(
+            findings.append(
                 Diagnostic(
                     "unreachable-node",
                     "error",
@@ -117,4 +117,4 @@ def unreachable_nodes(topology: Topology, dead_edges: Container[int]) -> list[Di
                     hint="connect it to an output that can carry a value, or remove it",
                 )
             )
-    return found
+    return findings

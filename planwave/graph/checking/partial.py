@@ -80,21 +80,23 @@ class PartialGraph:
         return self._partial.isdisjoint((finding.node, UNREADABLE))
 
 
-def without_consequences(found: list[Diagnostic], graph: Graph) -> list[Diagnostic]:
+def without_consequences(findings: list[Diagnostic], graph: Graph) -> list[Diagnostic]:
     """Drop missing inputs that an edge with a misspelt end explains: correct the edge first.
 
     Such an edge leads to the node whose id is closest to the misspelt one, or to its own target. Only
     the ends that the check suggests ids for are compared: each comparison takes long.
     """
-    dangling = {each.edge for each in found if each.code == "dangling-edge"}
-    if not dangling or all(each.code not in _ABOUT_INPUTS for each in found):
-        return found
+    dangling = {each.edge for each in findings if each.code == "dangling-edge"}
+    if not dangling or all(each.code not in _ABOUT_INPUTS for each in findings):
+        return findings
     ends = {edge.target: None for edge in graph.edges if edge.id in dangling}  # in order
     misspelt = [end for end in ends if end not in graph.by_id][:MAX_SUGGESTIONS]
     near = {closest_match(end, graph.by_id) for end in misspelt}
     receivers = (ends.keys() & graph.by_id.keys()) | (near - {None})
     affected = _with_descendants((each for each in receivers if each is not None), graph)
-    return [each for each in found if each.code not in _ABOUT_INPUTS or each.node not in affected]
+    return [
+        each for each in findings if each.code not in _ABOUT_INPUTS or each.node not in affected
+    ]
 
 
 def _unsure_ends(graph: Graph) -> set[str]:
@@ -111,10 +113,10 @@ def _unsure_ends(graph: Graph) -> set[str]:
 
 
 def _with_descendants(starts: Iterable[str], graph: Graph) -> set[str]:
-    found = set(starts)
-    stack = list(found)
+    members = set(starts)
+    stack = list(members)
     while stack:
-        new = {edge.target for edge in graph.outgoing.get(stack.pop(), ())} - found
-        found |= new
+        new = {edge.target for edge in graph.outgoing.get(stack.pop(), ())} - members
+        members |= new
         stack += new
-    return found
+    return members

@@ -22,24 +22,26 @@ def check_policies(
         type_infos: The facts about each type of the graph; None for an unknown type.
         handled: Ids of the nodes that an edge leaves through the handle ``error``.
     """
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     retries: list[tuple[int, Node]] = []
     for number, node in enumerate(graph.nodes):
         policy = node.policy
         if policy is DEFAULT_POLICY:
             continue
         if policy.on_error == "continue" and node.id not in handled:
-            found.append(_error_unhandled(node, number))
+            findings.append(_error_unhandled(node, number))
         facts = type_infos[node.type]
         if facts is not None and policy.default is not None:
             handle = str(policy.default.get("handle"))
             if find_output(facts.outputs, handle) is None:
                 message = f"node {node.id!r}: type {node.type!r} has no output {handle!r}"
                 pointer = f"/nodes/{number}/policy/default/handle"
-                found.append(Diagnostic("unknown-handle", "error", message, pointer, node=node.id))
+                findings.append(
+                    Diagnostic("unknown-handle", "error", message, pointer, node=node.id)
+                )
         if policy.retry.attempts > 1 or policy.retry.on or policy.retry.not_on:
             retries.append((number, node))
-    return found + _unused_retries(graph, type_infos, retries) if retries else found
+    return findings + _unused_retries(graph, type_infos, retries) if retries else findings
 
 
 def _error_unhandled(node: Node, number: int) -> Diagnostic:
@@ -62,7 +64,7 @@ def _unused_retries(
     passive = {kind for kind, facts in type_infos.items() if facts and not facts.executes}
     linked = materialized_ids(graph, [node.id for _, node in retries if node.type in passive])
     link_users = {edge.target for edge in graph.edges if edge.channel == LINK}
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for number, node in retries:
         facts = type_infos[node.type]
         # A node with links or a time limit can fail in a way that another attempt may not.
@@ -75,8 +77,8 @@ def _unused_retries(
         if reason is not None:
             message = f"node {node.id!r} is never retried: {reason}"
             pointer = f"/nodes/{number}/policy/retry"
-            found.append(Diagnostic("unused-retry", "warning", message, pointer, node=node.id))
-    return found
+            findings.append(Diagnostic("unused-retry", "warning", message, pointer, node=node.id))
+    return findings
 
 
 def _why_no_names_fit(retry: Retry) -> str | None:

@@ -31,25 +31,25 @@ def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> dict[str, 
         into the node or the edge. Removed ones come first, the others in the order of ``b``.
         ``reordered`` names the lists whose common members have another order.
     """
-    found: dict[str, Json] = {}
+    lists: dict[str, Json] = {}
     reordered: list[str] = []
     for kind in _KINDS:
         before, after = (_by_key(each[kind], has_ui=kind == "nodes") for each in (a, b))
-        found[kind] = list(_list_difference(before, after))
+        lists[kind] = list(_list_difference(before, after))
         if [key for key in before if key in after] != [key for key in after if key in before]:
             reordered.append(kind)
-    return {**found, "reordered": reordered}
+    return {**lists, "reordered": reordered}
 
 
 def _by_key(items: Sequence[dict[str, Json]], *, has_ui: bool) -> dict[_Key, dict[str, Json]]:
     """Return nodes or edges by id; several of the same id are counted."""
     seen = Counter[Json]()
-    found: dict[_Key, dict[str, Json]] = {}
+    by_key: dict[_Key, dict[str, Json]] = {}
     for item in items:
         own_id = item.get("id")
-        found[own_id, seen[own_id]] = without_ui(item) if has_ui else item
+        by_key[own_id, seen[own_id]] = without_ui(item) if has_ui else item
         seen[own_id] += 1
-    return found
+    return by_key
 
 
 def _list_difference(

@@ -82,9 +82,11 @@ def apply_operations(
 
 def keep_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -> dict[str, Json]:
     """Return a graph in which nodes without ``ui`` have that of the nodes of the same id."""
-    known = {node.get("id"): node["ui"] for node in present[NODES] if "ui" in node}
+    ui_by_id = {node.get("id"): node["ui"] for node in present[NODES] if "ui" in node}
     nodes: list[_Item] = [
-        {**node, "ui": known[node["id"]]} if "ui" not in node and node["id"] in known else node
+        {**node, "ui": ui_by_id[node["id"]]}
+        if "ui" not in node and node["id"] in ui_by_id
+        else node
         for node in graph[NODES]
     ]
     return {**graph, NODES: nodes}
@@ -209,12 +211,12 @@ class _Editor:
             InvalidOperation: There is none, or several have this id.
         """
         items = self.nodes if kind == NODES else self.edges
-        found = [at for at, item in enumerate(items) if item.get("id") == own_id]
-        if len(found) == 1:
-            return found[0]
+        positions = [at for at, item in enumerate(items) if item.get("id") == own_id]
+        if len(positions) == 1:
+            return positions[0]
         what = kind[:-1]
-        if found:
-            message = f"{len(found)} {kind} have the id {short_repr(own_id)}"
+        if positions:
+            message = f"{len(positions)} {kind} have the id {short_repr(own_id)}"
             hint = "give each its own id with the operation replace_graph"
             raise _invalid("duplicate-id", message, pointer, hint=hint)
         some = ", ".join(short_repr(item.get("id")) for item in items[:8])

@@ -59,11 +59,11 @@ def check_operations(operations: Sequence[Operation]) -> None:
     Raises:
         InvalidOperation: With every error, at its pointer.
     """
-    found: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     for number, operation in enumerate(operations):
-        found += _operation_errors(operation, f"/operations/{number}")
-    if found:
-        raise InvalidOperation(found)
+        errors += _operation_errors(operation, f"/operations/{number}")
+    if errors:
+        raise InvalidOperation(errors)
 
 
 def _operation_errors(operation: Operation, pointer: str) -> list[Diagnostic]:
@@ -102,24 +102,24 @@ def form_errors(kind: str, item: Any, pointer: str) -> list[Diagnostic]:
         message = f"{article} {what} must be an object, got {json_type(item)}"
         return [Diagnostic("invalid-field", "error", message, pointer)]
     fields = cast("Mapping[str, Json]", item)
-    found: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     for name, types in _FIELD_TYPES[kind].items():
         value = fields.get(name)
         if isinstance(value, types):
             continue
         here = f"{pointer}/{name}"
         if value is None:
-            found.append(
+            errors.append(
                 Diagnostic("missing-field", "error", f"{article} {what} needs {name}", here)
             )
         else:
-            wanted = json_type("" if str in types else {})
-            message = f"{name} must be {wanted}, got {json_type(value)}"
-            found.append(Diagnostic("invalid-field", "error", message, here))
+            expected = json_type("" if str in types else {})
+            message = f"{name} must be {expected}, got {json_type(value)}"
+            errors.append(Diagnostic("invalid-field", "error", message, here))
     own_id = fields.get("id")
     if kind == NODES and isinstance(own_id, str):
-        found += _id_errors(own_id, f"{pointer}/id")
-    return found
+        errors += _id_errors(own_id, f"{pointer}/id")
+    return errors
 
 
 def _id_errors(own_id: str, pointer: str) -> list[Diagnostic]:
@@ -135,16 +135,16 @@ def _is_title(text: str) -> bool:
 
 
 def _graph_errors(graph: Mapping[str, Json], pointer: str) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     for name in (NODES, EDGES):
         items = graph.get(name)
         if not isinstance(items, list):
             message = f"{name} must be an array, got {json_type(items)}"
-            found.append(Diagnostic("invalid-field", "error", message, f"{pointer}/{name}"))
+            errors.append(Diagnostic("invalid-field", "error", message, f"{pointer}/{name}"))
             continue
         for number, item in enumerate(cast("list[Json]", items)):
-            found += form_errors(name, item, f"{pointer}/{name}/{number}")
-    found += [
+            errors += form_errors(name, item, f"{pointer}/{name}/{number}")
+    errors += [
         Diagnostic(
             "unknown-field",
             "error",
@@ -153,4 +153,4 @@ def _graph_errors(graph: Mapping[str, Json], pointer: str) -> list[Diagnostic]:
         )
         for name in graph.keys() - {NODES, EDGES}
     ]
-    return found
+    return errors

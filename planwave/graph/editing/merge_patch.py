@@ -17,10 +17,10 @@ def apply_merge_patch(target: Json, patch: Json) -> Json:
         return patch
     fields = cast("Mapping[str, Json]", patch)
     is_object = isinstance(target, Mapping)
-    made = dict(cast("Mapping[str, Json]", target)) if is_object else dict[str, Json]()
+    merged = dict(cast("Mapping[str, Json]", target)) if is_object else dict[str, Json]()
     for name, value in fields.items():
         if value is None:
-            made.pop(name, None)
+            merged.pop(name, None)
         else:
-            made[name] = apply_merge_patch(made.get(name), value)
-    return made
+            merged[name] = apply_merge_patch(merged.get(name), value)
+    return merged

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final, cast
 
 from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
+from planwave.graph.json_values import JsonLimits, checked_copy, json_findings, pointer_of_name
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -181,7 +181,7 @@ class FieldReader:
             elif is_reported:
                 entry.unreadable.add(name)
             elif self.checks_values and (
-                errors := json_faults(value, f"{pointer}/{name}", self._limits)
+                errors := json_findings(value, f"{pointer}/{name}", self._limits)
             ):
                 self.findings += errors
                 entry.unreadable.add(name)
@@ -195,7 +195,7 @@ class FieldReader:
         if type(value) is not dict:
             return None
         fields = cast("dict[str, Any]", value).items()
-        return {k: v for k, v in fields if not json_faults({k: v}, limits=self._limits)}
+        return {k: v for k, v in fields if not json_findings({k: v}, limits=self._limits)}
 
     def _id_or_placeholder(self, node_id: str | None, number: int) -> str:
         if node_id is None:

@@ -45,18 +45,18 @@ _ANCHOR: Final = "$anchor"
 
 def with_parts(schema: Mapping[str, Any], rewrite: Rewrite) -> dict[str, Any]:
     """Return a copy of a schema in which each schema directly inside is what a function gives for it."""
-    made: dict[str, Any] = {}
+    copy: dict[str, Any] = {}
     for word, value in schema.items():
         if word in NAMED_PARTS and isinstance(value, dict):
             named = cast("dict[str, Any]", value)
-            made[word] = {name: rewrite(part) for name, part in named.items()}
+            copy[word] = {name: rewrite(part) for name, part in named.items()}
         elif word in LISTED_PARTS and isinstance(value, list):
-            made[word] = [rewrite(part) for part in cast("list[Any]", value)]
+            copy[word] = [rewrite(part) for part in cast("list[Any]", value)]
         elif word in ONE_PART and isinstance(value, dict):
-            made[word] = rewrite(value)
+            copy[word] = rewrite(value)
         else:
-            made[word] = value
-    return made
+            copy[word] = value
+    return copy
 
 
 def parts_of(schema: object, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -118,17 +118,17 @@ def _with_null(words: dict[str, Any]) -> dict[str, Any]:
     kind, choices = words.get("type"), words.get("enum")
     if words.get("nullable") is not True or not isinstance(kind, str) or kind == "null":
         return words
-    made = {**words, "type": [kind, "null"]}
+    copy = {**words, "type": [kind, "null"]}
     if isinstance(choices, list) and None not in choices:
-        made["enum"] = [*cast("list[Any]", choices), None]
-    return made
+        copy["enum"] = [*cast("list[Any]", choices), None]
+    return copy
 
 
 def _with_modern_limits(words: dict[str, Any]) -> dict[str, Any]:
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(given := words.get(exclusive), bool):
+        if isinstance(bound := words.get(exclusive), bool):
             del words[exclusive]
-            if given and limit in words:
+            if bound and limit in words:
                 words[exclusive] = words.pop(limit)
     return words
 
@@ -137,9 +137,9 @@ def _with_modern_items(words: dict[str, Any]) -> dict[str, Any]:
     items = words.get("items")
     if not isinstance(items, list):
         return words
-    made = {word: each for word, each in words.items() if word not in ("items", "additionalItems")}
-    made |= {"prefixItems": items} if items else {}
-    return made | ({"items": words["additionalItems"]} if "additionalItems" in words else {})
+    copy = {word: each for word, each in words.items() if word not in ("items", "additionalItems")}
+    copy |= {"prefixItems": items} if items else {}
+    return copy | ({"items": words["additionalItems"]} if "additionalItems" in words else {})
 
 
 def target_of(reference: str, root: Mapping[str, Any]) -> Any:
@@ -155,10 +155,10 @@ def target_of(reference: str, root: Mapping[str, Any]) -> Any:
     if pointer[:1] != "/":
         named = (part for _, part in parts_of(root) if part.get(_ANCHOR) == pointer)
         return next(named, None)
-    found: Any = root
+    part: Any = root
     for step in pointer[1:].split("/"):
-        found = _inside(found, step.replace("~1", "/").replace("~0", "~"))
-    return found
+        part = _inside(part, step.replace("~1", "/").replace("~0", "~"))
+    return part
 
 
 def _inside(value: Any, step: str) -> Any:
@@ -183,19 +183,19 @@ def recursive_references(root: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _reachable(start: str, leads_to: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
+    members: set[str] = set()
     pending = [*leads_to[start]]
     while pending:
         reference = pending.pop()
-        if reference not in found:
-            found.add(reference)
+        if reference not in members:
+            members.add(reference)
             pending += leads_to[reference]
-    return found
+    return members
 
 
 def _references_in(schema: object) -> set[str]:
-    found = (part.get(_REFERENCE) for _, part in parts_of(schema))
-    return {each for each in found if isinstance(each, str)}
+    references = (part.get(_REFERENCE) for _, part in parts_of(schema))
+    return {each for each in references if isinstance(each, str)}
 
 
 CUT: Final = "planwaveCut"
@@ -219,13 +219,13 @@ def written_out(
         is_kept: Whether a reference stays as it is.
     """
     recursive = recursive_references(root)
-    left = _MAX_WRITTEN
+    budget = _MAX_WRITTEN
 
     def write(part: Any, above: tuple[str, ...]) -> Any:
-        nonlocal left
+        nonlocal budget
         if not isinstance(part, dict):
             return part
-        left -= 1
+        budget -= 1
         words = cast("dict[str, Any]", part)
         reference = words.get(_REFERENCE)
         if not isinstance(reference, str):
@@ -235,23 +235,23 @@ def written_out(
         if is_kept(reference):
             return {_REFERENCE: reference, **own}
         target = target_of(reference, root)
-        is_cut = left < 0 or (above.count(reference) >= levels and reference in recursive)
+        is_cut = budget < 0 or (above.count(reference) >= levels and reference in recursive)
         if target is None or is_cut:
             return _joined(_outline_of(target), own)
         if target is root:
             target = {word: value for word, value in root.items() if word not in _CONTAINERS}
         return _joined(write(target, (*above, reference)), own)
 
-    made = write(dict(root), ())
+    whole = write(dict(root), ())
     for container in _CONTAINERS:
-        if isinstance(named := made.pop(container, None), dict):
-            kept = {
+        if isinstance(named := whole.pop(container, None), dict):
+            definitions = {
                 name: part
                 for name, part in cast("dict[str, Any]", named).items()
                 if is_kept(f"#/{container}/{name}")
             }
-            made |= {container: kept} if kept else {}
-    return made
+            whole |= {container: definitions} if definitions else {}
+    return whole
 
 
 def _outline_of(target: object) -> dict[str, Any]:
@@ -283,7 +283,7 @@ def loosened(root: Mapping[str, Any]) -> dict[str, Any]:
             return part, False
         words = cast("dict[str, Any]", part)
         cut = {word for word in (CUT, _REFERENCE) if word in words}
-        made: dict[str, Any] = {}
+        copy: dict[str, Any] = {}
         for word, value in words.items():
 
             def settle_inside(inner: Any, word: str = word) -> Any:
@@ -291,9 +291,9 @@ def loosened(root: Mapping[str, Any]) -> dict[str, Any]:
                 cut.update({word} if is_cut else ())
                 return settled
 
-            made |= with_parts({word: value}, settle_inside)
-        made.pop(CUT, None)
-        return _without_limits(made, cut - set(_CONTAINERS)), bool(cut - set(_CONTAINERS))
+            copy |= with_parts({word: value}, settle_inside)
+        copy.pop(CUT, None)
+        return _without_limits(copy, cut - set(_CONTAINERS)), bool(cut - set(_CONTAINERS))
 
     return settle(dict(root))[0]
 
@@ -305,11 +305,11 @@ def _without_limits(words: dict[str, Any], cut: set[str]) -> dict[str, Any]:
     gone |= {"if", "then", "else"} if "if" in cut else set()
     gone |= {"maxContains"} if "contains" in cut else set()
     gone |= {*UNEVALUATED} if cut else set()
-    made = {word: value for word, value in words.items() if word not in gone}
+    copy = {word: value for word, value in words.items() if word not in gone}
     if "oneOf" in cut:
-        choices = made.pop("oneOf")
-        if "anyOf" in made:
-            made["allOf"] = [*made.get("allOf", ()), {"anyOf": choices}]
+        choices = copy.pop("oneOf")
+        if "anyOf" in copy:
+            copy["allOf"] = [*copy.get("allOf", ()), {"anyOf": choices}]
         else:
-            made["anyOf"] = choices
-    return made
+            copy["anyOf"] = choices
+    return copy

@@ -19,7 +19,7 @@ import orjson
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded
-from planwave.graph.json_values import NO_LIMIT, RepeatedKeys, json_faults
+from planwave.graph.json_values import NO_LIMIT, RepeatedKeys, json_findings
 from planwave.graph.model import Json
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 
@@ -95,7 +95,7 @@ def parse_strict_json(
         )
     except json.JSONDecodeError as error:
         raise _not_json(error) from error
-    if (hooks.needs_check or "\\u" in text) and (errors := json_faults(value)):
+    if (hooks.needs_check or "\\u" in text) and (errors := json_findings(value)):
         raise GraphInvalid(errors)
     return value
 

@@ -87,9 +87,9 @@ class Caller(NamedTuple):
         if self.flows is None:
             return (await service.find_flow(name)).plan_id
         with suppress(NotFound):
-            found = (await service.find_flow(name)).plan_id
-            if found in self.flows:
-                return found
+            plan_id = (await service.find_flow(name)).plan_id
+            if plan_id in self.flows:
+                return plan_id
         raise NotFound(f"there is no flow {short_repr(name)}")
 
 

@@ -115,22 +115,22 @@ class AnswerArguments(_ToolArguments):
         return {name: getattr(self, name) for name in fields if name in self.model_fields_set}
 
 
-def read_arguments(model: type[_Arguments], given: Mapping[str, Any]) -> _Arguments:
+def read_arguments(model: type[_Arguments], arguments: Mapping[str, Any]) -> _Arguments:
     """Return the validated arguments of a call.
 
     Raises:
         InputError: ``invalid-arguments``; the message lists everything that is wrong.
     """
     try:
-        return model.model_validate(read_texts(schema_of(model), given))
+        return model.model_validate(read_texts(schema_of(model), arguments))
     except ValidationError as error:
-        problems = [
+        reasons = [
             describe_error(".".join(map(str, each["loc"])) or "the arguments", {**each})
             for each in error.errors()
         ]
         names = ", ".join(model.model_fields)
         raise InputError(
-            "; ".join(problems), code="invalid-arguments", hint=f"the arguments are {names}"
+            "; ".join(reasons), code="invalid-arguments", hint=f"the arguments are {names}"
         ) from error
 
 

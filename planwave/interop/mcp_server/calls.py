@@ -69,15 +69,17 @@ class ToolCalls:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def plan(self, given: PlanArguments, progress: CallProgress) -> mcp_types.CallToolResult:
+    async def plan(
+        self, arguments: PlanArguments, progress: CallProgress
+    ) -> mcp_types.CallToolResult:
         """Plan a goal and store the plan; run nothing."""
-        plan = await self._plan(given.goal, given.provider, given.model, progress)
-        shown = _plan_json(plan)
-        return json_result(shown, _plan_text(shown))
+        plan = await self._plan(arguments.goal, arguments.provider, arguments.model, progress)
+        document = _plan_json(plan)
+        return json_result(document, _plan_text(document))
 
     async def run(
         self,
-        given: RunArguments,
+        arguments: RunArguments,
         call: OpenCall,
         progress: CallProgress,
         admission: Admission,
@@ -85,40 +87,42 @@ class ToolCalls:
         """Start an execution and wait for it.
 
         Args:
-            given: The arguments.
+            arguments: The arguments.
             call: The call, whose cancellation cancels the execution.
             progress: Where the waves are reported.
             admission: Who calls.
         """
-        source, caller = _source_of(given), admission.caller
+        source, caller = _source_of(arguments), admission.caller
         if source != "flow":
             caller.require_scope(None, "goals and plans")
-        call.cancels_on_disconnect = given.on_disconnect == "cancel"
+        call.cancels_on_disconnect = arguments.on_disconnect == "cancel"
         self._service.check_capacity()
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
             admission.admit()
             if source == "goal":
-                ref: str | FlowRef = await self._planned(given, execution_id, progress)
-            elif given.flow is not None:
-                ref = FlowRef(await caller.find_flow(self._service, given.flow), given.revision)
+                ref: str | FlowRef = await self._planned(arguments, execution_id, progress)
+            elif arguments.flow is not None:
+                ref = FlowRef(
+                    await caller.find_flow(self._service, arguments.flow), arguments.revision
+                )
                 if caller.flows is not None:
-                    ref = await self._service.access_tokens.flow_for(ref, given.inputs)
+                    ref = await self._service.access_tokens.flow_for(ref, arguments.inputs)
             else:
-                ref = str(given.plan_id)
+                ref = str(arguments.plan_id)
             return await call.start(
-                self._service.execute(ref, inputs=given.inputs, execution_id=execution_id)
+                self._service.execute(ref, inputs=arguments.inputs, execution_id=execution_id)
             )
 
-        digest = given.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
+        digest = arguments.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
         name = f"{caller.principal.account} run"
-        record = await self._once(call, name, given.idempotency_key, digest, execute)
-        return await self._wait(record.execution_id, progress, given.wait_s)
+        record = await self._once(call, name, arguments.idempotency_key, digest, execute)
+        return await self._wait(record.execution_id, progress, arguments.wait_s)
 
     async def run_flow(
         self,
         tool: FlowTool,
-        given: Mapping[str, Any],
+        raw_arguments: Mapping[str, Any],
         call: OpenCall,
         progress: CallProgress,
         admission: Admission,
@@ -127,12 +131,12 @@ class ToolCalls:
 
         Args:
             tool: The flow.
-            given: The arguments, and perhaps an idempotency key.
+            raw_arguments: The arguments, and perhaps an idempotency key.
             call: See :meth:`run`.
             progress: See :meth:`run`.
             admission: See :meth:`run`.
         """
-        arguments = dict(given)
+        arguments = dict(raw_arguments)
         key = arguments.pop(KEY_ARGUMENT, None) if takes_key(tool) else None
         if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_ID_CHARS):
             message = f"{KEY_ARGUMENT} has to be text of 1 to {MAX_ID_CHARS} characters"
@@ -149,9 +153,9 @@ class ToolCalls:
         record = await self._once(call, name, key, arguments, execute)
         return await self._wait(record.execution_id, progress, None)
 
-    async def status(self, given: StatusArguments) -> mcp_types.CallToolResult:
+    async def status(self, arguments: StatusArguments) -> mcp_types.CallToolResult:
         """Return how far an execution is."""
-        state = await self._service.state(given.execution_id)
+        state = await self._service.state(arguments.execution_id)
         status = status_of(state)
         nodes = {node.path: node.status for node in state.nodes.values() if "/" not in node.path}
         waves = status["waves"]
@@ -161,40 +165,44 @@ class ToolCalls:
         return json_result({**status, "nodes": nodes, "usage": state.usage.as_json()}, text)
 
     async def result(
-        self, given: ResultArguments, progress: CallProgress
+        self, arguments: ResultArguments, progress: CallProgress
     ) -> mcp_types.CallToolResult:
         """Return the result of an execution, or of one node; wait for it first if asked."""
-        await self._follow(given.execution_id, progress, given.wait_s)
-        document = await self._service.document(given.execution_id)
-        if given.node is not None:
-            return self._node_result(document, given.node)
-        outcome = await outcome_of(self._service, given.execution_id)
+        await self._follow(arguments.execution_id, progress, arguments.wait_s)
+        document = await self._service.document(arguments.execution_id)
+        if arguments.node is not None:
+            return self._node_result(document, arguments.node)
+        outcome = await outcome_of(self._service, arguments.execution_id)
         # That an execution has failed is no failure of this call.
         return json_result({**outcome, "node_results": document["node_results"]}, text_of(outcome))
 
     async def answer(
-        self, given: AnswerArguments, progress: CallProgress, value: object = None
+        self, arguments: AnswerArguments, progress: CallProgress, value: object = None
     ) -> mcp_types.CallToolResult:
         """Answer a request, and wait for the execution to end or to wait again.
 
         Args:
-            given: The arguments.
+            arguments: The arguments.
             progress: Where the waves are reported.
             value: The argument ``value`` as it was sent: a text that replaces a text stays one.
         """
-        if (given.decision is None) == ("answer" not in given.model_fields_set):
+        if (arguments.decision is None) == ("answer" not in arguments.model_fields_set):
             raise _invalid("give either decision or answer", "decision is one of the actions")
-        state = await self._service.state(given.execution_id)
+        state = await self._service.state(arguments.execution_id)
         before = state.last_seq
-        request_id = given.request_id or _only_request(list(state.requests), given.execution_id)
+        request_id = arguments.request_id or _only_request(
+            list(state.requests), arguments.execution_id
+        )
         request = state.requests.get(request_id)
         if isinstance(value, str) and isinstance(
             field_of(request and request.request, "value"), str
         ):
-            given = given.model_copy(update={"value": value})
-        record = await self._service.answer(given.execution_id, request_id, given.as_answer())
-        after = before if record.execution_id == given.execution_id else 0
-        return await self._wait(record.execution_id, progress, given.wait_s, after=after)
+            arguments = arguments.model_copy(update={"value": value})
+        record = await self._service.answer(
+            arguments.execution_id, request_id, arguments.as_answer()
+        )
+        after = before if record.execution_id == arguments.execution_id else 0
+        return await self._wait(record.execution_id, progress, arguments.wait_s, after=after)
 
     # -- planning and starting
 
@@ -212,11 +220,13 @@ class ToolCalls:
         return plan
 
     async def _planned(
-        self, given: RunArguments, execution_id: str | None, progress: CallProgress
+        self, arguments: RunArguments, execution_id: str | None, progress: CallProgress
     ) -> str:
         """Return the id of the plan of a goal; a call that is repeated uses the plan of the first."""
-        assert given.goal is not None  # noqa: S101 - see _source_of
-        plan = await self._plan(given.goal, given.provider, given.model, progress, execution_id)
+        assert arguments.goal is not None  # noqa: S101 - see _source_of
+        plan = await self._plan(
+            arguments.goal, arguments.provider, arguments.model, progress, execution_id
+        )
         return plan.plan_id
 
     async def _once(
@@ -318,23 +328,23 @@ class ToolCalls:
 
     def _node_result(self, document: Mapping[str, Any], node: str) -> mcp_types.CallToolResult:
         nodes = {each["path"]: each for each in document["nodes"]}
-        found = nodes.get(node)
-        if found is None:
+        entry = nodes.get(node)
+        if entry is None:
             raise NotFound(
                 f"execution {document['execution_id']} has no node {short_repr(node)}",
                 hint=f"its nodes are {', '.join(nodes)}",
             )
         fields = ("path", "name", "status", "result", "outputs", "error", "reason")
-        shown = {name: found[name] for name in fields}
-        return json_result(shown, found["result"] or f"status: {found['status']}")
+        node_result = {name: entry[name] for name in fields}
+        return json_result(node_result, entry["result"] or f"status: {entry['status']}")
 
 
-def _source_of(given: RunArguments) -> str:
-    named = [name for name in _ONE_SOURCE if getattr(given, name) is not None]
+def _source_of(arguments: RunArguments) -> str:
+    named = [name for name in _ONE_SOURCE if getattr(arguments, name) is not None]
     if len(named) != 1:
         raise _invalid("give one of goal, plan_id and flow", "goal plans; the others exist already")
     for name, source in (("revision", "flow"), ("provider", "goal"), ("model", "goal")):
-        if getattr(given, name) is not None and named != [source]:
+        if getattr(arguments, name) is not None and named != [source]:
             raise _invalid(f"{name} goes with {source}", f"leave {name} out, or give {source}")
     return named[0]
 

@@ -97,13 +97,13 @@ def may_be_at_rest(event: Event) -> bool:
 
 def _request_json(state: ExecutionState, request: Mapping[str, Any]) -> dict[str, Any]:
     node = state.nodes.get(request["path"] or "")
-    asked = request["request"]
+    content = request["request"]
     return {
         "request_id": request["request_id"],
         "node": request["path"],
         "name": node.name if node is not None else None,
-        "prompt": request_text(asked),
-        "request": asked,
+        "prompt": request_text(content),
+        "request": content,
         "since": request["since"],
     }
 
@@ -141,5 +141,5 @@ def _next_step(state: ExecutionState) -> str | None:
 
 
 def _waits_for_time(state: ExecutionState) -> bool:
-    asked = [each.request for each in state.requests.values()]
-    return bool(asked) and all(map(is_timer, asked))
+    requests = [each.request for each in state.requests.values()]
+    return bool(requests) and all(map(is_timer, requests))

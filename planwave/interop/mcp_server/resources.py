@@ -52,20 +52,20 @@ async def list_resources(
     Raises:
         MCPError: The cursor is no execution of the caller's: there is none of this id, or it is another's.
     """
-    found: list[ExecutionRecord] = []
+    records: list[ExecutionRecord] = []
     try:
         if before is not None:
             await caller.require_execution(service, before)
         if caller.flows is None:
-            found = await service.executions(before=before, limit=_PAGE)
+            records = await service.executions(before=before, limit=_PAGE)
         elif caller.has_scope(READ):
             for plan_id in caller.flows:
-                found += await service.executions(
+                records += await service.executions(
                     before=before, limit=_PAGE, plan_id=plan_id, as_flow=True
                 )
     except NotFound as error:
         raise MCPError(mcp_types.INVALID_PARAMS, "the cursor is unknown") from error
-    newest = sorted(found, key=lambda each: each.execution_id, reverse=True)[:_PAGE]
+    newest = sorted(records, key=lambda each: each.execution_id, reverse=True)[:_PAGE]
     return mcp_types.ListResourcesResult(
         resources=[_resource(each) for each in newest],
         next_cursor=newest[-1].execution_id if len(newest) == _PAGE else None,
@@ -80,9 +80,9 @@ async def read_resource(service: Service, caller: Caller, uri: str) -> mcp_types
     """
     match = _URI.fullmatch(uri)
     if match is None:
-        known = " and ".join(each.uri_template for each in templates())
+        uris = " and ".join(each.uri_template for each in templates())
         raise MCPError(
-            mcp_types.INVALID_PARAMS, f"there is no resource {uri!r}; those here are {known}"
+            mcp_types.INVALID_PARAMS, f"there is no resource {uri!r}; those here are {uris}"
         )
     try:
         caller.require_scope(READ, "a resource")

@@ -109,22 +109,22 @@ class PlanwaveMcpServer:
         if self._service.audit is None or is_read:
             return
         action, is_strict = TOOL_ACTIONS.get(params.name, ("execution.created", False))
-        given = params.arguments or {}
-        ids = {name: str(given[name])[:_ID_CHARS] for name in _IDS if given.get(name)}
+        arguments = params.arguments or {}
+        ids = {name: str(arguments[name])[:_ID_CHARS] for name in _IDS if arguments.get(name)}
         tool = params.name[:_ID_CHARS]
         await self._service.audit.record(action, ids, is_strict=is_strict, tool=tool)
 
     async def _dispatch(
         self, context: Request, params: mcp_types.CallToolRequestParams, call: OpenCall
     ) -> mcp_types.CallToolResult:
-        given = params.arguments or {}
+        raw_arguments = params.arguments or {}
         progress = CallProgress(context.session.report_progress)
         model = ARGUMENTS.get(params.name)
         if model is None:
-            return await self._run_flow(context, params.name, given, call, progress)
+            return await self._run_flow(context, params.name, raw_arguments, call, progress)
         caller = self._gate.caller(context)
         caller.require_scope(TOOL_SCOPES.get(params.name), f"the tool {params.name!r}")
-        arguments = read_arguments(model, given)
+        arguments = read_arguments(model, raw_arguments)
         if isinstance(arguments, StatusArguments | ResultArguments | AnswerArguments):
             await caller.require_execution(self._service, arguments.execution_id)
         match arguments:
@@ -137,7 +137,7 @@ class PlanwaveMcpServer:
             case ResultArguments():
                 return await self._calls.result(arguments, progress)
             case AnswerArguments():
-                return await self._calls.answer(arguments, progress, given.get("value"))
+                return await self._calls.answer(arguments, progress, raw_arguments.get("value"))
             case other:
                 raise TypeError(f"no tool takes {other!r}")
 
@@ -145,7 +145,7 @@ class PlanwaveMcpServer:
         self,
         context: Request,
         name: str,
-        given: Mapping[str, Any],
+        raw_arguments: Mapping[str, Any],
         call: OpenCall,
         progress: CallProgress,
     ) -> mcp_types.CallToolResult:
@@ -155,7 +155,9 @@ class PlanwaveMcpServer:
         if tool is None:
             error = unknown_tool(name, [*ARGUMENTS, *tools])
             raise MCPError(mcp_types.INVALID_PARAMS, f"{error.message}; {error.hint}")
-        return await self._calls.run_flow(tool, given, call, progress, self._admission(context))
+        return await self._calls.run_flow(
+            tool, raw_arguments, call, progress, self._admission(context)
+        )
 
     def _admission(self, context: Request) -> Admission:
         return Admission(self._gate.caller(context), lambda: self._gate.admit(context))
@@ -164,8 +166,8 @@ class PlanwaveMcpServer:
         """Return the published flows that the caller may run, by the names of their tools."""
         if not caller.has_scope(RUN):
             return {}
-        found = await self._service.flow_tools(ARGUMENTS)
-        return {name: each for name, each in found.items() if caller.has_flow(each.flow.plan_id)}
+        tools = await self._service.flow_tools(ARGUMENTS)
+        return {name: each for name, each in tools.items() if caller.has_flow(each.flow.plan_id)}
 
     async def list_resources(
         self, context: Request, params: mcp_types.PaginatedRequestParams | None

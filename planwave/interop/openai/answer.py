@@ -95,12 +95,12 @@ class StopTexts:
             self._dropped += len(text)
             return ""
         whole = self._held + text
-        found = [at for stop in self._stops if (at := whole.find(stop)) >= 0]
-        if found:
-            first = min(found)
+        positions = [at for stop in self._stops if (at := whole.find(stop)) >= 0]
+        if positions:
+            first = min(positions)
             self._has_stopped, self._held = True, whole[first:]
             return whole[:first]
-        kept = next(
+        overlap = next(
             (
                 size
                 for size in range(min(self._longest - 1, len(whole)), 0, -1)
@@ -108,7 +108,7 @@ class StopTexts:
             ),
             0,
         )
-        cut = len(whole) - kept
+        cut = len(whole) - overlap
         self._held = whole[cut:]
         return whole[:cut]
 

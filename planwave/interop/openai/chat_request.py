@@ -139,8 +139,8 @@ class ChatCompletionRequest(ClientModel):
         Raises:
             InvalidParameter: It cannot be used.
         """
-        found = [_as_message(each, index) for index, each in enumerate(self.messages)]
-        return turn_of(found, self.settings())
+        messages = [_as_message(each, index) for index, each in enumerate(self.messages)]
+        return turn_of(messages, self.settings())
 
     def _schema(self) -> dict[str, Any] | None:
         form = self.response_format
@@ -161,17 +161,17 @@ def _as_message(message: _Message, index: int) -> dict[str, Any]:
     if message.function_call is not None:
         raise _without_functions(f"{where}.function_call")
     content = _content(message.content, role, where)
-    found: dict[str, Any] = {"role": role, "content": content}
+    document: dict[str, Any] = {"role": role, "content": content}
     if role == "tool":
-        found["tool_call_id"] = message.tool_call_id
+        document["tool_call_id"] = message.tool_call_id
     if role == "assistant" and message.tool_calls:
-        found["tool_calls"] = [
+        document["tool_calls"] = [
             called(each.id, each.function.name, each.function.arguments)
             for each in message.tool_calls
         ]
     elif content is None:
         raise InvalidParameter(f"{where}.content", "a message has a content")
-    return found
+    return document
 
 
 def _without_functions(param: str) -> InvalidParameter:

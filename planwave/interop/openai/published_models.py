@@ -49,9 +49,9 @@ class PublishedModels:
     async def all(self) -> Sequence[PublishedModel]:
         """Return the models, sorted by name; a flow with the name of the planner is named by its id."""
         flows = await self._service.published_flows("model")
-        found = [_model_of(flow) for flow in flows if self._is_visible(flow.plan_id)]
+        models = [_model_of(flow) for flow in flows if self._is_visible(flow.plan_id)]
         planner = [PublishedModel(PLANNER)] if self._is_visible(None) else []
-        return [*planner, *sorted(found, key=attrgetter("id"))]
+        return [*planner, *sorted(models, key=attrgetter("id"))]
 
     async def get(self, name: str) -> PublishedModel:
         """Return a model by its name, or by the id of its flow.

@@ -57,21 +57,21 @@ class ModelSettings(ClientModel):
 
     def options(self) -> dict[str, Json]:
         """Return what an agent takes, without what was not asked for."""
-        asked: dict[str, Json] = {
+        options: dict[str, Json] = {
             "tools": [tool.as_option() for tool in self.tools] or None,
             "mustCall": self.must_call or None,
             "outputSchema": self.output_schema,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
     def hints(self) -> dict[str, Json]:
         """Return what an agent may take, and other flows ignore."""
-        asked: dict[str, Json] = {
+        hints: dict[str, Json] = {
             "temperature": self.temperature,
             "maxTokens": self.max_tokens,
             "reasoningEffort": self.effort,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in hints.items() if value is not None}
 
 
 def chosen_tools(tools: Sequence[FunctionTool], choice: Any) -> tuple[list[FunctionTool], bool]:
@@ -90,19 +90,19 @@ def chosen_tools(tools: Sequence[FunctionTool], choice: Any) -> tuple[list[Funct
         case "none":
             return [], False
         case "required":
-            found = list(tools)
+            callable_tools = list(tools)
         case {"type": "function", "function": {"name": str(name)}}:
-            found = [tool for tool in tools if tool.name == name]
+            callable_tools = [tool for tool in tools if tool.name == name]
         case {"type": "function", "name": str(name)}:
-            found = [tool for tool in tools if tool.name == name]
+            callable_tools = [tool for tool in tools if tool.name == name]
         case _:
             message = "tool_choice is 'auto', 'none', 'required', or a function, here"
             raise InvalidParameter("tool_choice", message)
-    if not found:
+    if not callable_tools:
         raise InvalidParameter(
             "tool_choice", "tool_choice asks for a call, and there is no such tool"
         )
-    return found, True
+    return callable_tools, True
 
 
 def stop_texts(stop: str | list[str] | None) -> list[str]:
@@ -111,10 +111,10 @@ def stop_texts(stop: str | list[str] | None) -> list[str]:
     Raises:
         InvalidParameter: There are too many.
     """
-    found = [stop] if isinstance(stop, str) else list(stop or ())
-    if len(found) > _MAX_STOPS:
+    texts = [stop] if isinstance(stop, str) else list(stop or ())
+    if len(texts) > _MAX_STOPS:
         raise InvalidParameter("stop", f"stop has at most {_MAX_STOPS} texts")
-    return [text for text in found if text]
+    return [text for text in texts if text]
 
 
 def turn_of(messages: Sequence[Mapping[str, Any]], settings: ModelSettings) -> ChatTurn:

@@ -27,9 +27,9 @@ def _usable_schema(schema: dict[str, Json]) -> dict[str, Json]:
     # Lazy: test_importing_the_node_library_loads_no_sdk
     from planwave.nodes.json_schema import check_schema
 
-    for fault in check_schema(schema):
-        where = f" at {fault.pointer}" if fault.pointer else ""
-        raise ValueError(f"no usable JSON Schema{where}: {fault.message}")
+    for error in check_schema(schema):
+        where = f" at {error.pointer}" if error.pointer else ""
+        raise ValueError(f"no usable JSON Schema{where}: {error.message}")
     return schema
 
 

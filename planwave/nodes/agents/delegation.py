@@ -42,10 +42,10 @@ class Delegation(NamedTuple):
 
 def delegation_of(context: FlowContext) -> Delegation:
     """Return the call that a node runs in, its own or that of an agent around it."""
-    known = context.runtime.variables.get(_VARIABLE)
-    if not isinstance(known, Mapping):
+    variable = context.runtime.variables.get(_VARIABLE)
+    if not isinstance(variable, Mapping):
         return Delegation()
-    fields = cast("Mapping[str, Any]", known)
+    fields = cast("Mapping[str, Any]", variable)
     return Delegation(
         int(fields.get("depth", 0)),
         fields.get("call_id"),
@@ -79,10 +79,10 @@ def agent_as_tool(node: Node) -> Tool:
                 _VARIABLE: {**called._asdict(), "callers": [list(each) for each in callers]}
             },
         )
-        given = outputs.get(DEFAULT_SOURCE_HANDLE)
-        if given is None:
+        output = outputs.get(DEFAULT_SOURCE_HANDLE)
+        if output is None:
             raise ToolError(f"the agent {node.name!r} gave no result")
-        return given.value
+        return output.value
 
     about = node.description.strip() or f"The agent {node.name}."
     return Tool(

@@ -33,13 +33,13 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
     edges = context.runtime.incoming_edges(node_id, channel=LINK, target_handle=TOOLS_HANDLE)
     if not edges:
         return []
-    made = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
+    artefacts = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
     if not context.answers:  # else the attempt has logged them before
-        for warning in (each for group in made for each in getattr(group, "warnings", ())):
+        for warning in (each for group in artefacts for each in getattr(group, "warnings", ())):
             context.emit("log", {"message": warning, "level": "warning"})
     tools = [
         replace(_of_node(tool, edge.source), definition=_definition(context.runtime, edge.source))
-        for edge, artefact in zip(edges, made, strict=True)
+        for edge, artefact in zip(edges, artefacts, strict=True)
         for tool in _tools_in(artefact, edge.source, node_id)
     ]
     limits = limits_of(context)
@@ -79,8 +79,8 @@ def with_unique_names(tools: Iterable[Tool], node_id: str) -> list[Tool]:
     """
     listed = list(tools)
     names = unique_names([LinkedName(tool.name, tool.node_id) for tool in listed])
-    if (found := first_duplicate(names)) is not None:
-        first, second = found
+    if (pair := first_duplicate(names)) is not None:
+        first, second = pair
         raise PermanentError(
             f"{node_id!r} has two tools of the name {second.name!r}: of the links from "
             f"{first.node_id!r} and from {second.node_id!r}",
@@ -92,8 +92,8 @@ def with_unique_names(tools: Iterable[Tool], node_id: str) -> list[Tool]:
 
 def _tools_in(artefact: Any, source: str, node_id: str) -> list[Tool]:
     many = isinstance(artefact, (list, tuple))
-    found = list(cast("Iterable[object]", artefact)) if many else [artefact]
-    for each in found:
+    artefacts = list(cast("Iterable[object]", artefact)) if many else [artefact]
+    for each in artefacts:
         if not isinstance(each, Tool):
             raise PermanentError(
                 f"node {source!r} is linked into {TOOLS_HANDLE!r} of {node_id!r}, but gives "
@@ -101,7 +101,7 @@ def _tools_in(artefact: Any, source: str, node_id: str) -> list[Tool]:
                 code="channel-mismatch",
                 hint="link a node that gives tools, such as 'tool' or 'toolset'",
             )
-    return cast("list[Tool]", found)
+    return cast("list[Tool]", artefacts)
 
 
 def _of_node(tool: Tool, source: str) -> Tool:

@@ -114,14 +114,14 @@ class AgentLoop:
             if reply.tool_calls:
                 self._messages += await self._calls.run(reply.tool_calls)
                 continue
-            value, faults = _checked_value(reply, self._schema)
-            if not faults:
+            value, errors = _checked_value(reply, self._schema)
+            if not errors:
                 yield self._result(reply, value)
                 return
             if is_repaired or step + 1 == self._max_steps:
-                raise _invalid_output(faults, reply)
+                raise _invalid_output(errors, reply)
             is_repaired = True
-            self._messages.append(PromptMessage("user", _repair_prompt(faults)))
+            self._messages.append(PromptMessage("user", _repair_prompt(errors)))
         raise PermanentError(
             f"the agent still asks for calls after {self._max_steps} replies of its model",
             code="max-steps",
@@ -182,20 +182,20 @@ def _checked_value(reply: ModelReply, schema: Mapping[str, Any] | None) -> tuple
         value = parse_strict_json(json_text(reply.text))
     except GraphInvalid as error:
         return None, [f"it is not JSON: {error.message}"]
-    faults = validate(cast("Json", schema), value)
-    return value, [f"{fault.pointer or 'the value'}: {fault.message}" for fault in faults]
+    errors = validate(cast("Json", schema), value)
+    return value, [f"{error.pointer or 'the value'}: {error.message}" for error in errors]
 
 
-def _repair_prompt(faults: Sequence[str]) -> str:
+def _repair_prompt(errors: Sequence[str]) -> str:
     return "Your reply does not fit the schema: {}. Reply again with the JSON only.".format(
-        "; ".join(faults)
+        "; ".join(errors)
     )
 
 
-def _invalid_output(faults: Sequence[str], reply: ModelReply) -> ResultNotJson:
+def _invalid_output(errors: Sequence[str], reply: ModelReply) -> ResultNotJson:
     cut = reply.finish_reason == "length"
     return ResultNotJson(
-        f"the agent's last reply does not fit outputSchema: {'; '.join(faults)}"
+        f"the agent's last reply does not fit outputSchema: {'; '.join(errors)}"
         + ("; it was cut off" if cut else ""),
         code="invalid-output",
         hint="raise maxTokens"

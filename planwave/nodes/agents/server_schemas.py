@@ -55,9 +55,9 @@ class ServerSchema(NamedTuple):
         if not self.left_out:
             return ""
         more = len(self.left_out) - _MAX_SHOWN
-        shown = ", ".join(self.left_out[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        parts = ", ".join(self.left_out[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
         return (
-            f"is offered without the parts of its schema that planwave cannot check ({shown}); "
+            f"is offered without the parts of its schema that planwave cannot check ({parts}); "
             "the server checks its arguments itself"
         )
 
@@ -71,7 +71,7 @@ def usable_schema(schema: Mapping[str, Any]) -> ServerSchema:
     if not is_deep and _fits(pruned):
         return ServerSchema(pruned)
     left_out = dict.fromkeys(["what is nested too deep"] if is_deep else [])
-    sound = _without_faults(pruned, left_out)
+    sound = _without_errors(pruned, left_out)
     for reference in _broken_references(sound):
         left_out[f"the reference {reference[:100]!r}"] = None
 
@@ -83,12 +83,12 @@ def usable_schema(schema: Mapping[str, Any]) -> ServerSchema:
 
     is_recursive = bool(recursive)
     for levels in _RECURSION_LEVELS if is_recursive else _RECURSION_LEVELS[-1:]:
-        made = loosened(written_out(sound, levels, is_kept))
-        if _fits(made):
+        flat = loosened(written_out(sound, levels, is_kept))
+        if _fits(flat):
             left_out |= (
                 {f"what is more than {levels} times in itself": None} if is_recursive else {}
             )
-            return ServerSchema(made, tuple(left_out))
+            return ServerSchema(flat, tuple(left_out))
     shortest = written_out(sound, 0, is_kept)
     return ServerSchema(_first_that_fits(shortest), (*left_out, "what makes it too large"))
 
@@ -96,12 +96,12 @@ def usable_schema(schema: Mapping[str, Any]) -> ServerSchema:
 def sound_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of an object without what breaks the rules; it may be recursive, and large."""
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
-    from planwave.nodes.json_schema import document_faults
+    from planwave.nodes.json_schema import document_errors
 
-    if not document_faults(dict(schema)):
+    if not document_errors(dict(schema)):
         return schema
     pruned = modern(_pruned(dict(schema), MAX_JSON_DEPTH - 2))
-    return loosened(_without_faults(pruned, {}))
+    return loosened(_without_errors(pruned, {}))
 
 
 def _fits(schema: Mapping[str, Any]) -> bool:
@@ -123,8 +123,8 @@ def _is_plain(reference: str) -> bool:
 
 
 def _broken_references(schema: Mapping[str, Any]) -> list[str]:
-    found = (part.get("$ref") for _, part in parts_of(schema))
-    texts = dict.fromkeys(each for each in found if isinstance(each, str))
+    references = (part.get("$ref") for _, part in parts_of(schema))
+    texts = dict.fromkeys(each for each in references if isinstance(each, str))
     return [each for each in texts if target_of(each, schema) is None]
 
 
@@ -141,14 +141,14 @@ def _pruned(value: Any, levels: int) -> Any:
     return value
 
 
-def _without_faults(schema: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
+def _without_errors(schema: dict[str, Any], left_out: dict[str, None]) -> dict[str, Any]:
     """Drop the words of a schema that cannot be used; each is noted, and marked where it was."""
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
-    from planwave.nodes.json_schema import document_faults
+    from planwave.nodes.json_schema import document_errors
 
     left_out |= dict.fromkeys(_drop_unusable_words(schema))
     for _ in range(_MAX_ROUNDS):
-        pointers = {fault.pointer for fault in document_faults(schema)}
+        pointers = {error.pointer for error in document_errors(schema)}
         if not pointers:
             return schema
         for pointer in sorted(pointers, key=len, reverse=True):
@@ -220,9 +220,9 @@ def _first_that_fits(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         lambda: {"type": "object", "properties": {name: True for name in names}},
     ]
     for choose in choices:
-        made = loosened(choose())
-        if _fits(made):
-            return made
+        candidate = loosened(choose())
+        if _fits(candidate):
+            return candidate
     return _NO_PARTS
 
 

@@ -143,9 +143,9 @@ class ToolCalls:
             text, is_error = to_text(result), False
             facts = {"result": result}
             if len(text) > _MAX_SHOWN_CHARS:
-                shown = text[:_MAX_SHOWN_CHARS]
+                beginning = text[:_MAX_SHOWN_CHARS]
                 more = {"truncated": True, "chars": len(text), "ordinal": ordinal}
-                facts = {"result": shown, **more}
+                facts = {"result": beginning, **more}
         self._note_begun(ordinal)
         facts |= {"duration_s": round(time.monotonic() - began, 6)}
         ending = "error" if is_error else "end"
@@ -305,9 +305,9 @@ class ToolCalls:
                 return None
             key = f"interrupted-{self._context.attempt}-{ordinal}-{number}"
             self._note_begun(ordinal)
-            given = await ask_after_interruption(tool, call.id, key, arguments, self._context)
-            if given is not None:
-                return given
+            repetition = await ask_after_interruption(tool, call.id, key, arguments, self._context)
+            if repetition is not None:
+                return repetition
         return None
 
     async def _ask_repetition(
@@ -421,8 +421,8 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
     if not isinstance(arguments, dict):
         message = f"the arguments are an object, not {short_repr(arguments)}"
         raise ToolError(message, code="invalid-arguments")
-    faults = validate(cast("Json", tool.parameters), arguments)
-    if faults and (unusable := check_schema(cast("Json", tool.parameters))):
+    errors = validate(cast("Json", tool.parameters), arguments)
+    if errors and (unusable := check_schema(cast("Json", tool.parameters))):
         if tool.checks_arguments:
             return cast("dict[str, Json]", arguments)
         raise PermanentError(
@@ -430,9 +430,9 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
             code="invalid-tool",
             hint="correct its parameters",
         )
-    if faults:
-        found = "; ".join(f"{fault.pointer or 'arguments'}: {fault.message}" for fault in faults)
-        raise ToolError(f"the arguments do not fit the tool: {found}", code="invalid-arguments")
+    if errors:
+        reasons = "; ".join(f"{error.pointer or 'arguments'}: {error.message}" for error in errors)
+        raise ToolError(f"the arguments do not fit the tool: {reasons}", code="invalid-arguments")
     return cast("dict[str, Json]", arguments)
 
 
@@ -455,8 +455,8 @@ def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generato
 def _as_json(value: object) -> Json:
     try:
         return to_json(value)
-    except NotJson as fault:
-        raise ToolError(f"the tool gave no JSON: {fault}", code="result-not-json") from fault
+    except NotJson as error:
+        raise ToolError(f"the tool gave no JSON: {error}", code="result-not-json") from error
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -122,9 +122,9 @@ class FunctionTool(Generic[P, R]):
         try:
             read = self._model.model_validate(dict(arguments))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)
-            faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
-            raise ToolError("; ".join(faults), code="invalid-arguments") from error
+            errors = error.errors(include_url=False, include_input=False)
+            reasons = (describe_error(".".join(map(str, each["loc"])), each) for each in errors)
+            raise ToolError("; ".join(reasons), code="invalid-arguments") from error
         # What was left out keeps the function's own default, which pydantic may have copied.
         return {
             cast("str", info.alias): getattr(read, field)
@@ -171,9 +171,11 @@ def tool(
         )
 
     def register(function: Callable[P, R]) -> FunctionTool[P, R]:
-        made = FunctionTool(function, name, effect=effect, approval=approval, timeout_s=timeout_s)
+        function_tool = FunctionTool(
+            function, name, effect=effect, approval=approval, timeout_s=timeout_s
+        )
         tools = default_tools() if registry is None else registry.tools
-        return tools.register(made)
+        return tools.register(function_tool)
 
     return register
 
@@ -278,7 +280,7 @@ def _first_paragraph(lines: Iterable[str]) -> str:
 
 
 def _arguments(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     heading = next((i for i, line in enumerate(lines) if line.strip() in _ARGUMENTS), len(lines))
     indent, name = None, ""
     for line in lines[heading + 1 :]:
@@ -291,7 +293,7 @@ def _arguments(lines: list[str]) -> dict[str, str]:
         entry = _ENTRY.fullmatch(line.strip()) if depth <= indent else None
         if entry is not None:
             name = entry["name"]
-            found[name] = entry["text"]
+            texts[name] = entry["text"]
         elif name:
-            found[name] = f"{found[name]} {line.strip()}".strip()
-    return found
+            texts[name] = f"{texts[name]} {line.strip()}".strip()
+    return texts

@@ -109,12 +109,12 @@ def socket_type(annotation: Any) -> str:
         return _SCALARS[annotation]
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        found = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
-        found -= {"integer"} if "number" in found else set()
-        return found.pop() if len(found) == 1 else "any"
+        sockets = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
+        sockets -= {"integer"} if "number" in sockets else set()
+        return sockets.pop() if len(sockets) == 1 else "any"
     if origin is Literal:
-        found = {socket_type(type(choice)) for choice in get_args(annotation)}
-        return found.pop() if len(found) == 1 else "any"
+        sockets = {socket_type(type(choice)) for choice in get_args(annotation)}
+        return sockets.pop() if len(sockets) == 1 else "any"
     kind: Any = origin or annotation
     if isinstance(kind, type) and issubclass(kind, (*_CONTAINERS, BaseModel)):
         return "json"
@@ -134,8 +134,8 @@ def is_of_other_type(value: object, socket: str) -> bool:
     if socket not in _JSON_TYPES or not isinstance(value, _JSON_CLASSES):
         return False
     names = (name for kind, name in _SCALARS.items() if kind is not Any and isinstance(value, kind))
-    found = next(names, "json")
-    return socket not in (found, "number" if found == "integer" else found)
+    own_type = next(names, "json")
+    return socket not in (own_type, "number" if own_type == "integer" else own_type)
 
 
 def to_data_value(value: Json) -> DataValue:
@@ -201,11 +201,13 @@ def sockets_of(
     A declared port replaces the socket of its name: a flow port on both channels, a link port on
     the link channel only. Fields marked :data:`NO_SOCKET` or :data:`POLICY` are none.
     """
-    taken = {port.name for port in declared if port.channel in (FLOW, channel)}
+    port_names = {port.name for port in declared if port.channel in (FLOW, channel)}
     return [
         field
         for field in fields
-        if field.json_name not in taken and field.extra.get(_SOCKET, True) and not field.is_policy
+        if field.json_name not in port_names
+        and field.extra.get(_SOCKET, True)
+        and not field.is_policy
     ]
 
 

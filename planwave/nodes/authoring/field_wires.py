@@ -105,15 +105,15 @@ class FieldWires:
         converted: list[Arrival] | None = None
         for number, arrival in enumerate(inputs.arrivals):
             name, value = arrival.target_handle, arrival.value
-            wanted = self._port_types.get(name) or self._open_port_type(name)
-            content, refused = coerce(wanted, value)
+            socket = self._port_types.get(name) or self._open_port_type(name)
+            content, refused = coerce(socket, value)
             if refused is not None:
                 raise _type_mismatch(
-                    context, f"input {name!r}", repr(arrival.source_id), wanted, refused
+                    context, f"input {name!r}", repr(arrival.source_id), socket, refused
                 )
             if content is not value.value:
                 converted = converted or list(inputs.arrivals)
-                converted[number] = arrival._replace(value=DataValue(wanted, content))
+                converted[number] = arrival._replace(value=DataValue(socket, content))
         return Inputs(tuple(converted)) if converted else inputs
 
     def _open_port_type(self, handle: str) -> str:
@@ -176,7 +176,7 @@ class FieldWires:
     ) -> tuple[dict[str, WiredValue], dict[str, WiredValue]]:
         """Return the bundles that links bring, and the values for single fields."""
         bundled: dict[str, WiredValue] = {}
-        found: dict[str, WiredValue] = {}
+        single_values: dict[str, WiredValue] = {}
         for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
             handle = edge.target_handle
             if not self._accepts_link(handle):
@@ -190,15 +190,15 @@ class FieldWires:
                 bundled |= self._unpack(fed, artefact, context)
             else:
                 value = artefact if isinstance(artefact, DataValue) else to_data_value(artefact)
-                found[handle] = self._with_value(fed, handle, value, context)
-        return bundled, found
+                single_values[handle] = self._with_value(fed, handle, value, context)
+        return bundled, single_values
 
     def _unpack(
         self, wired: WiredValue, bundle: FieldBundle, context: FlowContext
     ) -> dict[str, WiredValue]:
-        wanted = self._bundle_types.get(wired.handle, self._fields[wired.handle].socket)
-        if wired.handle not in self._bundle_types or not accepts(wanted, bundle.type):
-            raise _wire_mismatch(context, wired, wired.handle, wanted, bundle.type)
+        socket = self._bundle_types.get(wired.handle, self._fields[wired.handle].socket)
+        if wired.handle not in self._bundle_types or not accepts(socket, bundle.type):
+            raise _wire_mismatch(context, wired, wired.handle, socket, bundle.type)
         strangers = [name for name in bundle.values if name not in self._flow_fields]
         if strangers:
             raise PermanentError(

@@ -211,18 +211,18 @@ class FunctionNode(BaseNode, Generic[P, R]):
         arrivals: dict[str, list[Arrival]] = {}
         for arrival in inputs.arrivals:
             arrivals.setdefault(arrival.target_handle, []).append(arrival)
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for parameter in self._parameters:
             name = parameter.name
             if parameter.source == "context":
-                found[name] = context
+                arguments[name] = context
             elif parameter.source == "inputs":
-                found[name] = inputs
+                arguments[name] = inputs
             elif parameter.field is None and (got := arrivals.get(name)) is not None:
-                found[name] = _fill(parameter.form, got)
+                arguments[name] = _fill(parameter.form, got)
             else:
-                found[name] = self._field_value(parameter, fields)
-        return found
+                arguments[name] = self._field_value(parameter, fields)
+        return arguments
 
     def _field_value(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
         """Return the value of a data field, or the default of an input that received nothing."""
@@ -296,18 +296,18 @@ class _Signature:
         """Return the input ports; a function that takes ``Inputs`` accepts every handle."""
         ports = [self._port(name) for name in self._input_names]
         if self._declared_inputs is not None:
-            known = set(self._input_names)
+            names = set(self._input_names)
             ports += [
-                _as_port(port) for name, port in self._declared_inputs.items() if name not in known
+                _as_port(port) for name, port in self._declared_inputs.items() if name not in names
             ]
         elif any(parameter.source == "inputs" for parameter in self.parameters):
             ports.append(Port("{name}", multiple=True))
         return tuple(ports)
 
     def _port(self, name: str) -> Port:
-        given = (self._declared_inputs or {}).get(name)
-        if isinstance(given, Port):
-            return given
+        port = (self._declared_inputs or {}).get(name)
+        if isinstance(port, Port):
+            return port
         annotation = self._hints.get(name, Any)
         required = any(p.name == name and p.default is _NO_DEFAULT for p in self.parameters)
         many = _parameter_form(annotation) != "value" or annotation is Any
@@ -370,7 +370,7 @@ def node(
     _require_name(node_type)
 
     def register(function: Callable[P, R]) -> FunctionNode[P, R]:
-        made = FunctionNode(
+        function_node = FunctionNode(
             function,
             node_type or function.__name__,
             inputs=inputs,
@@ -382,7 +382,7 @@ def node(
             version=version,
         )
         where = default_registry() if registry is None else registry
-        return where.register(made, replace=replace)
+        return where.register(function_node, replace=replace)
 
     return register
 
@@ -391,9 +391,9 @@ def _require_name(node_type: Any) -> None:
     """Raise TypeError for ``@planwave.node`` without parentheses, which gets the function."""
     if node_type is not None and not isinstance(node_type, str):
         is_function = inspect.isfunction(node_type)
-        shown = f"function {node_type.__name__}" if is_function else repr(node_type)
+        description = f"function {node_type.__name__}" if is_function else repr(node_type)
         raise TypeError(
-            f"a node type is named by text, not {shown}; write @planwave.node(), or "
+            f"a node type is named by text, not {description}; write @planwave.node(), or "
             '@planwave.node("name"), with parentheses above the function'
         )
 

@@ -287,8 +287,8 @@ class NodeType(BaseNode, ABC):
     async def _execute_once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        ready, left = self.prepare(data, inputs, {}, context)
-        return as_result(await self.run(ready, left, context), self._default_output)
+        ready, rest = self.prepare(data, inputs, {}, context)
+        return as_result(await self.run(ready, rest, context), self._default_output)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -296,8 +296,8 @@ class NodeType(BaseNode, ABC):
         fed = await self.read_wires(data, inputs, context)
         if fed:
             yield wired_event(fed, self.node_type, context)
-        ready, left = self.prepare(data, inputs, fed, context)
-        async with aclosing(self._items(self.run(ready, left, context))) as items:
+        ready, rest = self.prepare(data, inputs, fed, context)
+        async with aclosing(self._items(self.run(ready, rest, context))) as items:
             async for item in items:
                 yield item
 
@@ -350,8 +350,8 @@ class ResumableType(NodeType, ABC):
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
         """Apply wires, validate data, call :meth:`on_answer` and wrap its result."""
         wired = await self.read_wires(data, inputs, context)
-        ready, left = self.prepare(data, inputs, wired, context)
-        returned = self.on_answer(ready, left, context, state, answer)
+        ready, rest = self.prepare(data, inputs, wired, context)
+        returned = self.on_answer(ready, rest, context, state, answer)
         async with aclosing(self._items(returned)) as items:
             async for item in items:
                 yield item

@@ -53,12 +53,12 @@ def type_hints(
         include_extras: Whether ``Annotated`` stays.
     """
     reach = {**names, **function.__globals__}
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for name, hint in inspect.get_annotations(function).items():
         alone = SimpleNamespace(__annotations__={name: hint})
         with suppress(NameError, AttributeError, TypeError, SyntaxError):
-            found.update(typing.get_type_hints(alone, reach, include_extras=include_extras))
-    return found
+            hints.update(typing.get_type_hints(alone, reach, include_extras=include_extras))
+    return hints
 
 
 def fields_config(*, strict: bool) -> ConfigDict:

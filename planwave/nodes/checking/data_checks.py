@@ -1,4 +1,4 @@
-"""Faults of one node that only its type can see: data, templates, provider and model."""
+"""Findings of one node that only its type can see: data, templates, provider and model."""
 
 from __future__ import annotations
 
@@ -161,11 +161,11 @@ class DataChecks:
                     {name: value for name, value in node.data.items() if name not in later}
                 )
             except ValidationError as error:
-                for fault in error.errors(include_url=False):
-                    if fault["type"] == "missing" and len(fault["loc"]) == 1:
-                        missing += {str(fault["loc"][0])} - later
+                for detail in error.errors(include_url=False):
+                    if detail["type"] == "missing" and len(detail["loc"]) == 1:
+                        missing += {str(detail["loc"][0])} - later
                     else:
-                        findings.append(_invalid_data(fault, spec, node.data))
+                        findings.append(_invalid_data(detail, spec, node.data))
         findings += _templates_in_policy(spec, node)
         uses = tuple(self._references(spec, node, findings))
         return DataReport(data, tuple(findings), tuple(missing), uses)
@@ -189,9 +189,9 @@ class DataChecks:
                 here = f"/data/{pointer_part(name)}"
                 findings.append(NodeFinding(error.code, error.message, here, error.hint))
                 continue
-            for found in compiled.references if compiled else ():
-                if found.root not in own:
-                    yield found._replace(pointer=f"/data{found.pointer}")
+            for reference in compiled.references if compiled else ():
+                if reference.root not in own:
+                    yield reference._replace(pointer=f"/data{reference.pointer}")
 
 
 def _check_models(
@@ -210,19 +210,19 @@ def _check_models(
     for number, each in enumerate(listed):
         if not isinstance(each, ModelChoice):
             return  # a field of another meaning
-        found = look_up(each.provider, each.model)
+        choice = look_up(each.provider, each.model)
         pointer = f"/data/fallback/{number}"
-        view.add_model(pointer, f"the fallback {number + 1}", found.profile)
-        if found.finding is not None:
-            *_, field = found.finding.pointer.split("/")
-            yield found.finding._replace(pointer=f"{pointer}/{field}", correction=None)
-        elif found.names is not None and found.names in earlier:
+        view.add_model(pointer, f"the fallback {number + 1}", choice.profile)
+        if choice.finding is not None:
+            *_, field = choice.finding.pointer.split("/")
+            yield choice.finding._replace(pointer=f"{pointer}/{field}", correction=None)
+        elif choice.names is not None and choice.names in earlier:
             message = "{} ({}) has failed already where this fallback is called".format(
-                *found.names
+                *choice.names
             )
             hint = "remove it, or name another model"
             yield NodeFinding("duplicate-fallback", message, pointer, hint, "warning")
-        earlier.add(found.names)
+        earlier.add(choice.names)
 
 
 def _templates_in_policy(spec: RegisteredType, node: Node) -> Iterator[NodeFinding]:
@@ -271,16 +271,16 @@ def _invalid_data(error: Any, spec: RegisteredType, data: Mapping[str, Json]) ->
     pointer = "/".join(("/data", *map(pointer_part, loc)))
     if error["type"] != "extra_forbidden":
         return NodeFinding("invalid-data", data_error_text(error), pointer)
-    known = [field.json_name for field in spec.fields] if len(loc) == 1 else []
+    names = [field.json_name for field in spec.fields] if len(loc) == 1 else []
     hint = correction = None
-    if near := closest_match(loc[-1], known):
+    if near := closest_match(loc[-1], names):
         hint = f"did you mean {near!r}?"
         if near not in data and not isinstance(error["input"], dict):  # its nulls would be lost
             correction = Correction(
                 f"Rename it to {near}", {"data": {loc[-1]: None, near: error["input"]}}
             )
-    elif known:
-        hint = f"fields of {spec.type_info.node_type!r}: {', '.join(known)}"
+    elif names:
+        hint = f"fields of {spec.type_info.node_type!r}: {', '.join(names)}"
     elif len(loc) == 1:
         hint = f"type {spec.type_info.node_type!r} has no data fields: take it out"
     message = f"{where} is not a field of this type"
@@ -289,25 +289,25 @@ def _invalid_data(error: Any, spec: RegisteredType, data: Mapping[str, Json]) ->
 
 def _check_references(spec: RegisteredType, view: NodeView) -> Iterator[NodeFinding]:
     handles: list[str] | None = None
-    for found in view.references:
-        if found.root == "nodes":
-            if found.key is not None:
-                yield from _check_node(found, found.key, view)
+    for reference in view.references:
+        if reference.root == "nodes":
+            if reference.key is not None:
+                yield from _check_node(reference, reference.key, view)
             continue
         if handles is None:
             handles = _handles_with_input(spec, view)
-        if found.root in ("input", "inputs"):
-            if not found.guarded and not spec.type_info.entry:
-                yield from _check_input(found, handles)
+        if reference.root in ("input", "inputs"):
+            if not reference.guarded and not spec.type_info.entry:
+                yield from _check_input(reference, handles)
             continue
         if (
-            found.root in ROOT_VARIABLES
-            or found.root in handles
-            or found.root in view.index.variable_names
+            reference.root in ROOT_VARIABLES
+            or reference.root in handles
+            or reference.root in view.index.variable_names
         ):
             continue
-        if found.root in _PRIVATE_VARIABLES or not found.guarded:
-            yield _undefined_variable(found, [*view.index.variable_names, *handles])
+        if reference.root in _PRIVATE_VARIABLES or not reference.guarded:
+            yield _undefined_variable(reference, [*view.index.variable_names, *handles])
 
 
 def _handles_with_input(spec: RegisteredType, view: NodeView) -> list[str]:
@@ -353,12 +353,12 @@ def _undefined_variable(reference: VariableRef, names: list[str]) -> NodeFinding
 
 
 def _check_node(reference: VariableRef, node_id: str, view: NodeView) -> Iterator[NodeFinding]:
-    known = view.index.by_id
-    if node_id in known and view.index.is_ancestor(node_id, view.node.id):
+    nodes = view.index.by_id
+    if node_id in nodes and view.index.is_ancestor(node_id, view.node.id):
         if reference.handle is not None and not reference.guarded:
-            yield from _check_output(reference, reference.handle, known[node_id], view)
+            yield from _check_output(reference, reference.handle, nodes[node_id], view)
         return
-    if node_id not in known:
+    if node_id not in nodes:
         near = view.index.closest_id(node_id)
         message = f"the template reads node {node_id!r}, which does not exist"
         hint = f"did you mean {near!r}?" if near else "name a node that leads here"

@@ -13,7 +13,9 @@ _MODEL_INPUTS: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 _MAX_NODES: Final = 3
 
 
-def entries_without_input(graph: Graph, catalogue: Catalogue, given: Collection[str]) -> list[str]:
+def entries_without_input(
+    graph: Graph, catalogue: Catalogue, input_ids: Collection[str]
+) -> list[str]:
     """Return the ids of entry nodes whose value is read, and that have none.
 
     A node with ``data`` has its value there. Inputs for one entry node leave out the others.
@@ -21,7 +23,7 @@ def entries_without_input(graph: Graph, catalogue: Catalogue, given: Collection[
     Args:
         graph: A graph without errors.
         catalogue: The node types; unknown ones are passed over.
-        given: The ids of the nodes that the execution has inputs for.
+        input_ids: The ids of the nodes that the execution has inputs for.
     """
     entries = [
         node.id
@@ -30,7 +32,7 @@ def entries_without_input(graph: Graph, catalogue: Catalogue, given: Collection[
         and facts.entry
         and getattr(catalogue.implementation(node.type), "expects_input", False)
     ]
-    if any(each in given for each in entries):
+    if any(each in input_ids for each in entries):
         return []
     return [
         node_id

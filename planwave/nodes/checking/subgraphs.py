@@ -73,15 +73,15 @@ def check_subgraph(
         findings += _check_unused_variables(inline, graph, catalogue)
     return [
         replace(
-            found,
-            message=f"node {node.id!r}, data.{inline.field}: {found.message}",
-            pointer=pointer + found.pointer,
+            finding,
+            message=f"node {node.id!r}, data.{inline.field}: {finding.message}",
+            pointer=pointer + finding.pointer,
             node=node.id,
             edge=None,
             path=None,
             suggestion=None,
         )
-        for found in findings
+        for finding in findings
     ]
 
 
@@ -90,7 +90,7 @@ def _check_unused_variables(
 ) -> Iterator[Diagnostic]:
     """Warn of a graph that is run repeatedly and reads none of the variables that change."""
     facts = {node.type: catalogue.type_info(node.type) for node in graph.nodes}
-    if not inline.varying or any(found is not None and found.entry for found in facts.values()):
+    if not inline.varying or any(info is not None and info.entry for info in facts.values()):
         return
     if not any(name in inline.varying for name in _names_read(graph, catalogue)):
         first = inline.varying[0]

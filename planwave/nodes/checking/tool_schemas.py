@@ -25,6 +25,6 @@ def check_parameters(parameters: Mapping[str, Json]) -> Iterator[NodeFinding]:
             f"{pointer}/type",
             hint='write "type": "object"',
         )
-    for fault in check_schema(dict(parameters)):
-        message = f"data.parameters is no usable JSON Schema: {fault.message}"
-        yield NodeFinding("invalid-data", message, f"{pointer}{fault.pointer}", fault.hint)
+    for error in check_schema(dict(parameters)):
+        message = f"data.parameters is no usable JSON Schema: {error.message}"
+        yield NodeFinding("invalid-data", message, f"{pointer}{error.pointer}", error.hint)

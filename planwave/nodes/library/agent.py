@@ -240,12 +240,12 @@ class Agent(NodeType):
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
         wired = await self.read_wires(data, inputs, context)
-        ready, left = self.prepare(data, inputs, wired, context)
+        ready, rest = self.prepare(data, inputs, wired, context)
         tools = usable_tools(
             await linked_tools(context), delegation_of(context), services_of(context).limits
         )
         offered = [[each.name, each.description, dict(each.parameters)] for each in tools]
-        return [request_facts(_requests(ready, left, context)), offered]
+        return [request_facts(_requests(ready, rest, context)), offered]
 
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext

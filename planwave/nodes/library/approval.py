@@ -120,10 +120,10 @@ class Approval(ResumableType):
             NodeError: The answer does not match the request; ``service.executions.answers`` rejects
                 such answers before they get here.
         """
-        given = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
-        decision: Any = given.get("decision")
+        fields = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
+        decision: Any = fields.get("decision")
         actions: list[str] = state["actions"]
-        if decision is None and "decision" in given:
+        if decision is None and "decision" in fields:
             raise PermanentError(
                 "nobody answered the request in time, and it has no action that rejects it",
                 code="approval-timeout",
@@ -135,11 +135,11 @@ class Approval(ResumableType):
                 code="unknown-decision",
                 hint='answer with {"decision": …}, one of these',
             )
-        if "value" not in given:
+        if "value" not in fields:
             return ExecutionResult({decision: pass_through(inputs)})
         if not state["editable"]:
             raise PermanentError("the value cannot be edited here", code="value-not-editable")
-        value = given["value"]
+        value = fields["value"]
         return ExecutionResult({decision: to_data_value(value)})
 
     def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:

@@ -158,15 +158,15 @@ def fit_window(messages: Iterable[ChatMessage], max_tokens: int | None) -> Windo
         else:
             turns[-1].append(message)
     tokens = _count_tokens(system)
-    kept: list[list[ChatMessage]] = []
+    newest: list[list[ChatMessage]] = []
     for turn in reversed(turns):
         size = _count_tokens(turn)
-        if kept and max_tokens is not None and tokens + size > max_tokens:
+        if newest and max_tokens is not None and tokens + size > max_tokens:
             break
-        kept.append(turn)
+        newest.append(turn)
         tokens += size
-    dropped = sum(map(len, turns)) - sum(map(len, kept))
-    return Window([*system, *(m for turn in reversed(kept) for m in turn)], dropped, tokens)
+    dropped = sum(map(len, turns)) - sum(map(len, newest))
+    return Window([*system, *(m for turn in reversed(newest) for m in turn)], dropped, tokens)
 
 
 def _count_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -194,13 +194,13 @@ async def _recall(
     memory: ChatMemoryData, user: UserInputData, context: FlowContext
 ) -> list[ChatMessage]:
     """Return the turns before, and keep this one; the same when the node runs again."""
-    kept = memory_of(context)
-    (asked,) = _conversation(ChatData.model_validate({}), user)[-1:] or (None,)
+    store = memory_of(context)
+    (question,) = _conversation(ChatData.model_validate({}), user)[-1:] or (None,)
 
     async def recall() -> Json:
-        turns = await kept.recall(memory.key, context.run_id, max_turns=memory.max_turns)
-        if asked is not None:
-            await kept.remember(memory.key, context.run_id, context.path, asked.as_json())
+        turns = await store.recall(memory.key, context.run_id, max_turns=memory.max_turns)
+        if question is not None:
+            await store.remember(memory.key, context.run_id, context.path, question.as_json())
         return cast("Json", [message for turn in turns for message in turn])
 
     recalled = cast("list[dict[str, Any]]", await context.runtime.once(_MEMORY, recall))
@@ -222,9 +222,9 @@ def _conversation(
         messages.insert(0, ChatMessage(role="system", content=data.system))
     text = "\n\n".join(filter(None, [user.message, *map(file_text, user.files)]))
     images = [image if isinstance(image, str) else image.as_url for image in user.images]
-    asked = [user_message(text, images)] if text or images else []
+    question = [user_message(text, images)] if text or images else []
     try:
-        return check_calls([*messages, *asked])
+        return check_calls([*messages, *question])
     except ValueError as error:
         raise PermanentError(
             f"the conversation is not valid: {error}", code="invalid-data"

@@ -138,10 +138,10 @@ def _validated(values: Mapping[str, Json]) -> ChatStartData:
     try:
         return ChatStartData.model_validate(values)
     except ValidationError as error:
-        found = error.errors(include_url=False)[:_MAX_ERRORS]
-        faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
+        errors = error.errors(include_url=False)[:_MAX_ERRORS]
+        reasons = (describe_error(".".join(map(str, each["loc"])), each) for each in errors)
         raise InputError(
-            "; ".join(faults),
+            "; ".join(reasons),
             hint="a chat_start is given message, history, files, images, variables, chatId, "
             'threadId; a file is {"name", "mime", "url" or "data" (base64)}',
         ) from error
@@ -158,12 +158,12 @@ def _user_message(data: ChatStartData) -> dict[str, Json] | None:
 
 def _values_by_handle(data: ChatStartData) -> dict[str, Json]:
     history: list[Json] = [message.as_json() for message in data.history]
-    asked = _user_message(data)
-    said: list[Json] = [] if asked is None else [asked]
+    question = _user_message(data)
+    new_messages: list[Json] = [] if question is None else [question]
     fields: dict[str, Json] = data.model_dump(
         by_alias=True, exclude_none=True, exclude={"on_disconnect", "history"}
     )
-    messages: list[Json] = [*history, *said]
+    messages: list[Json] = [*history, *new_messages]
     whole: dict[str, Json] = {
         "message": data.message,
         "last_user_message": data.message,

@@ -108,8 +108,8 @@ def _check_literal(data: ConditionalData, view: NodeView) -> Iterator[NodeFindin
     """Find a condition that nothing evaluates and that names no handle, such as ``score > 3``."""
     written = data.condition.strip()
     leaving = [edge.source_handle for edge in view.outgoing if edge.channel == FLOW]
-    known = _known_handles(data, leaving) or _TRUE_FALSE
-    if not written or has_template(written) or written in known:
+    handles = _known_handles(data, leaving) or _TRUE_FALSE
+    if not written or has_template(written) or written in handles:
         return
     default = data.default_handle
     effect = "fails" if default is None else f"always chooses {short_repr(default)}"
@@ -136,12 +136,12 @@ def _choose_handle(data: ConditionalData, context: FlowContext) -> str:
         NodeError: There is no such handle (``unknown-handle``) and no default.
     """
     leaving = context.runtime.outgoing_edges(context.node_id, channel=FLOW)
-    known = _known_handles(data, [edge.source_handle for edge in leaving])
+    handles = _known_handles(data, [edge.source_handle for edge in leaving])
     chosen = data.condition.strip()
-    if chosen in known:
+    if chosen in handles:
         return chosen
     if data.default_handle is None:
-        raise _unknown_handle(context.node_id, chosen, known)
+        raise _unknown_handle(context.node_id, chosen, handles)
     return data.default_handle
 
 
@@ -154,11 +154,11 @@ def _known_handles(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*names, *more]))
 
 
-def _unknown_handle(node_id: str, chosen: str, known: Sequence[str]) -> PermanentError:
+def _unknown_handle(node_id: str, chosen: str, handles: Sequence[str]) -> PermanentError:
     what = f"names the handle {short_repr(chosen)}" if chosen else "names no handle"
-    there = f"there are {', '.join(known)}" if known else "no edge leaves the node"
+    there = f"there are {', '.join(handles)}" if handles else "no edge leaves the node"
     return PermanentError(
         f"the condition of {node_id!r} {what}; {there}",
         code="unknown-handle",
-        hint=_HINT if known else "connect an edge, or declare data.outputHandles",
+        hint=_HINT if handles else "connect an edge, or declare data.outputHandles",
     )

@@ -179,6 +179,6 @@ def _status_error(method: str, response: OutboundResponse, context: FlowContext)
     error = status_error(method, response)
     limits = limits_of(context)
     longest = _MAX_RETRY_DELAY_S if limits is None else limits.retry_after_s
-    asked = parse_retry_after(response.headers, datetime.now(UTC))
-    error.retry_delay_s = min(asked or 0.0, longest)
+    delay_s = parse_retry_after(response.headers, datetime.now(UTC))
+    error.retry_delay_s = min(delay_s or 0.0, longest)
     return error

@@ -87,10 +87,10 @@ class HttpTool(ToolNode):
     uses_services = True
 
     async def make(self, data: HttpToolData, inputs: Inputs, context: FlowContext) -> Tool:
-        fault = next(_faults(data, frozenset()), None)
-        if fault is not None:
+        finding = next(_findings(data, frozenset()), None)
+        if finding is not None:
             raise PermanentError(
-                f"node {context.node_id!r}: {fault.message}", code=fault.code, hint=fault.hint
+                f"node {context.node_id!r}: {finding.message}", code=finding.code, hint=finding.hint
             )
         request = _Request(data, parse_url_template(data.url), secrets_of(context), context)
         return Tool(
@@ -113,7 +113,7 @@ class HttpTool(ToolNode):
             return
         checked = ("url", "parameters", "headers", "secretHeaders")
         wired = {field for field in checked if view.is_wired(field)}
-        yield from _faults(data, wired)
+        yield from _findings(data, wired)
         yield from () if "secretHeaders" in wired else _unknown_secrets(data, view)
 
 
@@ -159,16 +159,16 @@ class _Request:
 
     def _check_names(self, rest: Mapping[str, Json]) -> None:
         """Refuse arguments that the schema does not have, or that would repeat a name of the query."""
-        known = _properties(self._data)
+        properties = _properties(self._data)
         is_open = self._data.parameters.get("additionalProperties", False) is not False
         for name in rest:
-            if (name not in known and not is_open) or name in self.template.query_keys:
+            if (name not in properties and not is_open) or name in self.template.query_keys:
                 raise ToolError(f"there is no argument {name!r}", code="invalid-arguments")
 
     def _secret_headers(self) -> dict[str, str]:
-        known = {each.name: each for each in self._secrets}
+        by_name = {each.name: each for each in self._secrets}
         return {
-            header: with_secrets(written, known)
+            header: with_secrets(written, by_name)
             for header, written in self._data.secret_headers.items()
         }
 
@@ -217,68 +217,68 @@ def _no_secret(name: str) -> str:
     return f"the operator has no secret {name!r}, or it has no value"
 
 
-def _secret_hint(name: str, known: Iterable[str]) -> str:
-    near = closest_match(name, sorted(known))
+def _secret_hint(name: str, names: Iterable[str]) -> str:
+    near = closest_match(name, sorted(names))
     if near:
         return f"did you mean {near!r}?"
     return f"add [secrets.{name}] with env and hosts to planwave.toml, and set that variable"
 
 
 def _unknown_secrets(data: HttpToolData, view: NodeView) -> Iterator[NodeFinding]:
-    known = view.index.secrets
+    secrets = view.index.secrets
     for header, written in data.secret_headers.items():
         for name in secret_names(written):
-            if known is not None and name not in known:
+            if secrets is not None and name not in secrets:
                 yield NodeFinding(
                     "unknown-secret",
                     _no_secret(name),
                     f"/data/secretHeaders/{header}",
-                    _secret_hint(name, known),
+                    _secret_hint(name, secrets),
                 )
 
 
 def _properties(data: HttpToolData) -> Mapping[str, Json]:
-    found = data.parameters.get("properties")
-    return cast("dict[str, Json]", found) if isinstance(found, dict) else {}
+    properties = data.parameters.get("properties")
+    return cast("dict[str, Json]", properties) if isinstance(properties, dict) else {}
 
 
-def _faults(data: HttpToolData, wired: Collection[str]) -> Iterator[NodeFinding]:
+def _findings(data: HttpToolData, wired: Collection[str]) -> Iterator[NodeFinding]:
     """Find what is wrong with a tool's data, apart from fields that are wired."""
     yield from () if "parameters" in wired else check_parameters(data.parameters)
     if "url" not in wired:
-        yield from _url_faults(data, check_schema="parameters" not in wired)
-    yield from () if "headers" in wired else _header_faults("headers", header_texts(data.headers))
-    yield from () if "secretHeaders" in wired else _secret_faults(data.secret_headers)
+        yield from _url_findings(data, check_schema="parameters" not in wired)
+    yield from () if "headers" in wired else _header_findings("headers", header_texts(data.headers))
+    yield from () if "secretHeaders" in wired else _secret_findings(data.secret_headers)
 
 
-def _url_faults(data: HttpToolData, *, check_schema: bool) -> Iterator[NodeFinding]:
+def _url_findings(data: HttpToolData, *, check_schema: bool) -> Iterator[NodeFinding]:
     try:
-        found = parse_url_template(data.url)
+        template = parse_url_template(data.url)
     except UrlTemplateError as error:
         yield NodeFinding("invalid-data", str(error), "/data/url", error.hint)
         return
     if not check_schema:
         return
-    known = _properties(data)
+    properties = _properties(data)
     required = data.parameters.get("required")
     demanded = cast("list[Json]", required) if isinstance(required, list) else []
-    for name in sorted(found.names - known.keys()):
-        near = closest_match(name, sorted(known))
+    for name in sorted(template.names - properties.keys()):
+        near = closest_match(name, sorted(properties))
         hint = f"did you mean {near!r}?" if near else "add it to the properties of data.parameters"
         message = f"{{{name}}} in data.url is no argument of the tool"
         yield NodeFinding("invalid-data", message, "/data/url", hint)
-    for name in dict.fromkeys(found.path_names):
-        if name in known and name not in demanded:
+    for name in dict.fromkeys(template.path_names):
+        if name in properties and name not in demanded:
             message = f"{{{name}}} is in the path of data.url, but may be left out"
             hint = f'add "{name}" to the list data.parameters.required'
             yield NodeFinding("invalid-data", message, "/data/parameters", hint)
-    for name in sorted((known.keys() - found.names) & found.query_keys):
+    for name in sorted((properties.keys() - template.names) & template.query_keys):
         message = f"the query of data.url has the name of the argument {name!r} already"
         hint = f"write {name}={{{name}}} in the query, or give the argument another name"
         yield NodeFinding("invalid-data", message, "/data/url", hint)
 
 
-def _header_faults(field: str, headers: Mapping[str, str]) -> Iterator[NodeFinding]:
+def _header_findings(field: str, headers: Mapping[str, str]) -> Iterator[NodeFinding]:
     if has_template(to_text(dict(headers))):
         return
     try:
@@ -287,8 +287,8 @@ def _header_faults(field: str, headers: Mapping[str, str]) -> Iterator[NodeFindi
         yield NodeFinding("invalid-data", error.message, f"/data/{field}", error.hint)
 
 
-def _secret_faults(headers: Mapping[str, str]) -> Iterator[NodeFinding]:
-    yield from _header_faults("secretHeaders", headers)
+def _secret_findings(headers: Mapping[str, str]) -> Iterator[NodeFinding]:
+    yield from _header_findings("secretHeaders", headers)
     for header, written in headers.items():
         if not secret_names(written):
             yield NodeFinding(

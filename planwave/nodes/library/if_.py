@@ -67,8 +67,8 @@ class Condition(NodeData):
     def describe(self) -> str:
         """Return the condition for display: ``contains "x"``, ``user.age greaterThan "5"``."""
         field = f"{self.field} " if self.field else ""
-        wanted = "" if self.operator in UNARY else f' "{to_text(self.value)}"'
-        return f"{field}{self.operator}{wanted}"
+        operand = "" if self.operator in UNARY else f' "{to_text(self.value)}"'
+        return f"{field}{self.operator}{operand}"
 
 
 class IfData(NodeData):

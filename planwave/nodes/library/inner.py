@@ -103,8 +103,8 @@ class Inner(NodeType):
         outputs = await nested.run(_RUN_KEY, entry_value, variables, context)
         results = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
         for handle, source in data.outputs.items():
-            node_id, wanted = _parse_source(source, nested.graph.by_id)
-            if (value := _output_value(outputs, node_id, wanted)) is not None:
+            node_id, output = _parse_source(source, nested.graph.by_id)
+            if (value := _output_value(outputs, node_id, output)) is not None:
                 results[handle] = value
         return ExecutionResult(results)
 
@@ -117,11 +117,11 @@ class Inner(NodeType):
     def configured_ports(self, data: Mapping[str, Json], leaving: Sequence[str]) -> NodePorts:
         inputs, outputs = data.get("inputs"), data.get("outputs")
         named = cast("dict[str, Json]", inputs) if isinstance(inputs, dict) else {}
-        given = cast("dict[str, Json]", outputs) if isinstance(outputs, dict) else {}
+        names = cast("dict[str, Json]", outputs) if isinstance(outputs, dict) else {}
         types = {name: kind if kind in _SOCKET_TYPES else "any" for name, kind in named.items()}
         return NodePorts(
             (INPUT, *(Port(name, kind, name) for name, kind in types.items())),
-            (OUTPUT, *(Port(name, label=name) for name in given)),
+            (OUTPUT, *(Port(name, label=name) for name in names)),
         )
 
     def check(self, data: InnerData | None, view: NodeView) -> Iterable[NodeFinding]:
@@ -157,9 +157,9 @@ def _named_inputs(data: InnerData, inputs: Inputs, context: FlowContext) -> dict
     return values
 
 
-def _parse_source(source: str, known: Iterable[str]) -> tuple[str, str | None]:
+def _parse_source(source: str, node_ids: Iterable[str]) -> tuple[str, str | None]:
     """Return the node and, if named, the handle; node ids may contain dots."""
-    if source in known:
+    if source in node_ids:
         return source, None
     node_id, _, handle = source.rpartition(".")
     return node_id, handle
@@ -182,9 +182,9 @@ def _check_inputs(data: InnerData, view: NodeView) -> Iterator[NodeFinding]:
             message = f"nothing leads into the input {name!r}"
             hint = f"connect an edge to the handle {name!r}, or take it out of data.inputs"
             yield NodeFinding("missing-required-input", message, pointer, hint)
-    known = {DEFAULT_TARGET_HANDLE, *_FIELD_NAMES, *data.inputs}
+    handles = {DEFAULT_TARGET_HANDLE, *_FIELD_NAMES, *data.inputs}
     for edge in view.incoming:
-        if edge.channel == FLOW and edge.target_handle not in known:
+        if edge.channel == FLOW and edge.target_handle not in handles:
             message = f"edge {edge.id!r} leads into {edge.target_handle!r}, which is no input"
             hint = f"add {edge.target_handle!r} with its type to data.inputs"
             yield NodeFinding("unknown-handle", message, "/data/inputs", hint)

@@ -102,14 +102,14 @@ class McpServer(ToolNode):
     def check_data(self, data: McpServerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        known = view.mcp_servers
-        if known is not None and data.server not in known:
-            near = closest_match(data.server, known)
+        servers = view.mcp_servers
+        if servers is not None and data.server not in servers:
+            near = closest_match(data.server, servers)
             yield NodeFinding(
                 "unknown-mcp-server",
                 f"there is no MCP server {data.server!r}",
                 "/data/server",
-                f"did you mean {near!r}?" if near else hint_to_set_up(data.server, known),
+                f"did you mean {near!r}?" if near else hint_to_set_up(data.server, servers),
                 correction=Correction(f"Use {near}", {"data": {"server": near}}) if near else None,
             )
         for name in sorted({*(data.allow or ())} & {*data.deny}):

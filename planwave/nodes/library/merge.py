@@ -55,5 +55,7 @@ class Merge(NodeType):
         for each in arrived:
             key = data.keys.get(each.source_id, each.source_id)
             by_source.setdefault(key, []).append(copy_json(each.value.value))
-        merged = {key: found[0] if len(found) == 1 else found for key, found in by_source.items()}
+        merged = {
+            key: members[0] if len(members) == 1 else members for key, members in by_source.items()
+        }
         return DataValue("json", merged)

@@ -114,11 +114,11 @@ class PlannerNode(NodeType):
     ) -> Json:
         """Return what the plan is made of, and the variables, as expressions of the plan may use them."""
         wired = await self.read_wires(data, inputs, context)
-        ready, left = self.prepare(data, inputs, wired, context)
+        ready, rest = self.prepare(data, inputs, wired, context)
         services = services_of(context)
         provider, model = services.model_for(ready.provider, ready.model)
         request = _planner_of(context).request_for(
-            _goal(ready, left),
+            _goal(ready, rest),
             provider,
             model,
             node_types=_types_for_plan(ready, context),

@@ -71,7 +71,7 @@ class Sse(NodeType):
     def check(self, data: SseData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        known = view.index.secrets
+        secrets = view.index.secrets
         for header, written in data.secret_headers.items():
             pointer, names = f"/data/secretHeaders/{header}", secret_names(written)
             if not names:
@@ -79,5 +79,5 @@ class Sse(NodeType):
                 hint = 'name one in braces, as in "Bearer {crm}"'
                 yield NodeFinding("invalid-data", message, pointer, hint)
             for name in names:
-                if known is not None and name not in known:
-                    yield unknown_secret(name, pointer, known)
+                if secrets is not None and name not in secrets:
+                    yield unknown_secret(name, pointer, secrets)

@@ -64,8 +64,8 @@ class Switch(NodeType):
     async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         value = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value
         cases = [_comparable_text(case, data) for case in data.cases]
-        wanted = _comparable_text(value, data)
-        handle = f"{_BRANCH_PREFIX}{cases.index(wanted)}" if wanted in cases else _DEFAULT_HANDLE
+        text = _comparable_text(value, data)
+        handle = f"{_BRANCH_PREFIX}{cases.index(text)}" if text in cases else _DEFAULT_HANDLE
         log = {"message": f"{short_repr(value)} goes to {handle}", "handle": handle}
         event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, log)
         return ExecutionResult({handle: pass_through(inputs)}, [event])

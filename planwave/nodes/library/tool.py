@@ -77,11 +77,11 @@ def registered_tool(name: str, context: FlowContext) -> Tool:
         NodeError: ``unknown-tool``.
     """
     tools = tools_of(context)
-    found = tools.get(name)
-    if found is None:
+    entry = tools.get(name)
+    if entry is None:
         message, hint, _ = _unknown(name, tools)
         raise PermanentError(f"node {context.node_id!r}: {message}", code=_CODE, hint=hint)
-    return found.tool
+    return entry.tool
 
 
 def check_tool_name(

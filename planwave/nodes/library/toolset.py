@@ -41,10 +41,10 @@ class Toolset(ToolNode):
     effect_of_tools = "names"
 
     async def make(self, data: ToolsetData, inputs: Inputs, context: FlowContext) -> list[Tool]:
-        found = [registered_tool(name, context) for name in data.names]
+        tools = [registered_tool(name, context) for name in data.names]
         return [
             replace(tool, approval=stricter_approval(tool.approval, data.approval))
-            for tool in found
+            for tool in tools
         ]
 
     def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:

@@ -40,16 +40,16 @@ class Transform(NodeType):
     fails_permanently = True
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
-        for problem in _check_fields(data.model_fields_set, context.node_id):
-            raise PermanentError(problem, code="invalid-data", hint=_HINT)
+        for message in _check_fields(data.model_fields_set, context.node_id):
+            raise PermanentError(message, code="invalid-data", hint=_HINT)
         # A copy, so that changing the result does not change the graph.
         return copy_json(data.expression if data.fields is None else data.fields)
 
     def check(self, data: TransformData | None, view: NodeView) -> Iterable[NodeFinding]:
         present = {name for name in TransformData.model_fields if name in view.node.data}
         present |= {name for name in TransformData.model_fields if view.is_wired(name)}
-        for problem in _check_fields(present, view.node.id):
-            yield NodeFinding("invalid-data", problem, "/data", _HINT)
+        for message in _check_fields(present, view.node.id):
+            yield NodeFinding("invalid-data", message, "/data", _HINT)
         text = view.node.data.get("expression")
         if isinstance(text, str) and not has_template(text) and not view.is_wired("expression"):
             yield NodeFinding(

@@ -76,10 +76,10 @@ class UserInput(NodeType):
         try:
             data = UserInputData.model_validate(_merge_fields(values))
         except ValidationError as error:
-            found = error.errors(include_url=False)[:_MAX_ERRORS]
-            faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
+            errors = error.errors(include_url=False)[:_MAX_ERRORS]
+            reasons = (describe_error(".".join(map(str, each["loc"])), each) for each in errors)
             raise InputError(
-                "; ".join(faults),
+                "; ".join(reasons),
                 hint="a user_input is given message, files, images, extras, chatId, threadId; "
                 'a file is {"name", "mime", "url" or "data" (base64)}',
             ) from error

@@ -102,10 +102,10 @@ class Webhook(NodeType):
     def check(self, data: WebhookData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        known = view.index.secrets
+        secrets = view.index.secrets
         for number, name in enumerate(data.secrets):
-            if known is not None and name not in known:
-                yield unknown_secret(name, f"/data/secrets/{number}", known)
+            if secrets is not None and name not in secrets:
+                yield unknown_secret(name, f"/data/secrets/{number}", secrets)
         if data.auth != "none" and not data.secrets:
             yield NodeFinding(
                 "missing-secret",
@@ -125,12 +125,12 @@ class Webhook(NodeType):
         yield from _check_schema(data)
 
 
-def unknown_secret(name: str, pointer: str, known: Iterable[str]) -> NodeFinding:
+def unknown_secret(name: str, pointer: str, names: Iterable[str]) -> NodeFinding:
     """Return the warning about a secret that the operator has not set."""
-    near = closest_match(name, sorted(known))
+    near = closest_match(name, sorted(names))
     valid = re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name) is not None
-    shown = name if valid else "NAME"
-    hint = f"add [secrets.{shown}] with env to planwave.toml, and set that variable"
+    table = name if valid else "NAME"
+    hint = f"add [secrets.{table}] with env to planwave.toml, and set that variable"
     return NodeFinding(
         "unknown-secret",
         f"there is no secret {name!r}",

@@ -122,5 +122,5 @@ def _check_headers(
 def _is_allowed_location(value: str, hosts: Collection[str] | None) -> bool:
     if _RELATIVE.fullmatch(value) is not None:
         return True
-    found = _ABSOLUTE.fullmatch(value)
-    return found is not None and AllowedServices(hosts=hosts).includes_host(found[1])
+    match = _ABSOLUTE.fullmatch(value)
+    return match is not None and AllowedServices(hosts=hosts).includes_host(match[1])

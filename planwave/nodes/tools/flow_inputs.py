@@ -197,8 +197,8 @@ def _kinds(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[str, ..
         target = target_of(reference, whole)
         schema = cast("dict[str, Any]", target) if isinstance(target, dict) else {}
     choices = schema.get("anyOf", schema.get("oneOf", ()))
-    found = [*types_of(schema), *(kind for each in choices for kind in _kinds(each, whole))]
-    return tuple(dict.fromkeys(found)) or _TYPES
+    kinds = [*types_of(schema), *(kind for each in choices for kind in _kinds(each, whole))]
+    return tuple(dict.fromkeys(kinds)) or _TYPES
 
 
 def _check_values(node: Node, values: dict[str, Json], catalogue: Catalogue) -> None:

@@ -59,8 +59,8 @@ class ToolNode(LinkType, ABC):
 
 def stricter_approval(first: Approval, second: Approval | None) -> Approval:
     """Return the stricter of two rules; None is no rule."""
-    found = [_STRICTNESS.index(each) for each in (first, second) if each is not None]
-    return _STRICTNESS[max(found)]
+    levels = [_STRICTNESS.index(each) for each in (first, second) if each is not None]
+    return _STRICTNESS[max(levels)]
 
 
 def name_in(data: Mapping[str, Json], field: str = "name") -> Sequence[str]:
@@ -93,10 +93,10 @@ def _check_names(link: Edge, view: NodeView) -> Iterator[NodeFinding]:
         if edge.channel == LINK and edge.target_handle == TOOLS_HANDLE
         for name in view.index.tool_names_of(edge.source)
     ]
-    found = first_duplicate(unique_names(names))
-    if found is None or found[1].node_id != view.node.id:
+    pair = first_duplicate(unique_names(names))
+    if pair is None or pair[1].node_id != view.node.id:
         return
-    first, second = found
+    first, second = pair
     yield NodeFinding(
         "duplicate-tool",
         f"{link.target!r} would have two tools of the name {second.name!r}: of the links from "

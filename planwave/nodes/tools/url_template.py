@@ -97,13 +97,13 @@ def parse_url_template(text: str) -> UrlTemplate:
         UrlTemplateError: It cannot be used.
     """
     text = text.strip()
-    found = _PARTS.fullmatch(text)
-    if found is None:
+    match = _PARTS.fullmatch(text)
+    if match is None:
         raise UrlTemplateError(
             f"{short_repr(text)} is no address with placeholders: scheme and host are fixed",
             "write it like https://api.example.com/orders/{id}",
         )
-    if found["rest"] is not None:
+    if match["rest"] is not None:
         raise UrlTemplateError("an address has no part after #", "remove it")
     if _BRACES.search(_PLACEHOLDER.sub("", text)):
         raise UrlTemplateError(
@@ -114,8 +114,8 @@ def parse_url_template(text: str) -> UrlTemplate:
         parse_url(_PLACEHOLDER.sub("x", text))
     except OutboundError as error:
         raise UrlTemplateError(error.message, error.hint) from error
-    query = tuple(_query_part(part) for part in (found["query"] or "").split("&") if part)
-    return UrlTemplate(found["origin"], tuple(found["path"].split("/")), query)
+    query = tuple(_query_part(part) for part in (match["query"] or "").split("&") if part)
+    return UrlTemplate(match["origin"], tuple(match["path"].split("/")), query)
 
 
 def _query_part(part: str) -> tuple[str, str | None]:
@@ -138,8 +138,8 @@ def _segment(segment: str, arguments: Mapping[str, Json]) -> str:
     if not names:
         return segment
 
-    def text_of(found: re.Match[str]) -> str:
-        return _path_text(found[1], arguments.get(found[1]))
+    def text_of(match: re.Match[str]) -> str:
+        return _path_text(match[1], arguments.get(match[1]))
 
     filled = _PLACEHOLDER.sub(text_of, segment)
     if any(part in ("", ".", "..") for part in _SEPARATORS.split(filled)) or _leads_elsewhere(
@@ -184,7 +184,7 @@ def _pairs(key: str, value: str | None, arguments: Mapping[str, Json]) -> Iterat
         for each in _query_values(names[0], arguments[names[0]]):
             yield f"{key}={each}"
         return
-    filled = _PLACEHOLDER.sub(lambda found: _encode(found[1], to_text(arguments[found[1]])), value)
+    filled = _PLACEHOLDER.sub(lambda match: _encode(match[1], to_text(arguments[match[1]])), value)
     yield f"{key}={filled}"
 
 

@@ -67,14 +67,14 @@ def _lighter(memory: int, free: int) -> str | None:
     return f"set PLANWAVE_LOCAL_MODEL={best.name}, which needs {best.memory / 1e9:.1f} GB"
 
 
-def threads_for(machine: Machine, wanted: int | None = None) -> int:
-    """Return the number of threads for a model; ``wanted`` takes precedence.
+def threads_for(machine: Machine, threads: int | None = None) -> int:
+    """Return the number of threads for a model; ``threads`` takes precedence.
 
     On busy cores fewer threads are faster: the threads synchronize at every layer of the model, so
     one thread on a shared core delays all.
     """
-    if wanted is not None:
-        return wanted
+    if threads is not None:
+        return threads
     free = machine.cores if machine.idle_cores is None else machine.idle_cores
     reserved = 1 if machine.cores >= 3 else 0
     most = min(_MAX_THREADS, int(machine.cores) - reserved)

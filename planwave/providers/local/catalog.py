@@ -86,9 +86,9 @@ def model_file(name: str) -> ModelFile:
     try:
         return MODEL_FILES[name]
     except KeyError:
-        known = ", ".join(MODEL_FILES)
+        names = ", ".join(MODEL_FILES)
         raise UnknownModel(
-            f"no embedded model is called {name!r}", hint=f"known are {known}, or a path to a GGUF"
+            f"no embedded model is called {name!r}", hint=f"known are {names}, or a path to a GGUF"
         ) from None
 
 

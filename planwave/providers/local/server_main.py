@@ -29,10 +29,10 @@ def main() -> None:
         parent = os.getppid()
         reply = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)  # native code writes to stdout; the reply stays clean
-        wanted = json.loads(sys.stdin.readline())
+        options = json.loads(sys.stdin.readline())
         try:
             os.nice(_NICENESS)
-            server = _serve(wanted)
+            server = _serve(options)
             message = {"address": server.listening_address}
         except Exception as error:  # noqa: BLE001  # planwave raises it
             message = {"error": f"{type(error).__name__}: {error}"}
@@ -53,28 +53,28 @@ def _wait_for_parent_exit(parent: int) -> None:
             return
 
 
-def _serve(wanted: dict[str, Any]) -> Any:
+def _serve(options: dict[str, Any]) -> Any:
     # Lazy: test_importing_providers_loads_no_sdk
     import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
 
     native: Any = xllamacpp
     params = native.CommonParams()
-    params.model.path = wanted["path"]
-    params.model_alias = {wanted["name"]}
-    params.n_parallel = wanted["slots"]
-    params.n_ctx = wanted["context"] * wanted["slots"]  # the server divides it among the slots
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = wanted["threads"]
+    params.model.path = options["path"]
+    params.model_alias = {options["name"]}
+    params.n_parallel = options["slots"]
+    params.n_ctx = options["context"] * options["slots"]  # the server divides it among the slots
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options["threads"]
     # The defaults are for interactive use: no key, any origin, a web page, tools.
     params.hostnames = ["127.0.0.1"]
-    params.api_keys = [wanted["key"]]
+    params.api_keys = [options["key"]]
     params.cors_origins = "http://127.0.0.1"
     params.cors_credentials = False
     params.ui = False
     params.offline = True
     params.cache_prompt = True
     params.cache_ram_mib = 256
-    if wanted["states"]:
-        params.slot_save_path = os.path.join(wanted["states"], "")  # a prefix of file names
+    if options["states"]:
+        params.slot_save_path = os.path.join(options["states"], "")  # a prefix of file names
     params.verbosity = 1
     _set_sampling_defaults(params.sampling)
     return native.Server(params)

@@ -81,12 +81,12 @@ class CircuitBreaker:
         """Wait until a caller may acquire; False (at once if certain) if that takes longer."""
         ends = self._clock() + longest_s
         while (wait := self.retry_in()) > 0:
-            left = ends - self._clock()
-            if left <= 0 or left < wait < math.inf:
+            remaining_s = ends - self._clock()
+            if remaining_s <= 0 or remaining_s < wait < math.inf:
                 return False
             changed = self._changed
             try:
-                async with self._timeout(min(wait, left)):
+                async with self._timeout(min(wait, remaining_s)):
                     await changed.wait()
             except TimeoutError:
                 pass  # the wait or the time limit is over: check again

@@ -122,9 +122,9 @@ class PromptCache:
         step.used_at = now
         is_known = now - self._sent.get(digest, -_KEPT_S - 1) <= _KEPT_S
         self._sent[digest] = now
-        for kept in (self._steps, self._sent):
-            if len(kept) > _MAX_STEPS:
-                kept.popitem(last=False)
+        for memory in (self._steps, self._sent):
+            if len(memory) > _MAX_STEPS:
+                memory.popitem(last=False)
         repeats = bool(request.tools) or "[" in path or is_known
         call = CachedCall(request, step, repeats, scope is not None, self._timeout)
         step.open.append(call)

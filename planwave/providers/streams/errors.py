@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import httpx2
 
-from planwave.providers.errors import TransportFault
+from planwave.providers.errors import ResponseError
 
 
-class StreamCut(TransportFault, httpx2.ReadError):
+class StreamCut(ResponseError, httpx2.ReadError):
     """The connection ended before the stream did."""
 
 
-class StreamGarbage(TransportFault, httpx2.DecodingError):
+class StreamGarbage(ResponseError, httpx2.DecodingError):
     """The response is not an event stream, or has a line that is too long.
 
     Attributes:
-        said: The text that came in its place, else what is wrong with it.
+        content: The text that came in its place, else what is wrong with it.
     """
 
     code = "stream-garbage"
     retry = False
 
-    def __init__(self, message: str, said: str = "") -> None:
+    def __init__(self, message: str, content: str = "") -> None:
         super().__init__(message)
-        self.said = said or message
+        self.content = content or message
 
 
-class ReportedError(TransportFault, httpx2.DecodingError):
+class ReportedError(ResponseError, httpx2.DecodingError):
     """An error that the server reports with status 200: as the body, or as an event of the stream.
 
     Attributes:
@@ -40,7 +40,7 @@ class ReportedError(TransportFault, httpx2.DecodingError):
         self.body = body
 
 
-class Redirected(TransportFault, httpx2.RemoteProtocolError):
+class Redirected(ResponseError, httpx2.RemoteProtocolError):
     """A redirect; never followed, because the key is for the configured address."""
 
     code = "redirected"
@@ -48,7 +48,7 @@ class Redirected(TransportFault, httpx2.RemoteProtocolError):
     is_permanent = True
 
 
-class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
+class ReadDeadlineExceeded(ResponseError, httpx2.ReadTimeout):
     """A deadline passed."""
 
     retry = False

@@ -162,19 +162,19 @@ class ChatReader(StreamReader):
     def _read(self, data: dict[str, Any]) -> Iterator[bytes]:
         self.usage.read(data.pop("usage", None))
         choices = data.get("choices")
-        kept: list[dict[str, Any]] = []
+        first_choices: list[dict[str, Any]] = []
         for choice in cast("list[Any]", choices) if isinstance(choices, list) else ():
             fields = require_object(choice, "a choice")
             self.usage.read(fields.pop("usage", None))
             if fields.get("index") in (0, None):
                 self._read_choice(fields)
-                kept.append(fields)
-        yield event_bytes({**data, "choices": kept})
+                first_choices.append(fields)
+        yield event_bytes({**data, "choices": first_choices})
 
     def _read_choice(self, choice: dict[str, Any]) -> None:
-        given = choice.get("delta")
-        given = choice.pop("message", None) if given is None else given
-        fields = require_object({} if given is None else given, "a delta")
+        delta = choice.get("delta")
+        delta = choice.pop("message", None) if delta is None else delta
+        fields = require_object({} if delta is None else delta, "a delta")
         calls = fields.pop("tool_calls", None)
         if (called := fields.pop("function_call", None)) and not calls:
             calls = [{"index": 0, "type": "function", "function": called}]  # until 2023
@@ -193,10 +193,10 @@ class ChatReader(StreamReader):
     def _joined(self, fragment: object) -> dict[str, Any] | None:
         fields = require_object(fragment, "a call of a tool")
         called = require_object(fields.get("function") or {}, "a function")
-        found = self._calls.add(
+        joined = self._calls.add(
             fields.get("index"), fields.get("id"), called.get("name"), called.get("arguments")
         )
-        return None if found is None else {**fields, **_chat_fragment(found)}
+        return None if joined is None else {**fields, **_chat_fragment(joined)}
 
     def _done(self) -> Iterator[bytes]:
         is_silent = self.finish_reason is None and self._has_empty_reason
@@ -213,14 +213,14 @@ def _thought_of(delta: dict[str, Any]) -> str:
     thought = delta.get("thinking")
     if isinstance(thought, str):
         return thought
-    found: list[str] = []
+    texts: list[str] = []
     for name in ("reasoning_details", "content"):
         parts = delta.get(name)
         for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
             fields = object_in(part)
             inner = fields.get("thinking" if name == "content" else "text")
-            found += _texts_in(inner)
-    return "".join(found)
+            texts += _texts_in(inner)
+    return "".join(texts)
 
 
 def _texts_in(value: object) -> Iterator[str]:
@@ -230,12 +230,12 @@ def _texts_in(value: object) -> Iterator[str]:
         yield str(object_in(part).get("text") or "")
 
 
-def _chat_fragment(found: CallFragment) -> dict[str, Any]:
-    function = {"name": found.name or None, "arguments": found.arguments}
+def _chat_fragment(fragment: CallFragment) -> dict[str, Any]:
+    function = {"name": fragment.name or None, "arguments": fragment.arguments}
     return {
-        "index": found.number,
-        "id": found.id or None,
-        "type": "function" if found.begins else None,
+        "index": fragment.number,
+        "id": fragment.id or None,
+        "type": "function" if fragment.begins else None,
         "function": function,
     }
 
@@ -306,12 +306,12 @@ class MessagesReader(StreamReader):
         number = self._blocks[index] = self._begun
         self._begun += 1
         self.has_calls |= is_call
-        given = fields.get("input") if is_call else None
-        if given:
+        arguments = fields.get("input") if is_call else None
+        if arguments:
             data["content_block"] = {**fields, "input": {}}
         yield event_bytes({**data, "index": number}, "content_block_start")
-        if given:
-            delta = {"type": "input_json_delta", "partial_json": arguments_text(given)}
+        if arguments:
+            delta = {"type": "input_json_delta", "partial_json": arguments_text(arguments)}
             whole = {"type": "content_block_delta", "index": number, "delta": delta}
             yield event_bytes(whole, "content_block_delta")
 
@@ -342,12 +342,12 @@ class ResponsesReader(StreamReader):
         kind, item = data.get("type"), object_in(data.get("item"))
         if kind == "response.output_item.added":
             self._add_item(data.get("output_index"), item)
-        known = self._ids.get(data.get("output_index"))
-        if known is not None:
+        item_id = self._ids.get(data.get("output_index"))
+        if item_id is not None:
             if "item_id" in data:
-                data["item_id"] = known
+                data["item_id"] = item_id
             if item:
-                item["id"] = known
+                item["id"] = item_id
         self._read_response(object_in(data.get("response")))
         self._has_ended = kind in self._ENDS
         if self._has_ended and self.finish_reason is None:
@@ -361,13 +361,13 @@ class ResponsesReader(StreamReader):
             return
         self.has_calls = True
         call = item.get("call_id") or index
-        first = wanted = str(item.get("id") or f"fc_{index}")
+        first = item_id = str(item.get("id") or f"fc_{index}")
         number = 1
-        while self._items.get(wanted, call) != call:
+        while self._items.get(item_id, call) != call:
             number += 1
-            wanted = f"{first}-{number}"
-        self._items[wanted] = call
-        self._ids[index] = item["id"] = wanted
+            item_id = f"{first}-{number}"
+        self._items[item_id] = call
+        self._ids[index] = item["id"] = item_id
 
     def _read_response(self, response: dict[str, Any]) -> None:
         self.usage.read(response.get("usage"))

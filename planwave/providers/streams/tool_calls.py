@@ -89,10 +89,10 @@ class ToolCallJoiner:
 
     def _call_of(self, index: object, id: str, name: str, text: str) -> _Call | None:
         """Return the call that a fragment goes on with; None if it begins one."""
-        known = next((call for call in reversed(self._calls) if id and call.id == id), None)
-        if known is not None:
-            renamed = name in self._names and name != known.name and known.is_whole
-            return None if renamed or _is_another(known, text) else known
+        same = next((call for call in reversed(self._calls) if id and call.id == id), None)
+        if same is not None:
+            renamed = name in self._names and name != same.name and same.is_whole
+            return None if renamed or _is_another(same, text) else same
         last = next((call for call in reversed(self._calls) if call.index == index), None)
         if last is None and self._calls and (index is None or not (id or name)):
             last = self._calls[-1]

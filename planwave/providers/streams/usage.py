@@ -9,8 +9,8 @@ from planwave.providers.streams.events import object_in, require_object
 from planwave.setting_tables import UsageCounting
 
 _KINDS: Final = {
-    "given": (("prompt_tokens",), ("input_tokens",)),
-    "made": (("completion_tokens",), ("output_tokens",)),
+    "input_tokens": (("prompt_tokens",), ("input_tokens",)),
+    "output_tokens": (("completion_tokens",), ("output_tokens",)),
     "cache_read": (
         ("prompt_tokens_details", "cached_tokens"),
         ("input_tokens_details", "cached_tokens"),
@@ -31,14 +31,14 @@ class TokenCounts(NamedTuple):
     """Tokens of one reply, as reported; None where a kind was not.
 
     Attributes:
-        given: All tokens of the prompt, those of the cache among them.
-        made: The tokens of the reply.
+        input_tokens: All tokens of the prompt, those of the cache among them.
+        output_tokens: The tokens of the reply.
         cache_read: Those of the prompt that came from the provider's cache.
         cache_write: Those of the prompt that were written to it.
     """
 
-    given: int | None = None
-    made: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
 
@@ -68,19 +68,21 @@ class UsageReader:
             return
         reported = require_object(usage, "usage")
         for kind, places in _KINDS.items():
-            found = [count for place in places if (count := _count_at(reported, place)) is not None]
-            for count in found:
-                known = self._counts.get(kind)
-                if known is None or count > known or (self._takes_last and count > 0):
+            counts = [
+                count for place in places if (count := _count_at(reported, place)) is not None
+            ]
+            for count in counts:
+                previous = self._counts.get(kind)
+                if previous is None or count > previous or (self._takes_last and count > 0):
                     self._counts[kind] = count
 
     @property
     def counts(self) -> TokenCounts:
         """The counts so far."""
         counts = TokenCounts(**self._counts)
-        if self._excludes_cache and counts.given is not None:
+        if self._excludes_cache and counts.input_tokens is not None:
             cached = (counts.cache_read or 0) + (counts.cache_write or 0)
-            return counts._replace(given=counts.given + cached)
+            return counts._replace(input_tokens=counts.input_tokens + cached)
         return counts
 
 

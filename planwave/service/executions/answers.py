@@ -11,7 +11,7 @@ from planwave.events.budget import amount_text, is_amount
 from planwave.events.node_state import OpenRequest
 from planwave.events.request_text import BUDGET, EDIT, PLAN_APPROVAL, RAISE
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
-from planwave.graph.json_values import json_faults, pointer_of_name, size_of
+from planwave.graph.json_values import json_findings, pointer_of_name, size_of
 from planwave.graph.model import Json
 from planwave.graph.suggestions import closest_match
 
@@ -100,7 +100,7 @@ def validate_answer(request: Json, answer: Json) -> Json:
     Raises:
         AnswerInvalid: It cannot be taken; see there for the codes.
     """
-    if unsound := json_faults(answer):
+    if unsound := json_findings(answer):
         raise InvalidAnswer(unsound, _INVALID)
     asked = _expected_fields(request)
     if asked is None:

@@ -19,7 +19,7 @@ from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.editing.merge_patch import apply_merge_patch
-from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
+from planwave.graph.json_values import JsonLimits, checked_copy, json_findings, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import Catalogue
@@ -158,7 +158,7 @@ def build_fork(
     changes: NodeChanges = {} if request.changes is None else request.changes
     reading = _ChangeReader(parent, parent_graph, json_limits(limits))
     faults = [fault for n, each in enumerate(rerun) for fault in reading.rerun_errors(n, each)]
-    faults += json_faults(changes, CHANGES, json_limits(limits)) or [
+    faults += json_findings(changes, CHANGES, json_limits(limits)) or [
         fault for node_id, change in changes.items() for fault in reading.add(node_id, change)
     ]
     if faults:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.json_values import JsonLimits, json_faults, pointer_of_name
+from planwave.graph.json_values import JsonLimits, json_findings, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.reading.policy import read_policy
 from planwave.jsonio import MAX_JSON_DEPTH
@@ -32,7 +32,7 @@ def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | Non
     """
     if not policies:
         return graph
-    faults = json_faults(policies, POLICIES, json_limits(limits))
+    faults = json_findings(policies, POLICIES, json_limits(limits))
     changed: dict[str, Node] = {}
     for node_id, wanted in () if faults else policies.items():
         pointer = POLICIES + pointer_of_name(node_id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.graph.diagnostics import short_repr
-from planwave.graph.json_values import json_faults
+from planwave.graph.json_values import json_findings
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.nodes.tools.http_bodies import known_charset
 from planwave.service.triggers.forms import FORM_TYPES, read_form
@@ -58,7 +58,7 @@ def _text(written: Message, raw: bytes) -> str:
 
 
 def _storable(value: Json) -> Json:
-    if json_faults(value):
+    if json_findings(value):
         raise _not_text()
     return value
 

@@ -257,8 +257,8 @@ class ExecutionPositions:
 def add_answers(raw: sqlite3.Connection, key: int, answers: Sequence[BatchAnswer]) -> None:
     """Insert the answers to people's requests of an execution whose events are stored."""
     for request, answer, at in answers:
-        found = raw.execute(_BATCH_OF, (key, request)).fetchone()
-        if found is not None and asks_person(found[1], found[0], request):
+        row = raw.execute(_BATCH_OF, (key, request)).fetchone()
+        if row is not None and asks_person(row[1], row[0], request):
             raw.execute(_ADD_ANSWER, (key, answer, request, at))
 
 

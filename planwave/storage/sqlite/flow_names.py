@@ -161,9 +161,11 @@ def _remove_from_tokens(connection: Connection, plan_id: str) -> None:
     """Take a flow out of the access tokens; one without any flow left goes."""
     tokens = select(access_tokens.c.token_id, access_tokens.c.flows).where(_has_flow(plan_id))
     for token_id, flows in connection.execute(tokens).all():
-        left = [each for each in json.loads(flows) if each != plan_id]
+        others = [each for each in json.loads(flows) if each != plan_id]
         of_token = access_tokens.c.token_id == token_id
-        if left:
-            connection.execute(update(access_tokens).where(of_token).values(flows=json.dumps(left)))
+        if others:
+            connection.execute(
+                update(access_tokens).where(of_token).values(flows=json.dumps(others))
+            )
         else:
             connection.execute(delete(access_tokens).where(of_token))

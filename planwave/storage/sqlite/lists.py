@@ -227,8 +227,8 @@ def count_open(connection: Connection, account: str) -> int:
         .where(executions.c.status.in_(OPEN_STATUSES))
         .group_by(executions.c.created_by)
     )
-    found = ((Principal.from_text(text), n) for text, n in connection.execute(statement))
-    return sum(n for principal, n in found if (principal or OPERATOR).account == account)
+    counts = ((Principal.from_text(text), n) for text, n in connection.execute(statement))
+    return sum(n for principal, n in counts if (principal or OPERATOR).account == account)
 
 
 def count_forks(connection: Connection, execution_id: str) -> int:
@@ -250,8 +250,8 @@ def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -
         .where(*(_EXECUTION_FILTERS[name] for name in chosen))
         .group_by(executions.c.status)
     )
-    found = connection.execute(statement, chosen)
-    return {status: count for status, count in found if status != DELETED}
+    rows = connection.execute(statement, chosen)
+    return {status: count for status, count in rows if status != DELETED}
 
 
 _ANSWER_PLACE: Final = (
@@ -318,8 +318,8 @@ def plan_from_row(row: Any, *, needs_approval: bool) -> PlanRecord:
 
 def approvals_from_text(text: str) -> dict[str, Approval]:
     """Return the approvals of a plan, by hash, as :func:`approvals_text` writes them."""
-    found: dict[str, Any] = json.loads(text)
-    return {digest: Approval.from_json(each) for digest, each in found.items()}
+    documents: dict[str, Any] = json.loads(text)
+    return {digest: Approval.from_json(each) for digest, each in documents.items()}
 
 
 def approvals_text(approvals: Mapping[str, Approval]) -> str:

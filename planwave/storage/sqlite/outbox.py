@@ -43,8 +43,8 @@ class Outbox:
             self._stored = [target_from_row(row) for row in self._raw.execute(SELECT_TARGETS)]
         targets = (*self.operator_targets, *self._stored)
         if targets:
-            found = self._raw.execute(_FLOW_OF, (key,)).fetchone()
-            records = notifications_of(execution_id, found[0], notices, targets)
+            row = self._raw.execute(_FLOW_OF, (key,)).fetchone()
+            records = notifications_of(execution_id, row[0], notices, targets)
             self._raw.executemany(_ADD, [astuple(each) for each in records])
 
 

@@ -88,16 +88,16 @@ def save_plan(connection: Connection, row: Mapping[str, Any]) -> None:
 
 def select_newest_statuses(plan_ids: Sequence[str]) -> Rows:
     """Select ``plan_id, status`` of the newest execution of each of these plans, or a null."""
-    asked = func.json_each(json.dumps(plan_ids)).table_valued("value", name="asked")
+    ids = func.json_each(json.dumps(plan_ids)).table_valued("value", name="asked")
     newest = (
         select(executions.c.status)
-        .where(executions.c.plan_id == asked.c.value)
+        .where(executions.c.plan_id == ids.c.value)
         .order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
         .limit(1)
-        .correlate(asked)
+        .correlate(ids)
         .scalar_subquery()
     )
-    return select(asked.c.value, newest)
+    return select(ids.c.value, newest)
 
 
 def _batches_after() -> Rows:
@@ -157,8 +157,8 @@ def update_document_seqs(connection: Connection, seqs: Mapping[str, int]) -> lis
     if _UPDATE_DOCUMENT_SEQS.run(raw, rows) == len(seqs):
         return []
     own = executions.c.execution_id
-    known = set(connection.execute(select(own).where(own.in_(seqs))).scalars())
-    return [execution_id for execution_id in seqs if execution_id not in known]
+    stored_ids = set(connection.execute(select(own).where(own.in_(seqs))).scalars())
+    return [execution_id for execution_id in seqs if execution_id not in stored_ids]
 
 
 def select_lagging_documents() -> Rows:

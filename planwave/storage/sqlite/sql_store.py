@@ -125,8 +125,8 @@ class Store:
         await self._write(lambda connection: queries.save_plan(connection, row))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
-        found = await self._read(lambda connection: PLANS.one(connection, plan_id))
-        return None if found is None else self._plan(found)
+        row = await self._read(lambda connection: PLANS.one(connection, plan_id))
+        return None if row is None else self._plan(row)
 
     def _plan(self, row: Any) -> PlanRecord:
         return plan_from_row(row, needs_approval=self.requires_approval)
@@ -173,8 +173,8 @@ class Store:
         statement = queries.select_newest_statuses(plan_ids)
 
         def read(connection: Connection) -> dict[str, str]:
-            found = connection.execute(statement)
-            return {plan_id: status for plan_id, status in found if status is not None}
+            rows = connection.execute(statement)
+            return {plan_id: status for plan_id, status in rows if status is not None}
 
         self._check_open()
         return dict(await self._readers.read_shared(("statuses", *plan_ids), read))
@@ -247,8 +247,8 @@ class Store:
         return decode_events(execution_id, rows, after, limit, self._directory)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
-        return None if found is None else execution_from_row(found)
+        row = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
+        return None if row is None else execution_from_row(row)
 
     async def executions(
         self,
@@ -405,8 +405,8 @@ class Store:
         return [row[0] for row in await self._rows(queries.select_lagging_documents())]
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        found = await self._rows(queries.select_call(key))
-        return json.loads(found[0][0]) if found else None
+        rows = await self._rows(queries.select_call(key))
+        return json.loads(rows[0][0]) if rows else None
 
     async def has_calls(self, key: CallKey) -> bool:
         return bool(await self._rows(queries.select_call_of_attempt(key)))
@@ -416,11 +416,11 @@ class Store:
 
     async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
         """Return what is recorded of the calls of some executions, by id; those without are left out."""
-        found: dict[str, list[StoredCall]] = {}
+        by_execution: dict[str, list[StoredCall]] = {}
         for *key, reply in await self._rows(queries.select_calls(execution_ids)):
             call = StoredCall(CallKey(*key), json.loads(reply))
-            found.setdefault(call.key.execution_id, []).append(call)
-        return found
+            by_execution.setdefault(call.key.execution_id, []).append(call)
+        return by_execution
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         statement = queries.insert_call(key, reply)
@@ -428,8 +428,8 @@ class Store:
 
     async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
         """Return the record of an idempotency key, or None."""
-        found = await self._rows(idempotency.select_record(key))
-        return idempotency.record_from_row(found[0]) if found else None
+        rows = await self._rows(idempotency.select_record(key))
+        return idempotency.record_from_row(rows[0]) if rows else None
 
     async def claim_idempotency_key(
         self, key: str, digest: str, at: str, *, expired: str

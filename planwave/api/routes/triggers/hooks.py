@@ -108,7 +108,7 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     in a header, or not at all. A repeated delivery gets the first answer.
     """
     webhooks = state.triggers.webhooks
-    if hook_id not in webhooks.known:
+    if hook_id not in webhooks.hook_ids:
         state.authenticator.count_failure()  # before the store is asked
     hook = await webhooks.find(hook_id)
     body = await request.body()

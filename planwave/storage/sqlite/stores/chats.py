@@ -89,8 +89,8 @@ class SqliteChats:
             search=search_key(title, ""),
             created_by=principal_text(chat.created_by),
         )
-        made = new.on_conflict_do_nothing()
-        return await self._write(lambda connection: bool(connection.execute(made).rowcount))
+        statement = new.on_conflict_do_nothing()
+        return await self._write(lambda connection: bool(connection.execute(statement).rowcount))
 
     async def get(self, chat_id: str) -> ChatRecord | None:
         return await self._read(lambda connection: _chat(connection, chat_id))
@@ -106,8 +106,8 @@ class SqliteChats:
     async def count(self, account: str | None = None) -> int:
         """Return the number of chats, or of those that an account has opened."""
         statement = select(chats.c.created_by, func.count()).group_by(chats.c.created_by)
-        found = await self._read(lambda connection: connection.execute(statement).all())
-        accounts = (((Principal.from_text(text) or OPERATOR).account, n) for text, n in found)
+        rows = await self._read(lambda connection: connection.execute(statement).all())
+        accounts = (((Principal.from_text(text) or OPERATOR).account, n) for text, n in rows)
         return sum(n for each, n in accounts if account in (None, each))
 
     async def update(
@@ -149,8 +149,8 @@ class SqliteChats:
         return await self._write(lambda connection: _add(connection, messages[-1], rows, title))
 
     async def message(self, message_id: str) -> MessageRecord | None:
-        found = select(*_MESSAGE).where(chat_messages.c.message_id == storable_text(message_id))
-        row = await self._read(lambda connection: connection.execute(found).first())
+        statement = select(*_MESSAGE).where(chat_messages.c.message_id == storable_text(message_id))
+        row = await self._read(lambda connection: connection.execute(statement).first())
         return None if row is None else _message_of(row)
 
     async def messages(self, chat_id: str) -> Sequence[MessageRecord]:
@@ -248,9 +248,9 @@ class SqliteChats:
             at=turn.at,
             **changed,
         )
-        known = [chat_turns.c.key, chat_turns.c.execution_id, chat_turns.c.path]
+        primary_key = [chat_turns.c.key, chat_turns.c.execution_id, chat_turns.c.path]
         statement = new.on_conflict_do_update(
-            index_elements=known, set_=changed, where=chat_turns.c.is_complete == 0
+            index_elements=primary_key, set_=changed, where=chat_turns.c.is_complete == 0
         )
         await self._write(lambda connection: connection.execute(statement))
 
@@ -274,8 +274,8 @@ class SqliteChats:
 
 
 def _chat(connection: Connection, chat_id: str) -> ChatRecord | None:
-    found = CHATS.one(connection, chat_id)
-    return None if found is None else _chat_of(found)
+    row = CHATS.one(connection, chat_id)
+    return None if row is None else _chat_of(row)
 
 
 def _chat_of(row: Any) -> ChatRecord:
@@ -289,9 +289,9 @@ def _add(
     connection: Connection, last: MessageRecord, rows: Sequence[Mapping[str, Any]], title: str
 ) -> bool:
     names = [row["message_id"] for row in rows]
-    known = select(chat_messages.c.id).where(chat_messages.c.message_id.in_(names))
+    duplicate = select(chat_messages.c.id).where(chat_messages.c.message_id.in_(names))
     own = chats.c.chat_id == last.chat_id
-    is_known = connection.execute(known).first() is not None
+    is_known = connection.execute(duplicate).first() is not None
     if is_known or connection.execute(select(chats.c.chat_id).where(own)).first() is None:
         return False
     for row in rows:

@@ -106,11 +106,11 @@ class SqliteRevisions:
 
     async def summaries(self, numbers: Mapping[str, int]) -> dict[str, PlanRevision]:
         """Return one revision each of some plans, by plan, without documents; the current ones are not here."""
-        wanted = [(storable_text(plan_id), number) for plan_id, number in numbers.items()]
+        pairs = [(storable_text(plan_id), number) for plan_id, number in numbers.items()]
         statement = select(*_SUMMARY, revisions.c.created_by).where(
-            tuple_(revisions.c.plan_id, revisions.c.revision).in_(wanted)
+            tuple_(revisions.c.plan_id, revisions.c.revision).in_(pairs)
         )
-        rows = await self._read(lambda c: c.execute(statement).all()) if wanted else ()
+        rows = await self._read(lambda c: c.execute(statement).all()) if pairs else ()
         return {row.plan_id: _from_summary(row) for row in rows}
 
     async def page(

@@ -78,8 +78,8 @@ class SqliteTriggers:
         return await self._write(lambda connection: _create(connection, trigger))
 
     async def get(self, trigger_id: str) -> TriggerRecord | None:
-        found = await self._read(lambda connection: TRIGGERS.one(connection, trigger_id))
-        return None if found is None else _trigger(found)
+        row = await self._read(lambda connection: TRIGGERS.one(connection, trigger_id))
+        return None if row is None else _trigger(row)
 
     async def page(
         self, *, plan_id: str | None = None, before: PageCursor | None = None, limit: int = 50
@@ -155,11 +155,11 @@ class SqliteTriggers:
             .subquery()
         )
         statement = select(ranked).where(ranked.c.rank <= limit).order_by(ranked.c.rank)
-        found: dict[str, list[DeliveryRecord]] = {}
+        by_trigger: dict[str, list[DeliveryRecord]] = {}
         for *fields, _ in await self._read(lambda c: list(c.execute(statement))):
             record = DeliveryRecord(*fields)
-            found.setdefault(record.trigger_id, []).append(record)
-        return found
+            by_trigger.setdefault(record.trigger_id, []).append(record)
+        return by_trigger
 
     async def delete_expired(self, expired: str) -> int:
         """Delete settled deliveries from before a time, but the last ones of each trigger."""
@@ -214,8 +214,8 @@ def _claim(
     connection: Connection, trigger_id: str, key: str, at: str, expired: str, holder: str
 ) -> DeliveryRecord:
     """Claim a delivery or return its record; see ``SqliteTriggers.claim``."""
-    known = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
-    if connection.execute(known).first() is None:
+    trigger = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
+    if connection.execute(trigger).first() is None:
         raise not_found("trigger", trigger_id)
     own = _is(trigger_id, key)
     connection.execute(
@@ -238,8 +238,8 @@ def _claim(
         )
         return record
     *fields, last_holder = row
-    found = DeliveryRecord(*fields)
-    if found.outcome is not None or last_holder == holder:
-        return found
+    delivery = DeliveryRecord(*fields)
+    if delivery.outcome is not None or last_holder == holder:
+        return delivery
     connection.execute(update(deliveries).where(*own).values(holder=holder))
-    return claimed(trigger_id, key, at, found)
+    return claimed(trigger_id, key, at, delivery)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.json_values import JsonLimits, checked_copy, is_storable_text, json_faults
+from planwave.graph.json_values import JsonLimits, checked_copy, is_storable_text, json_findings
 from planwave.graph.reading import strict_json
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.jsonio import MAX_JSON_DEPTH
@@ -218,7 +218,7 @@ def test_a_valid_object_is_copied_deeply(value: Any) -> None:
     copy = checked_copy(original, JsonLimits())
     assert copy == original
     assert copy is not original
-    assert json_faults(original) == []
+    assert json_findings(original) == []
 
 
 class Text(str):
@@ -246,13 +246,13 @@ def test_values_that_are_not_json_are_rejected_by_copy_and_check(
 ) -> None:
     room = JsonLimits(depth=6, string_bytes=10, levels_above=2)
     assert checked_copy(value, room) is None
-    assert [(d.code, d.pointer) for d in json_faults(value, "", room)] == [(code, pointer)]
+    assert [(d.code, d.pointer) for d in json_findings(value, "", room)] == [(code, pointer)]
 
 
 def test_a_value_that_holds_itself_is_too_deep() -> None:
     knot: list[Any] = []
     knot += [knot, knot]
-    findings: list[Diagnostic] = json_faults(knot, "/x")
+    findings: list[Diagnostic] = json_findings(knot, "/x")
     assert [d.code for d in findings] == ["limit-exceeded"]
     assert "64" in findings[0].message
     assert checked_copy({"k": knot}, JsonLimits()) is None

@@ -32,7 +32,7 @@ def test_threads_follow_idle_cores(machine: Machine, threads: int) -> None:
 
 
 def test_thread_setting_overrides_idle_cores() -> None:
-    assert threads_for(Machine(cores=2, idle_cores=0.0), wanted=5) == 5
+    assert threads_for(Machine(cores=2, idle_cores=0.0), threads=5) == 5
 
 
 def test_sufficient_or_unknown_machine_fits() -> None:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from planwave.nodes.services import NodeServices
     from planwave.outbound.client import OutboundClient, OutboundLimits
     from planwave.planner.planner import Planner
-    from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.client import ModelClient
     from planwave.providers.local.models import LocalModelServers
     from planwave.providers.protocols import Models, Recorder
+    from planwave.providers.registry import ProviderRegistry
     from planwave.redaction import Redactor
     from planwave.service.dependencies import ServiceDependencies
     from planwave.service.queries.history import QueryService
@@ -230,7 +230,7 @@ def _described_servers(settings: Settings) -> dict[str, str | None]:
 
 def open_models(
     settings: Settings,
-    providers: ProviderCatalog,
+    providers: ProviderRegistry,
     recorder: Recorder | None = None,
     tracer: ExecutionTracer | None = None,
 ) -> ModelClient:
@@ -284,17 +284,17 @@ def open_history(settings: Settings) -> QueryService:
     return QueryService(store, settings.storage_dir)
 
 
-def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
-    """Return the provider catalogue and its embedded model; no model is loaded or called."""
+def open_providers(settings: Settings) -> tuple[ProviderRegistry, LocalModelServers]:
+    """Return the configured providers and their embedded model; no model is loaded or called."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-    from planwave.providers.catalog import ProviderCatalog
     from planwave.providers.local.models import LocalModelServers
+    from planwave.providers.registry import ProviderRegistry
 
     local = LocalModelServers(settings)
-    return ProviderCatalog(settings, local), local
+    return ProviderRegistry(settings, local), local
 
 
-def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
+def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None) -> Registry:
     """Return the node types: the library, installed packages, the modules of the operator.
 
     Raises:
@@ -314,7 +314,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None)
 
 
 def open_planner(
-    settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
+    settings: Settings, models: Models, providers: ProviderRegistry, catalogue: Registry
 ) -> Planner:
     """Return the planner, with the node types that plans may use here."""
     # Lazy: test_help_loads_no_heavy_library

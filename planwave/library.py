@@ -27,7 +27,7 @@ from planwave.source_locations import callers_level, hides_inner_frames
 if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.graph.protocols import Catalogue
+    from planwave.graph.protocols import NodeTypes
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import PlanEvent
     from planwave.service.library.results import RunResult
@@ -199,7 +199,7 @@ def _check_registry(registry: object) -> None:
 
 
 def _run_environment(
-    catalogue: Catalogue, store: StoreSource | None, services: Any, *, check: bool
+    catalogue: NodeTypes, store: StoreSource | None, services: Any, *, check: bool
 ) -> RunEnvironment:
     return RunEnvironment(
         catalogue=catalogue,

@@ -24,7 +24,7 @@ from planwave.cli.backends.shared_service import (
 from planwave.cli.console import CommandConsole
 from planwave.cli.views.trust import show_settings_file
 from planwave.errors import Conflict, InputError, PlanwaveError, StoreError, Unreachable
-from planwave.providers.local.catalog import is_path, model_file
+from planwave.providers.local.model_files import is_path, model_file
 from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.settings import unknown_variables
 from planwave.storage.ownership import is_trusted, untrusted_error
@@ -65,7 +65,7 @@ class Factories:
         service: Opens the service, which owns the storage directory while it is open.
         history: Opens stored data read-only, also while another process writes.
         catalog: Returns the node types, checked against the available providers.
-        providers: Returns the provider catalogue and the embedded model behind it.
+        providers: Returns the configured providers and the embedded model behind them.
         serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
             and returns the exit code.
         mcp_servers: Returns the MCP servers; none is started.

@@ -17,12 +17,12 @@ from planwave.executor.inputs import copy_inputs
 from planwave.executor.program import Program
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import canonical_json
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import parse_strict_json
 from planwave.graph.suggestions import closest_match
 
 if TYPE_CHECKING:
-    from planwave.graph.protocols import Catalogue
+    from planwave.graph.protocols import NodeTypes
     from planwave.service.flows.flow_queries import Flow
 
 InputValues = dict[str, dict[str, Json]]
@@ -58,7 +58,7 @@ def _parse_input(text: str) -> InputArgument:
 
 
 def resolve_inputs(
-    arguments: Sequence[InputArgument], graph: Graph, catalogue: Catalogue
+    arguments: Sequence[InputArgument], graph: Graph, catalogue: NodeTypes
 ) -> InputValues:
     """Return all ``--input`` values as checked inputs of a graph.
 

@@ -12,7 +12,7 @@ from planwave.executor.scheduling.types import SchedulingRules
 from planwave.expressions import Template, compile_template
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
-from planwave.graph.protocols import Catalogue, NodeTypeInfo, ReusableResult, strongest_effect
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes, ReusableResult, strongest_effect
 from planwave.graph.subgraphs import effects_of
 from planwave.graph.suggestions import LOAD_OWN_TYPE
 from planwave.graph.topology import topology_of
@@ -67,7 +67,7 @@ class Program:
         TemplateError: An expression cannot be parsed.
     """
 
-    def __init__(self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True) -> None:
+    def __init__(self, graph: Graph, catalogue: NodeTypes, *, has_entries: bool = True) -> None:
         self.graph = graph
         self.catalogue = catalogue
         self.types: dict[str, BoundType] = {}
@@ -201,7 +201,7 @@ class Program:
         return BoundNode(node, facts, implementation, template, handles)
 
 
-def _bind_type(node: Node, catalogue: Catalogue) -> BoundType:
+def _bind_type(node: Node, catalogue: NodeTypes) -> BoundType:
     facts = catalogue.type_info(node.type)
     if facts is None:
         raise InputError(

@@ -120,7 +120,7 @@ class RuntimeApi(Protocol):
     @property
     def variables(self) -> Mapping[str, Json]: ...
     @property
-    def catalogue(self) -> Catalogue: ...
+    def catalogue(self) -> NodeTypes: ...
     @property
     def written_by(self) -> WrittenBy | None: ...
 
@@ -433,7 +433,7 @@ def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:
     )
 
 
-class Catalogue(Protocol):
+class NodeTypes(Protocol):
     """The closed registry of node types, as ``graph/`` and ``executor/`` see it."""
 
     def type_info(self, node_type: str) -> NodeTypeInfo | None:
@@ -452,7 +452,7 @@ class Catalogue(Protocol):
         """Return whether a socket of one type accepts values of another type."""
         ...
 
-    def for_subgraph(self, names: Iterable[str]) -> Catalogue:
+    def for_subgraph(self, names: Iterable[str]) -> NodeTypes:
         """Return a catalogue of the same types for checking a graph nested in a node.
 
         Args:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.model import Effect, Graph, Json, Node
-from planwave.graph.protocols import Catalogue, effect_of
+from planwave.graph.protocols import NodeTypes, effect_of
 from planwave.graph.reading.documents import read_graph
 
 
@@ -19,13 +19,13 @@ class NestedNode(NamedTuple):
     node: Node
 
 
-def has_subgraphs(node_type: str, catalogue: Catalogue) -> bool:
+def has_subgraphs(node_type: str, catalogue: NodeTypes) -> bool:
     """Return whether nodes of a type may have graphs in their data."""
     facts = catalogue.type_info(node_type)
     return facts is not None and bool(facts.graph_fields)
 
 
-def subgraphs_of(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
+def subgraphs_of(node: Node, catalogue: NodeTypes) -> Sequence[Graph]:
     """Return the graphs in a node's data; unreadable graphs and flows given by name are omitted."""
     facts = catalogue.type_info(node.type)
     graphs: list[Graph] = []
@@ -37,7 +37,7 @@ def subgraphs_of(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
     return graphs
 
 
-def all_nodes(graph: Graph, catalogue: Catalogue) -> Iterator[NestedNode]:
+def all_nodes(graph: Graph, catalogue: NodeTypes) -> Iterator[NestedNode]:
     """Yield every node of a graph, each followed by the nodes of the graphs in its data."""
     stack = [NestedNode(node.id, node) for node in reversed(graph.nodes)]
     while stack:
@@ -49,7 +49,7 @@ def all_nodes(graph: Graph, catalogue: Catalogue) -> Iterator[NestedNode]:
             ]
 
 
-def effects_of(node: Node, graph: Graph, catalogue: Catalogue) -> Iterator[Effect]:
+def effects_of(node: Node, graph: Graph, catalogue: NodeTypes) -> Iterator[Effect]:
     """Yield the effect of a node, and those of all nodes in the graphs inside it.
 
     What is known only in a run must not happen twice: nodes of unknown types, flows given by name,

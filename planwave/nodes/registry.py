@@ -61,7 +61,7 @@ class Origin(NamedTuple):
 
 
 class Registry:
-    """Node types by name; satisfies ``graph.protocols.Catalogue``.
+    """Node types by name; satisfies ``graph.protocols.NodeTypes``.
 
     Attributes:
         tools: The tools that nodes may name.

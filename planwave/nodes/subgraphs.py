@@ -28,7 +28,7 @@ from planwave.graph.model import (
     fixed_handles,
 )
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import Catalogue, FlowContext, WrittenBy
+from planwave.graph.protocols import FlowContext, NodeTypes, WrittenBy
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.result import LastNodes, OutputsByNode
 from planwave.graph.subgraphs import all_nodes
@@ -181,7 +181,7 @@ async def stored_flow(flow: FlowName, context: FlowContext) -> Graph:
     return await flows.get(str(plan_id), flow.revision)
 
 
-def named_flow(node: Node, catalogue: Catalogue) -> FlowName | None:
+def named_flow(node: Node, catalogue: NodeTypes) -> FlowName | None:
     """Return the flow that a node's data name; None where they name none, or by an expression."""
     if catalogue.type_info(node.type) is None:
         return None
@@ -282,7 +282,7 @@ def _read_wired_graph(
     return _graph_of(json.dumps(document))
 
 
-def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
+def prepare(graph: Graph, catalogue: NodeTypes) -> Subgraph:
     """Find the entry nodes of a graph and its last nodes."""
     entries: list[tuple[str, str]] = []
     for node in graph.nodes:

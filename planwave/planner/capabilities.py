@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
 from planwave.graph.model import LINK, Json, Port
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
-from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import Providers
 
 DEFAULT_TYPE = "agent"
@@ -62,7 +62,7 @@ class OffersTools(Protocol):
     def offered_tools(self) -> Sequence[ToolCard]: ...
 
 
-def tool_cards(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[ToolCard]:
+def tool_cards(catalogue: NodeTypes, rules: PlanRules = NO_RULES) -> list[ToolCard]:
     """Return the tools that a plan may use: all that the operator made available and the rules allow."""
     if not isinstance(catalogue, OffersTools):
         return []
@@ -75,7 +75,7 @@ def tool_cards(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[ToolCa
     ]
 
 
-def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
+def plannable_types(catalogue: NodeTypes, rules: PlanRules = NO_RULES) -> list[str]:
     """Return the node types that a plan may use, the default type first.
 
     Raises:
@@ -102,7 +102,7 @@ def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[s
     return types
 
 
-def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
+def _may_be_planned(catalogue: NodeTypes, name: str, rules: PlanRules) -> bool:
     facts = catalogue.type_info(name)
     if facts is None or not facts.executes:
         return False
@@ -113,18 +113,18 @@ def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
     return bool(getattr(_implementation(catalogue, name), "planned", True))
 
 
-def calls_model(catalogue: Catalogue, node_type: str) -> bool:
+def calls_model(catalogue: NodeTypes, node_type: str) -> bool:
     """Return whether nodes of a type call a model: their ``data`` has ``provider`` and ``model``."""
     return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
 
 
-def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
+def runs_graphs(catalogue: NodeTypes, node_type: str) -> bool:
     """Return whether nodes of a type run nested graphs."""
     return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))
 
 
 def type_cards(
-    catalogue: Catalogue, names: Iterable[str], rules: PlanRules = NO_RULES
+    catalogue: NodeTypes, names: Iterable[str], rules: PlanRules = NO_RULES
 ) -> list[TypeCard]:
     """Describe node types for the planner's prompt; sockets of tools only where plans have tools."""
     infos = [facts for name in names if (facts := catalogue.type_info(name))]
@@ -187,7 +187,7 @@ def offered_fields(facts: NodeTypeInfo, rules: PlanRules = NO_RULES) -> dict[str
 
 
 def plan_schema(
-    catalogue: Catalogue, names: Sequence[str], rules: PlanRules = NO_RULES
+    catalogue: NodeTypes, names: Sequence[str], rules: PlanRules = NO_RULES
 ) -> dict[str, Json]:
     """Return the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
 
@@ -238,7 +238,7 @@ def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str,
 
 
 def _type_card(
-    catalogue: Catalogue, facts: NodeTypeInfo, hidden_sockets: Collection[str], rules: PlanRules
+    catalogue: NodeTypes, facts: NodeTypeInfo, hidden_sockets: Collection[str], rules: PlanRules
 ) -> TypeCard:
     offered = offered_fields(facts, rules)
     fields = [
@@ -293,7 +293,7 @@ def _schema_type_text(schema: Mapping[str, Json]) -> str:
     return str(schema.get("const") or schema.get("type") or "value")
 
 
-def _implementation(catalogue: Catalogue, node_type: str) -> Any:
+def _implementation(catalogue: NodeTypes, node_type: str) -> Any:
     try:
         return catalogue.implementation(node_type)
     except KeyError:
@@ -301,7 +301,7 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
 
 
 def _fields(
-    catalogue: Catalogue, node_type: str, rules: PlanRules
+    catalogue: NodeTypes, node_type: str, rules: PlanRules
 ) -> Iterator[tuple[str, dict[str, Json], Mapping[str, Json]]]:
     """Return the offered fields of a type, each as a plain JSON Schema and as the type declares it."""
     facts, model = (

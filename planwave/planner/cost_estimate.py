@@ -1,7 +1,7 @@
 """Estimates of a plan's waves, calls, tokens and cost, made before it runs.
 
 Tokens are a range from terse to talkative answers: four characters are a token, each result is read
-once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
+once by each step it flows into. Prices come from the providers. A graph inside a node counts
 once, though it may run as often as there are items, or not at all; this is unknown before. Of what other
 calls may begin with too, the range of the cost reaches from its price as read from the provider's cache
 to that as written to it: whether it is there is unknown before as well.
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.model import FLOW, LINK, Graph, Json, Node
-from planwave.graph.protocols import Catalogue, effect_of
+from planwave.graph.protocols import NodeTypes, effect_of
 from planwave.graph.shape import GraphShape, measure
 from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
 from planwave.planner.capabilities import calls_model, runs_graphs
@@ -51,7 +51,7 @@ class _Call(NamedTuple):
 
 
 def forecast(
-    graph: Graph, catalogue: Catalogue, providers: Providers, *, goal: str = ""
+    graph: Graph, catalogue: NodeTypes, providers: Providers, *, goal: str = ""
 ) -> dict[str, Json]:
     """Return the estimated waves, calls, tokens and cost of a checked graph.
 
@@ -87,7 +87,7 @@ def _has_tools(graph: Graph) -> bool:
     return any(edge.channel == LINK and edge.target_handle == _TOOLS_HANDLE for edge in graph.edges)
 
 
-def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
+def _measure_graph(graph: Graph, catalogue: NodeTypes) -> GraphShape:
     facts = {each: catalogue.type_info(each) for each in {node.type for node in graph.nodes}}
     lazy = {each for each, info in facts.items() if info is not None and not info.executes}
     linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
@@ -97,7 +97,7 @@ def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
 def _calls(
     graph: Graph,
     form: GraphShape,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     models: _Models,
     goal: str,
     *,
@@ -210,7 +210,7 @@ def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | Non
     return {"low": round(low, 6), "high": round(high, 6)}
 
 
-def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
+def _all_effects(graph: Graph, catalogue: NodeTypes) -> list[Json]:
     """Return the side effects of a graph, node by node; most node types have none."""
     harmless = {
         each
@@ -226,7 +226,7 @@ def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
     ]
 
 
-def _effects(node: Node, graph: Graph, holder: Node, catalogue: Catalogue) -> list[Json]:
+def _effects(node: Node, graph: Graph, holder: Node, catalogue: NodeTypes) -> list[Json]:
     """Return the side effects of a step; reading and computing are not side effects."""
     facts = catalogue.type_info(node.type)
     effect = effect_of(node, facts, graph) if facts else node.policy.effect

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.errors import InputError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.unreadable import ALREADY_REPORTED
 from planwave.graph.suggestions import MAX_SUGGESTIONS, closest_match
 from planwave.planner.capabilities import DEFAULT_TYPE, calls_model
@@ -47,7 +47,7 @@ class Draft(NamedTuple):
 
 def build_graph(
     plan: ReplyPlan,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     providers: Providers,
     defaults: ModelDefaults,
     node_types: Sequence[str] | None = None,
@@ -79,7 +79,7 @@ def build_graph(
 class _DraftBuilder:
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: NodeTypes,
         providers: Providers,
         defaults: ModelDefaults,
         node_types: Sequence[str] | None,

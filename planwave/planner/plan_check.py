@@ -17,7 +17,7 @@ from planwave.expressions import has_template
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Edge, Graph, Json, Node
-from planwave.graph.protocols import Catalogue, NodeTypeInfo, WrittenBy, effect_of
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes, WrittenBy, effect_of
 from planwave.graph.subgraphs import subgraphs_of
 from planwave.planner.capabilities import (
     NO_RULES,
@@ -41,7 +41,7 @@ class PlanCheck(NamedTuple):
         types: The node types that it may use; None where they were checked before.
     """
 
-    catalogue: Catalogue
+    catalogue: NodeTypes
     rules: PlanRules
     types: Collection[str] | None = None
 
@@ -129,7 +129,7 @@ class PlanCheck(NamedTuple):
                 yield Diagnostic(FIELD_CODE, "error", message, pointer, node.id)
 
 
-def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, WrittenBy], None]:
+def admission(catalogue: NodeTypes, planner: object) -> Callable[[Graph, WrittenBy], None]:
     """Return what decides whether a graph may start inside a plan that a model wrote.
 
     Args:
@@ -149,7 +149,7 @@ def admission(catalogue: Catalogue, planner: object) -> Callable[[Graph, Written
 
 
 def require_for_author(
-    catalogue: Catalogue, planner: object, graph: Graph, first: Graph | None
+    catalogue: NodeTypes, planner: object, graph: Graph, first: Graph | None
 ) -> None:
     """Judge a plan that a model wrote by the rules that there are now; what people changed is theirs.
 
@@ -179,7 +179,7 @@ def _is_same(node: Node, before: Node | None) -> bool:
 
 
 def _present_findings(
-    catalogue: Catalogue, planner: object, graph: Graph, node_types: Collection[str] | None
+    catalogue: NodeTypes, planner: object, graph: Graph, node_types: Collection[str] | None
 ) -> list[Diagnostic]:
     """Return what a graph may not contain by the rules of the planner, if it has its own."""
     rules: PlanRules = getattr(planner, "rules", NO_RULES)

@@ -14,7 +14,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.ids import new_id
 from planwave.planner.capabilities import (
     NO_RULES,
@@ -78,7 +78,7 @@ class Planner:
         self,
         models: Models,
         providers: Providers,
-        catalogue: Catalogue,
+        catalogue: NodeTypes,
         limits: Limits | None = None,
         rules: PlanRules = NO_RULES,
         new_id: Callable[[], str] = new_id,

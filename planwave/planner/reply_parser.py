@@ -19,7 +19,7 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import parse_strict_json
 from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.forbidden_fields import redact_forbidden
@@ -186,7 +186,7 @@ class ParseContext(NamedTuple):
     what the limits allow; ``rules`` say what its nodes may have.
     """
 
-    catalogue: Catalogue
+    catalogue: NodeTypes
     providers: Providers
     defaults: ModelDefaults
     limits: Limits | None = None

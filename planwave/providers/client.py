@@ -17,7 +17,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from planwave.errors import PlanwaveError, ProviderError
-from planwave.providers.catalog import ProviderCatalog, ProviderConfig
 from planwave.providers.errors import ClassifiedError, classify
 from planwave.providers.protocols import (
     CallKey,
@@ -42,6 +41,7 @@ from planwave.providers.recordings import (
     reply_from,
 )
 from planwave.providers.refusals import learned_from
+from planwave.providers.registry import ProviderConfig, ProviderRegistry
 from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
@@ -85,13 +85,13 @@ class _Learned:
 
 
 class ModelClient:
-    """A client of all providers of a catalog; implements ``protocols.Models``.
+    """A client of all configured providers; implements ``protocols.Models``.
 
     Belongs to one event loop; call :meth:`close` on the same loop.
 
     Args:
         settings: The limits.
-        catalogue: The connections of the providers and their limits.
+        providers: The connections of the providers and their limits.
         recorder: Stores replies, so that an attempt repeated after a crash pays for no call twice.
         clock: A monotonic clock, seconds.
         sleep: Waits between attempts and for the limits of a provider.
@@ -107,7 +107,7 @@ class ModelClient:
     def __init__(
         self,
         settings: Settings,
-        catalogue: ProviderCatalog,
+        providers: ProviderRegistry,
         recorder: Recorder | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -118,7 +118,7 @@ class ModelClient:
         open_trace: OpenCallTrace | None = None,
     ) -> None:
         self._limits = settings.limits
-        self._catalogue = catalogue
+        self._providers = providers
         self._recorder = recorder
         self._clock = clock
         self._sleep = sleep
@@ -193,7 +193,7 @@ class ModelClient:
     async def _with_retries(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
-        connection = self._catalogue.config(request.provider)
+        connection = self._providers.config(request.provider)
         gate = self._call_gate(connection)
         call = CallContext(request, scope, _secret_of(connection))
         await self._load(connection.kind, request.model)
@@ -263,8 +263,8 @@ class ModelClient:
             form = f"~{learned.count}" if learned.count else ""
             headers[IDEMPOTENCY_HEADER] = idempotency_key(key) + form
         client = await self._sdk_client(connection, request.model)
-        if request.fixed_chars and connection.kind == "local" and self._catalogue.local is not None:
-            await self._catalogue.local.prepare(request)
+        if request.fixed_chars and connection.kind == "local" and self._providers.local is not None:
+            await self._providers.local.prepare(request)
         attempt.client = client
         with client.exchange(request.model, web_search=request.web_search) as exchange:
             attempt.exchange = exchange
@@ -324,7 +324,7 @@ class ModelClient:
     def _reply(
         self, request: ModelRequest, end: AttemptResult, attempts: int, duration_s: float
     ) -> ModelReply:
-        cost = self._catalogue.price(request.provider, request.model, end.usage)
+        cost = self._providers.price(request.provider, request.model, end.usage)
         return ModelReply(
             text=end.text,
             provider=request.provider,
@@ -360,8 +360,8 @@ class ModelClient:
             return
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(asyncio.to_thread(_load_sdk, kind))
-            if kind == "local" and self._catalogue.local is not None:
-                tasks.create_task(_start_ahead(self._catalogue.local, model))
+            if kind == "local" and self._providers.local is not None:
+                tasks.create_task(_start_ahead(self._providers.local, model))
         self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
@@ -372,8 +372,8 @@ class ModelClient:
         url, key = connection.base_url, connection.api_key
         secret = key.get_secret_value() if key is not None else "none"
         deadlines = CallDeadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
-        if connection.kind == "local" and self._catalogue.local is not None:
-            url, secret = await self._catalogue.local.endpoint(model)
+        if connection.kind == "local" and self._providers.local is not None:
+            url, secret = await self._providers.local.endpoint(model)
             # The server sends nothing while it reads a prompt, also one of another slot.
             deadlines = CallDeadlines(limits.call_s, limits.call_s, limits.call_s)
         cache_key = (connection.name, url, secret)

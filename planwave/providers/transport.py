@@ -35,7 +35,7 @@ from planwave.providers.streams.readers import READERS, StreamReader, body_error
 from planwave.providers.streams.tool_calls import offered_names
 
 if TYPE_CHECKING:
-    from planwave.providers.catalog import ProviderConfig
+    from planwave.providers.registry import ProviderConfig
 
 _CONNECT_S = 10.0
 _ERROR_BYTES = 256 * 1024

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from planwave.events import Event, ExecutionState
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.nodes.secrets import Secret
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallReport, Providers
@@ -104,7 +104,7 @@ class CallSource(Protocol):
     on_call: Callable[[CallReport], None] | None
 
 
-class NodeCatalog(Catalogue, Protocol):
+class DescribedNodeTypes(NodeTypes, Protocol):
     """Port: the node types, which can also be shown to people. ``nodes/`` satisfies it."""
 
     def describe(self, node_type: str) -> dict[str, Any]: ...
@@ -139,7 +139,7 @@ class ServiceDependencies:
     """
 
     store: Store
-    catalogue: NodeCatalog
+    catalogue: DescribedNodeTypes
     providers: Providers
     planner: PlannerPort
     limits: Limits

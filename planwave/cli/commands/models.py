@@ -31,9 +31,9 @@ from planwave.cli.options import shared_options
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
 from planwave.planner.capabilities import check_can_plan
-from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
 from planwave.providers.local.download import download_model as download_model_file
 from planwave.providers.local.download import expand_home, is_present, model_path
+from planwave.providers.local.model_files import MODEL_FILES, is_path, model_file
 from planwave.service.plans.documents import check_source, is_provider_error
 from planwave.storage.ownership import is_trusted, untrusted_error
 

@@ -39,7 +39,7 @@ from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.json_values import NotJson, to_json, to_json_each
 from planwave.graph.model import DataValue, Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
-from planwave.graph.protocols import Catalogue, WrittenBy
+from planwave.graph.protocols import NodeTypes, WrittenBy
 from planwave.graph.subgraphs import subgraphs_of
 
 if TYPE_CHECKING:  # both are built on this module
@@ -221,7 +221,7 @@ class NestedGraphs:
             del outcome  # its error keeps this frame: the cycle would keep the graph run
 
     def _prepare(
-        self, graph: Graph, catalogue: Catalogue, *, has_entries: bool = True
+        self, graph: Graph, catalogue: NodeTypes, *, has_entries: bool = True
     ) -> PreparedGraph:
         """Return a graph that is ready to run; a loop runs the same one again and again."""
         ready = self._prepared.pop(id(graph), None)

@@ -23,7 +23,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, Arrival, Channel, Edge, Graph, Json, Node
 from planwave.graph.outputs import Outputs
 from planwave.graph.plan import canonical_json
-from planwave.graph.protocols import Catalogue, WrittenBy
+from planwave.graph.protocols import NodeTypes, WrittenBy
 
 if TYPE_CHECKING:  # it is built on this module
     from planwave.executor.node_api.host import NodeHost
@@ -99,7 +99,7 @@ class GraphLookups:
         return self.values.variables
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> NodeTypes:
         """The node types."""
         return self.values.program.catalogue
 

@@ -31,7 +31,7 @@ from planwave.executor.state import Attempt, GraphRun, ParentGraphRun
 from planwave.executor.stored_runs import HowMade, StoredGraphRun
 from planwave.graph.model import DataValue, Json
 from planwave.graph.outputs import Outputs
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
 
 _log = logging.getLogger(__name__)
@@ -366,7 +366,7 @@ async def result_to_reuse(reuse: Reuse, attempt: Attempt, host: NodeHost) -> Reu
         return None
 
 
-def _are_current(types: Iterable[tuple[str, int]], catalogue: Catalogue) -> bool:
+def _are_current(types: Iterable[tuple[str, int]], catalogue: NodeTypes) -> bool:
     """Return whether the catalogue has these types in these versions."""
     facts = ((catalogue.type_info(each), version) for each, version in types)
     return all(fact is not None and fact.version == version for fact, version in facts)

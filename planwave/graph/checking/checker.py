@@ -34,7 +34,7 @@ from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
 from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
 from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 def read_and_check(
     source: str | bytes | Mapping[str, Json] | Graph,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     limits: Limits | None = None,
 ) -> tuple[Graph | None, list[Diagnostic]]:
     """Read a graph document and find every error in its JSON, its fields and the graph.
@@ -82,7 +82,7 @@ def read_and_check(
     return graph if partial_ids is None else None, sorted_by_location(findings)
 
 
-def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
+def check(graph: Graph, catalogue: NodeTypes, limits: Limits | None = None) -> list[Diagnostic]:
     """Find every error of a graph.
 
     Args:
@@ -99,7 +99,7 @@ def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> l
 
 def _findings(
     graph: Graph,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     limits: Limits | None,
     partial_ids: Set[str] | None = None,
     edge_indexes: Sequence[int] | None = None,
@@ -162,7 +162,7 @@ def _without_placeholder_id(finding: Diagnostic) -> Diagnostic:
 class GraphChecker:
     """One check of a graph; each method finds one family of errors and stores its intermediate results."""
 
-    def __init__(self, graph: Graph, catalogue: Catalogue, unsure_ends: Set[str]) -> None:
+    def __init__(self, graph: Graph, catalogue: NodeTypes, unsure_ends: Set[str]) -> None:
         self.graph = graph
         self.catalogue = catalogue
         kinds = {node.type for node in graph.nodes}

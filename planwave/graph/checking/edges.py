@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from planwave.graph.model import ERROR_HANDLE, FLOW, LINK, Port, fixed_handles
 from planwave.graph.ports import find_output, find_port
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.fields import CHANNELS
 from planwave.graph.reading.unreadable import UNREADABLE
 from planwave.graph.suggestions import Correction, closest_match
@@ -57,7 +57,7 @@ class EdgeKind(NamedTuple):
     channel: str
 
 
-def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
+def check_edge_kind(kind: EdgeKind, catalogue: NodeTypes) -> EdgeCheck:
     """Check one kind of edge against the ports of its ends."""
     if kind.channel == UNREADABLE:
         return COMPATIBLE
@@ -178,7 +178,7 @@ def _use_channel(channel: str) -> Correction:
     return Correction(f"Make it a {channel}", {"data": {"channel": channel}})
 
 
-def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: Catalogue) -> EdgeFinding:
+def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: NodeTypes) -> EdgeFinding:
     message = (
         f"output {kind.source_handle!r} is of type {out.type}, "
         f"input {kind.target_handle!r} accepts {into.type}"

@@ -33,7 +33,7 @@ from planwave.graph.operations import (
     SetTitle,
     UpdateNode,
 )
-from planwave.graph.protocols import Catalogue, NodeTypeInfo, SourceKeys
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes, SourceKeys
 from planwave.graph.reading.documents import unused_edge_ids
 
 _UNKNOWN: Final = {NODES: "unknown-node", EDGES: "unknown-edge"}
@@ -56,7 +56,7 @@ class PlanContent(NamedTuple):
 
 
 def apply_operations(
-    content: PlanContent, operations: Sequence[Operation], catalogue: Catalogue
+    content: PlanContent, operations: Sequence[Operation], catalogue: NodeTypes
 ) -> PlanContent:
     """Return a plan's content with all operations applied, in order; the argument is not changed.
 
@@ -99,7 +99,7 @@ class _Editor:
     operation that changes nodes in another way, and at the end.
     """
 
-    def __init__(self, content: PlanContent, catalogue: Catalogue) -> None:
+    def __init__(self, content: PlanContent, catalogue: NodeTypes) -> None:
         self.title = content.title
         self.nodes: list[_Item] = [*content.graph[NODES]]
         self.edges: list[_Item] = [*content.graph[EDGES]]
@@ -257,7 +257,7 @@ def _invalid(code: str, message: str, pointer: str, *, hint: str | None = None) 
 
 
 def _with_renamed_references(
-    node: _Item, new_ids: Mapping[str, str], catalogue: Catalogue
+    node: _Item, new_ids: Mapping[str, str], catalogue: NodeTypes
 ) -> _Item:
     """Return a node whose expressions name other nodes by their new ids.
 
@@ -270,7 +270,7 @@ def _with_renamed_references(
     return {**node, "data": {**cast("_Item", node["data"]), **renamed}} if renamed else node
 
 
-def _expressions_of(node: _Item, catalogue: Catalogue) -> Iterator[tuple[str, Json, bool]]:
+def _expressions_of(node: _Item, catalogue: NodeTypes) -> Iterator[tuple[str, Json, bool]]:
     """Yield name and value of the data fields with expressions, and whether they are one without braces."""
     data, info = node.get("data"), _info_of(node, catalogue)
     for name, value in cast("_Item", data).items() if isinstance(data, dict) else ():
@@ -279,7 +279,7 @@ def _expressions_of(node: _Item, catalogue: Catalogue) -> Iterator[tuple[str, Js
             yield name, value, is_expression
 
 
-def _info_of(node: _Item, catalogue: Catalogue) -> NodeTypeInfo | None:
+def _info_of(node: _Item, catalogue: NodeTypes) -> NodeTypeInfo | None:
     kind = node.get("type")
     return catalogue.type_info(kind) if isinstance(kind, str) else None
 

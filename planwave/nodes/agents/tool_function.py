@@ -39,7 +39,7 @@ from pydantic_core import to_jsonable_python
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Effect, Json
 from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
-from planwave.nodes.agents.tool_registry import ToolCatalogue, default_tools
+from planwave.nodes.agents.tool_registry import HasTools, default_tools
 from planwave.nodes.authoring.signatures import (
     fields_config,
     require_function,
@@ -149,7 +149,7 @@ def tool(
     effect: Effect = "once",
     approval: Approval = "never",
     timeout_s: float | None = None,
-    registry: ToolCatalogue | None = None,
+    registry: HasTools | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Register a function as a tool for agents; see this module for what the model sees of it.
 

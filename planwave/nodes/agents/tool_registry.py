@@ -170,8 +170,8 @@ def default_tools() -> ToolRegistry:
 
 
 @runtime_checkable
-class ToolCatalogue(Protocol):
-    """A catalogue of node types that also knows tools; ``Registry`` does."""
+class HasTools(Protocol):
+    """Node types with which tools are registered; ``Registry`` has them."""
 
     @property
     def tools(self) -> ToolRegistry: ...
@@ -180,7 +180,7 @@ class ToolCatalogue(Protocol):
 def tools_of(context: FlowContext) -> ToolRegistry:
     """Return the tools that the nodes of a run may name."""
     catalogue: object = context.runtime.catalogue
-    return catalogue.tools if isinstance(catalogue, ToolCatalogue) else ToolRegistry()
+    return catalogue.tools if isinstance(catalogue, HasTools) else ToolRegistry()
 
 
 class _Effects(Mapping[str, Effect]):

@@ -7,14 +7,14 @@ from typing import Final
 
 from planwave.expressions import compile_template
 from planwave.graph.model import Edge, Graph
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 
 _MODEL_INPUTS: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 _MAX_NODES: Final = 3
 
 
 def entries_without_input(
-    graph: Graph, catalogue: Catalogue, input_ids: Collection[str]
+    graph: Graph, catalogue: NodeTypes, input_ids: Collection[str]
 ) -> list[str]:
     """Return the ids of entry nodes whose value is read, and that have none.
 
@@ -43,7 +43,7 @@ def entries_without_input(
     ][:_MAX_NODES]
 
 
-def _is_read(edge: Edge, graph: Graph, catalogue: Catalogue) -> bool:
+def _is_read(edge: Edge, graph: Graph, catalogue: NodeTypes) -> bool:
     """Return whether the value of an edge is used: a model with a prompt may ignore it."""
     node = graph.by_id[edge.target]
     facts = catalogue.type_info(node.type)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Node, Port
-from planwave.graph.protocols import Catalogue, InputAdapter
+from planwave.graph.protocols import InputAdapter, NodeTypes
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.reading.json_schemas import loosened, target_of, types_of, written_out
 from planwave.nodes.agents.tool import ToolError
@@ -43,7 +43,7 @@ class DeclaresInput(Protocol):
         ...
 
 
-def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
+def input_schema(flow: Subgraph, catalogue: NodeTypes) -> dict[str, Any]:
     """Return the JSON Schema of a flow's inputs.
 
     A flow with one entry node takes ``input``, or an argument for each of its outputs besides
@@ -75,7 +75,7 @@ def input_schema(flow: Subgraph, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def declared_inputs(document: Mapping[str, Json], catalogue: Catalogue) -> dict[str, Any] | None:
+def declared_inputs(document: Mapping[str, Json], catalogue: NodeTypes) -> dict[str, Any] | None:
     """Return the :func:`input_schema` of a graph document.
 
     None where the graph cannot be read, or a node type of somebody's own cannot say what it takes.
@@ -92,7 +92,7 @@ def declared_inputs(document: Mapping[str, Json], catalogue: Catalogue) -> dict[
 
 
 def entry_inputs(
-    flow: Subgraph, arguments: Mapping[str, Json], catalogue: Catalogue, *, as_object: bool
+    flow: Subgraph, arguments: Mapping[str, Json], catalogue: NodeTypes, *, as_object: bool
 ) -> dict[str, dict[str, Json]]:
     """Return the values that entry nodes are settled with, ``{node id: {handle: value}}``.
 
@@ -122,7 +122,7 @@ def entry_inputs(
     return inputs
 
 
-def _named_ports(node: Node, catalogue: Catalogue) -> list[Port]:
+def _named_ports(node: Node, catalogue: NodeTypes) -> list[Port]:
     """Return the outputs of an entry node that are parts of its ``output``."""
     facts = catalogue.type_info(node.type)
     ports = () if facts is None else facts.outputs
@@ -134,7 +134,7 @@ def _is_required(node: Node) -> bool:
     return not node.data.keys() - {_DECLARED}
 
 
-def _value_schema(node: Node, catalogue: Catalogue) -> dict[str, Any]:
+def _value_schema(node: Node, catalogue: NodeTypes) -> dict[str, Any]:
     """Return the schema of the one value of an entry node: as it declares it, or of its output."""
     implementation = catalogue.implementation(node.type)
     declared = None
@@ -162,7 +162,7 @@ def _port_schema(port: Port, data_field: Mapping[str, Any] | None) -> dict[str, 
     return dict(data_field or ANY_VALUE)
 
 
-def _fields_of(node: Node, catalogue: Catalogue) -> Mapping[str, Mapping[str, Any]]:
+def _fields_of(node: Node, catalogue: NodeTypes) -> Mapping[str, Mapping[str, Any]]:
     """Return the types of a node's data fields as JSON Schemas, by name."""
     model: Any = getattr(catalogue.implementation(node.type), "Data", None)
     is_model = isinstance(model, type) and issubclass(cast("type[Any]", model), BaseModel)
@@ -201,7 +201,7 @@ def _kinds(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[str, ..
     return tuple(dict.fromkeys(kinds)) or _TYPES
 
 
-def _check_values(node: Node, values: dict[str, Json], catalogue: Catalogue) -> None:
+def _check_values(node: Node, values: dict[str, Json], catalogue: NodeTypes) -> None:
     """Refuse values that the type does not take; the run of the flow completes them."""
     implementation = catalogue.implementation(node.type)
     if not isinstance(implementation, InputAdapter):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.model_files import MODEL_FILES
 
 _MAX_THREADS = 8
 _SAMPLE_S = 0.2

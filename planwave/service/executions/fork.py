@@ -22,7 +22,7 @@ from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.json_values import JsonLimits, checked_copy, json_findings, pointer_of_name
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.suggestions import closest_match
 from planwave.service.executions.plan_approval import approval_of_fork
 from planwave.service.executions.run_spec import RunSpec, parent_data
@@ -178,7 +178,7 @@ def fork_spec(
     before: RunSpec,
     parent: ExecutionState,
     request: ForkRequest,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     *,
     limits: Limits | None = None,
     require_approval: bool = False,

@@ -14,7 +14,7 @@ from planwave.executor.program import Program
 from planwave.executor.reuse.parent_runs import ParentHistory
 from planwave.executor.reuse.reuse import ContinuedAttempt, ParentExecution, Reuse
 from planwave.graph.json_values import size_of
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.providers.protocols import CONTINUES, NO_ATTEMPT, CallKey, Recorder
 from planwave.providers.recordings import FAILURE, KIND, USAGE_UNREPORTED
 from planwave.service.executions.run_spec import RunSpec, run_spec_from_events
@@ -41,7 +41,7 @@ class ReuseDependencies(Protocol):
     @property
     def store(self) -> ExecutionReader: ...
     @property
-    def catalogue(self) -> Catalogue: ...
+    def catalogue(self) -> NodeTypes: ...
     @property
     def renderer(self) -> Any: ...
     @property

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.model import Graph
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.subgraphs import FlowName, named_flow
@@ -42,12 +42,12 @@ async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
     return found[0]
 
 
-def names_flows(graph: Graph, catalogue: Catalogue) -> bool:
+def names_flows(graph: Graph, catalogue: NodeTypes) -> bool:
     """Return whether a node of a graph, or of a graph nested in it, names a stored flow."""
     return any(named_flow(node, catalogue) for _, node in all_nodes(graph, catalogue))
 
 
-async def unknown_flows(graph: Graph, catalogue: Catalogue, flows: FlowLookup) -> list[Diagnostic]:
+async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -> list[Diagnostic]:
     """Return an error for each node whose flow, or its revision, does not exist or is not for callers.
 
     Nodes of nested graphs are reported at the node around them. What comes over a wire is not known.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from planwave.graph.diagnostics import Diagnostic
     from planwave.graph.model import Graph, Json
     from planwave.graph.operations import Operation
-    from planwave.graph.protocols import Catalogue
+    from planwave.graph.protocols import NodeTypes
     from planwave.settings import Limits
     from planwave.storage.sqlite.sql_store import Store
 
@@ -327,7 +327,7 @@ class FlowResolver:
     A revision is read and checked once; all runs share the same ``Graph``.
     """
 
-    def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
+    def __init__(self, store: Store, catalogue: NodeTypes, limits: Limits) -> None:
         self._store = store
         self._queries = FlowQueries(store)
         self._catalogue = catalogue

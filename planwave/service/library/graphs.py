@@ -14,7 +14,7 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import Plan
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.subgraphs import all_nodes
 
 _IMAGES: Final = "images"
@@ -56,7 +56,7 @@ def uses_services(program: Program) -> bool:
 
 
 def build_graph(
-    spec: Any, catalogue: Catalogue, message: Json = None, images: Sequence[str] = ()
+    spec: Any, catalogue: NodeTypes, message: Json = None, images: Sequence[str] = ()
 ) -> BuiltGraph:
     """Read and check a graph; see ``planwave.build``."""
     source, plan = _source_of(spec)

@@ -25,7 +25,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
 from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import Catalogue, Suspension
+from planwave.graph.protocols import NodeTypes, Suspension
 from planwave.nodes.services import with_recorder
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
@@ -82,7 +82,7 @@ class RunEnvironment:
         check: Whether awaiting a failed run raises.
     """
 
-    catalogue: Catalogue
+    catalogue: NodeTypes
     store: StoreSource
     services: Any
     services_factory: ServicesFactory

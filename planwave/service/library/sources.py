@@ -14,7 +14,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import graph_hash
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.ids import new_id
 from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, fork_spec
@@ -109,7 +109,7 @@ async def load_stored(store: RunStore, execution_id: str) -> LoadedRun:
 
 async def create_fork(
     store: RunStore,
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     parent_id: str,
     request: Callable[[ExecutionState], ForkRequest],
 ) -> LoadedRun:

@@ -18,7 +18,7 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import (
     is_execution_document,
     parse_strict_json,
@@ -97,7 +97,7 @@ class CheckedPlan(NamedTuple):
 
 def check_source(
     source: str | bytes | Mapping[str, Json],
-    catalogue: Catalogue,
+    catalogue: NodeTypes,
     limits: Limits,
 ) -> CheckReport:
     """Read and check a graph document, a plan as ``planwave plan --json`` prints it, or an execution.

@@ -24,14 +24,14 @@ from planwave.errors import GraphInvalid
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Node, Port
-from planwave.graph.protocols import Catalogue
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_lenient
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.reply_parser import ParseContext, read_reply
 from planwave.service.plans.documents import check_source
 from planwave.settings import Limits
 from tests.support.cli.fake_factories import fake_factories
-from tests.support.graph.fake_catalog import NODE_TYPES, FakeNodeCatalog
+from tests.support.graph.fake_node_types import NODE_TYPES, FakeNodeTypes
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 
 FLOW, LINK = {"channel": "flow"}, {"channel": "link"}
@@ -120,7 +120,7 @@ def unfitting(i: int) -> list[Part]:
     ]  # fmt: skip
 
 
-class Saying(FakeNodeCatalog):
+class Saying(FakeNodeTypes):
     """A catalogue whose types find something in their data."""
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
@@ -183,7 +183,7 @@ def of_made_up_types(random: Random) -> dict[str, Any]:
         node(one, random.choice([*NODE_TYPES, "nope"]), policy=random.choice(policies))
         for one in random.sample(IDS, random.randint(1, 5))
     ]
-    return {"nodes": nodes, "edges": edges_of(random, nodes, FakeNodeCatalog())}
+    return {"nodes": nodes, "edges": edges_of(random, nodes, FakeNodeTypes())}
 
 
 def of_the_library(random: Random) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def of_the_library(random: Random) -> dict[str, Any]:
 LIBRARY = library_registry()
 
 
-def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any]:
+def edges_of(random: Random, nodes: list[Any], catalogue: NodeTypes) -> list[Any]:
     """Return edges between compatible ports; some dangle, and some leave through the error handle."""
     edges: list[Any] = []
     for _ in range(random.randint(0, 8)):
@@ -298,7 +298,7 @@ def places_of(found: Iterable[Diagnostic]) -> set[tuple[str, str]]:
 
 
 @given(
-    st.sampled_from([(of_made_up_types, FakeNodeCatalog()), (of_the_library, LIBRARY)]),
+    st.sampled_from([(of_made_up_types, FakeNodeTypes()), (of_the_library, LIBRARY)]),
     st.randoms(use_true_random=False),
 )
 def test_an_unreadable_part_causes_no_finding_about_the_rest_of_the_document(

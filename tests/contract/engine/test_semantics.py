@@ -19,7 +19,7 @@ from planwave.executor.scheduling.types import Cause, Decisions, SchedulingRules
 from planwave.graph.model import Graph
 from planwave.graph.topology import Topology, materialized_ids
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.paths import ROOT
 from tests.support.virtual_loop import virtual_time
 

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
 from tests.support.llm.fake_llm_protocols import SIGNATURE
 from tests.support.llm.fake_llm_server import (
@@ -224,7 +224,7 @@ async def test_another_fake_server_gives_the_same_results(provider: str) -> None
             anthropic_api_key="sk-test-1234567",
             anthropic_base_url=server.base_url("anthropic"),
         )
-        client = ModelClient(settings, ProviderCatalog(settings), sleep=no_wait)
+        client = ModelClient(settings, ProviderRegistry(settings), sleep=no_wait)
         model = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5"}[provider]
         request = ModelRequest(provider, model, "say something")
         server.state.scenarios.add(Fail(500))

@@ -13,9 +13,9 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.planner import Planner
 from planwave.planner.small_models import read_small_reply
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import ModelProfile, ModelRequest
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
 from tests.support.llm.fake_llm_server import FakeLLMServer, TextReply
 from tests.support.server.running_server import running_server
@@ -72,7 +72,7 @@ async def test_embedded_model_steps_are_streamed_while_it_writes(
     gate = {1 + REPLY.index(held_before): goes_on}  # piece 0 opens the stream
     async with FakeLLMServer(TextReply(REPLY, chunks=len(REPLY), gates=gate)) as llm:
         settings = Settings(openai_api_key=None)
-        providers = ProviderCatalog(settings, EmbeddedModel(llm), environ={})
+        providers = ProviderRegistry(settings, EmbeddedModel(llm), environ={})
         models = ModelClient(settings, providers)
         planner = Planner(models, providers, Registry(LIBRARY, providers=providers))
         changes = {"planner": planner, "providers": providers, "close": models.close}

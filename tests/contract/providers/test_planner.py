@@ -13,8 +13,8 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
@@ -41,7 +41,7 @@ async def planning(llm: FakeLLMServer, **limits: Any) -> AsyncIterator[Planner]:
         providers={"mine": ProviderSettings(base_url=llm.openai_url, models=["m-1"])},
         limits=Limits(**limits),
     )
-    providers = ProviderCatalog(settings)
+    providers = ProviderRegistry(settings)
     models = ModelClient(settings, providers)
     try:
         yield Planner(models, providers, Registry(LIBRARY, providers=providers), settings.limits)

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from planwave.client import AsyncClient
 from planwave.errors import InputError
 from planwave.nodes.services import NodeServices
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
 from tests.e2e.cli.test_human_requests import typed, wait_for_event
 from tests.support.cli.command_process import isolated_directory
@@ -39,13 +39,13 @@ def llm() -> Iterator[FakeLLMServer]:
 @pytest.fixture
 def server(llm: FakeLLMServer) -> Iterator[RunningServer]:
     settings = Settings(openai_api_key=SecretStr("sk-test"), openai_base_url=llm.openai_url)
-    catalogue = ProviderCatalog(settings)
-    models = ModelClient(settings, catalogue)
+    providers = ProviderRegistry(settings)
+    models = ModelClient(settings, providers)
 
     def services(goal: str) -> NodeServices:
-        return NodeServices(models, catalogue, goal=goal)
+        return NodeServices(models, providers, goal=goal)
 
-    overrides = {"providers": catalogue, "node_services": services, "close": models.close}
+    overrides = {"providers": providers, "node_services": services, "close": models.close}
     with running_server(limits=NO_RATE_LIMITS, overrides=overrides) as running:
         yield running
 

@@ -16,8 +16,8 @@ import pytest
 
 from planwave.planner.small_models import read_small_reply, small_request
 from planwave.prompts.counted_replies import Count, counted_grammar
-from planwave.providers.local.catalog import MODEL_FILES
 from planwave.providers.local.download import model_path
+from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.models import SLOTS, LocalModelServers
 from planwave.providers.protocols import ModelRequest
 from planwave.settings import Settings

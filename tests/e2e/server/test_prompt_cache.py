@@ -14,8 +14,8 @@ import pytest
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
 from planwave.cli.formatting import money, tokens_text
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.protocols import Usage
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
 from tests.support.cli.in_process_command import invoke, invoke_json
 from tests.support.llm.fake_llm_server import FakeLLMServer
@@ -67,7 +67,7 @@ def test_every_place_shows_the_cost_of_the_reported_usage(
     answer, shown, events, reported = asyncio.run(run())
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(tmp_path))
     execution_id = shown["execution_id"]
-    price = ProviderCatalog(Settings()).price
+    price = ProviderRegistry(Settings()).price
     costs = [
         price("anthropic", MODEL, Usage(given, made, cache_read_tokens=read, cache_write_tokens=written))
         for (given, made), (read, written) in reported

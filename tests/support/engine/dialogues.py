@@ -43,7 +43,7 @@ from planwave.executor.recovery.history import History
 from planwave.executor.state import Attempt, GraphRun, NodeRun, ReplyTo
 from planwave.graph.model import Graph
 from planwave.graph.plan import canonical_json, graph_hash
-from tests.support.engine.generic_nodes import GenericCatalog
+from tests.support.engine.generic_nodes import GenericNodeTypes
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 TASK: Any = object()
@@ -221,7 +221,7 @@ def new_run(
 ) -> RunState:
     """A run of generic nodes that has not started."""
     host = NodeHost("x1", None, None, None, None, None)
-    root = create_graph_run(Program(graph, GenericCatalog({})), host, options, None)
+    root = create_graph_run(Program(graph, GenericNodeTypes({})), host, options, None)
     return RunState("x1", root, options, shares_places=shares_places, history=history)
 
 
@@ -244,7 +244,7 @@ def nested_run(attempt: Attempt, key: str, graph: Graph, reply: ReplyTo) -> Nest
     """What a node posts that runs a graph inside itself; see ``node_api/nested.py``."""
     prefix = nested_prefix(attempt.path, key)
     host = NodeHost("x1", None, None, None, None, None)
-    program = Program(graph, GenericCatalog({}))
+    program = Program(graph, GenericNodeTypes({}))
     graph_run = create_graph_run(program, host, RunOptions(), None, prefix)
     of_inputs = hashlib.sha256(canonical_json([{}, {}]).encode()).hexdigest()
     return NestedRunRequested(

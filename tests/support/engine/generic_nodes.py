@@ -65,7 +65,7 @@ async def _ready(result: Any) -> Any:
     return result
 
 
-class GenericCatalog:
+class GenericNodeTypes:
     """A catalogue of four meaningless types."""
 
     def __init__(self, behaviors: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ class ExecutionHarness:
         self.published: list[Event] = []
         self.batches: list[list[Event]] = []
         self.listeners: list[Callable[[Event], None]] = []
-        self.program = Program(graph, GenericCatalog(self.behaviors))
+        self.program = Program(graph, GenericNodeTypes(self.behaviors))
         self.execution = Execution(
             self.program,
             execution_id="x1",

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.model_stream import load_sdk
 from planwave.providers.protocols import (
@@ -25,6 +24,7 @@ from planwave.providers.protocols import (
     OpenCallTrace,
     Recorder,
 )
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.support.llm.fake_llm_server import FakeLLMServer, ReplyStep, ReplyToRequest
 
@@ -185,7 +185,7 @@ async def model_client_harness(
         time = time or ManualClock()
         client = ModelClient(
             settings,
-            ProviderCatalog(settings, environ=environ or {}),
+            ProviderRegistry(settings, environ=environ or {}),
             recorder,
             clock=time.clock,
             sleep=time.sleep,

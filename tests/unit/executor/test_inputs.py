@@ -15,13 +15,13 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.state import Attempt
 from planwave.graph.model import Graph
-from tests.support.engine.generic_nodes import GenericCatalog
+from tests.support.engine.generic_nodes import GenericNodeTypes
 from tests.support.engine.random_schedules import ByteChoices, random_graph
 from tests.support.engine.reference_scheduler import ScheduleCase, selected_nodes
-from tests.support.graph.fake_catalog import NODE_TYPES, FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import NODE_TYPES, FakeNodeTypes, parse_graph
 
 
-class Typed(FakeNodeCatalog):
+class Typed(FakeNodeTypes):
     """Types with named outputs, and nothing behind them."""
 
     def implementation(self, node_type: str) -> Any:
@@ -29,7 +29,7 @@ class Typed(FakeNodeCatalog):
 
 
 def program_of(graph: Graph) -> Program:
-    return Program(graph, GenericCatalog({}))
+    return Program(graph, GenericNodeTypes({}))
 
 
 def typed(nodes: str, *edges: str) -> Program:

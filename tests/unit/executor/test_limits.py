@@ -18,7 +18,7 @@ from planwave.graph.plan import graph_content
 from planwave.graph.protocols import ExecutionResult, Suspension
 from tests.support.engine.behaviors import asks
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any

@@ -8,12 +8,12 @@ from planwave.errors import InputError, TemplateError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.model import Graph, Node, Policy
-from tests.support.engine.generic_nodes import GenericCatalog
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.engine.generic_nodes import GenericNodeTypes
+from tests.support.graph.fake_node_types import parse_graph
 
 
 def program_of(graph: Graph) -> Program:
-    return Program(graph, GenericCatalog({}))
+    return Program(graph, GenericNodeTypes({}))
 
 
 def test_an_unknown_type_is_rejected_with_the_known_ones() -> None:

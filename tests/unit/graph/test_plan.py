@@ -23,7 +23,7 @@ from planwave.graph.plan import (
     unreadable_hash,
 )
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 
 def test_canonical_json_sorts_keys_and_has_no_spaces() -> None:

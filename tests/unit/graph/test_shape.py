@@ -18,7 +18,7 @@ from planwave.graph.model import Graph, Node
 from planwave.graph.shape import GraphShape, measure
 from planwave.graph.topology import Topology
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.paths import SHARED
 
 SHAPES = SHARED / "data" / "shapes.jsonl"

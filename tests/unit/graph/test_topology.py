@@ -11,7 +11,7 @@ from planwave.graph.topology import Topology, materialized_ids
 from tests.support.engine.random_schedules import ByteChoices, random_graph
 from tests.support.engine.reference_scheduler import ScheduleCase
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 
 def depths(topology: Topology, **options: set[int]) -> dict[str, int]:

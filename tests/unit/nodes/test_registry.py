@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planwave.graph.model import Graph, Node, Port
-from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.nodes.authoring.node_type import BaseNode
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.text import Text
@@ -34,7 +34,7 @@ class Source:
 
 
 def test_a_registered_type_has_info_and_implementation() -> None:
-    catalogue: Catalogue = Registry([Bare(), Source()])
+    catalogue: NodeTypes = Registry([Bare(), Source()])
     assert catalogue.type_info("bare") == NodeTypeInfo(
         "bare", "", (Port("input", multiple=True),), (Port("output"),), template_fields=()
     )

@@ -15,7 +15,7 @@ from planwave.nodes.authoring.node_type import NodeData
 from planwave.nodes.registry import Registry
 from planwave.planner.graph_builder import Draft, ModelDefaults, build_graph
 from planwave.planner.reply_schema import parse_reply
-from planwave.providers.catalog import ProviderCatalog
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import ProviderSettings, Settings
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import reply_edge, reply_node
@@ -93,7 +93,7 @@ def test_an_unavailable_provider_is_left_for_the_checker() -> None:
 
 
 def test_a_model_of_an_unavailable_provider_is_an_error() -> None:
-    keyed = ProviderCatalog(Settings(openai_api_key=SecretStr("k")), environ={})
+    keyed = ProviderRegistry(Settings(openai_api_key=SecretStr("k")), environ={})
     draft = draft_of(
         reply_node("a", model="claude-x"), providers=keyed, defaults=("openai", "gpt-4o-mini")
     )
@@ -110,7 +110,7 @@ def test_a_model_of_an_unavailable_provider_is_an_error() -> None:
 def test_an_unlisted_model_belongs_to_the_default_endpoint(model: str, provider: str) -> None:
     box = ProviderSettings(base_url="http://x.test/v1")
     settings = Settings(openai_api_key=SecretStr("k"), providers={"box": box})
-    keyed = ProviderCatalog(settings, environ={})
+    keyed = ProviderRegistry(settings, environ={})
     draft = draft_of(reply_node("a", model=model), providers=keyed, defaults=("box", "llama-8"))
     assert draft.document["nodes"][0]["data"] == {"provider": provider, "model": model}
 

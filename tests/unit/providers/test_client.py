@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError, StoreError, UnavailableProvider, UnknownProvider
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import (
     CallKey,
@@ -25,6 +24,7 @@ from planwave.providers.protocols import (
     ModelRequest,
     PromptMessage,
 )
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Limits, ProviderSettings, Settings
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.llm.client_harness import ModelClientHarness, model_client_harness
@@ -440,7 +440,7 @@ async def test_local_calls_use_the_current_endpoint_and_are_free() -> None:
     async with FakeLLMServer() as llm:
         local = Embedded(llm)
         settings = Settings(openai_api_key=None)
-        client = ModelClient(settings, ProviderCatalog(settings, local, environ={}))
+        client = ModelClient(settings, ProviderRegistry(settings, local, environ={}))
         for key in ("random-1", "random-2"):
             local.key = key
             async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
@@ -457,7 +457,7 @@ async def test_local_model_is_prepared_for_a_call_with_a_fixed_beginning() -> No
     async with FakeLLMServer() as llm:
         local = Embedded(llm)
         client = ModelClient(
-            Settings(openai_api_key=None), ProviderCatalog(Settings(), local, environ={})
+            Settings(openai_api_key=None), ProviderRegistry(Settings(), local, environ={})
         )
         request = ModelRequest("local", "tiny", "Plan this: a trip", fixed_chars=11)
         async with aclosing(client.stream(request)) as items:
@@ -485,7 +485,7 @@ async def test_embedded_model_starts_while_the_sdk_is_imported(
     monkeypatch.setattr("planwave.providers.model_stream.load_sdk", load)
     async with FakeLLMServer() as llm:
         client = ModelClient(
-            Settings(openai_api_key=None), ProviderCatalog(Settings(), Starting(llm), environ={})
+            Settings(openai_api_key=None), ProviderRegistry(Settings(), Starting(llm), environ={})
         )
         async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
             assert [item async for item in items]
@@ -506,8 +506,8 @@ async def test_local_first_byte_timeout_is_the_call_timeout() -> None:
 
     async with FakeLLMServer() as llm:
         settings = Settings(openai_api_key=None)
-        catalogue = ProviderCatalog(settings, Embedded(llm), environ={})
-        client = ModelClient(settings, catalogue, clock=lambda: 0.0, timeout=timeout)
+        providers = ProviderRegistry(settings, Embedded(llm), environ={})
+        client = ModelClient(settings, providers, clock=lambda: 0.0, timeout=timeout)
         async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
             assert [item async for item in items]
         await client.close()
@@ -521,7 +521,7 @@ async def test_local_start_error_is_passed_on() -> None:
 
     async with FakeLLMServer() as llm:
         settings = Settings(openai_api_key=None)
-        client = ModelClient(settings, ProviderCatalog(settings, Broken(llm), environ={}))
+        client = ModelClient(settings, ProviderRegistry(settings, Broken(llm), environ={}))
         with pytest.raises(ProviderError, match="no memory") as caught:
             async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
                 assert [item async for item in items]

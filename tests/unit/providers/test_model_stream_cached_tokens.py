@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from planwave.events.usage import CACHE_TOKENS, NO_USAGE
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.protocols import Usage
 from planwave.providers.recordings import record_of, reply_from
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
 from tests.support.llm.client_harness import model_client_harness
 from tests.support.llm.fake_llm_server import TextReply
@@ -30,7 +30,7 @@ LIST_PRICES = [
 async def test_a_reply_costs_what_the_price_list_says(
     provider: str, model: str, usage: Usage, price: float
 ) -> None:
-    assert ProviderCatalog(Settings()).price(provider, model, usage) == price
+    assert ProviderRegistry(Settings()).price(provider, model, usage) == price
     step = TextReply(usage=(usage.input_tokens, usage.output_tokens), cached=_cached(usage))
     async with model_client_harness(step) as harness:
         reply = await harness.ask(provider, model=model)

@@ -14,7 +14,7 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest
 
-from planwave.providers.catalog import ProviderConfig
+from planwave.providers.registry import ProviderConfig
 from planwave.providers.streams.errors import ReadDeadlineExceeded, StreamCut, StreamGarbage
 from planwave.providers.transport import (
     CallDeadlines,
@@ -221,7 +221,7 @@ def test_a_call_loads_no_sdk_of_another_provider(kind: str, other: str) -> None:
     code = (
         "import asyncio, sys\n"
         "from planwave.providers.model_stream import load_sdk\n"
-        "from planwave.providers.catalog import ProviderConfig\n"
+        "from planwave.providers.registry import ProviderConfig\n"
         "from planwave.providers.transport import CallDeadlines, SdkClient\n"
         f"load_sdk({kind!r})\n"
         f"config = ProviderConfig({kind!r}, {kind!r}, None, None, 1, None)\n"

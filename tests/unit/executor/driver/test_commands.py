@@ -9,7 +9,7 @@ from planwave.errors import NodeError
 from planwave.graph.model import Graph, Node, Policy, Retry
 from tests.support.engine.behaviors import asks
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 

@@ -15,7 +15,7 @@ from tests.support.engine.event_histories import created_event
 from tests.support.engine.event_invariants import check_events
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
 from tests.support.engine.recovered_runs import recovered
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 RACE = "slow quick first end"

@@ -26,11 +26,11 @@ from tests.support.engine.behaviors import asks, fails_with, forever, returns_af
 from tests.support.engine.generic_nodes import (
     TERMINAL_TYPES,
     ExecutionHarness,
-    GenericCatalog,
+    GenericNodeTypes,
     MemoryJournal,
     result_with,
 )
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 LONG = 1000.0
@@ -476,7 +476,7 @@ async def test_a_finished_execution_leaves_nothing_to_the_garbage_collector(
 
     async def run_once() -> None:
         graph = parse_graph(" ".join(nodes), *edges, policies=policies)
-        program = Program(graph, GenericCatalog({**dict.fromkeys(nodes, _works), **acts}))
+        program = Program(graph, GenericNodeTypes({**dict.fromkeys(nodes, _works), **acts}))
         execution = Execution(program, execution_id="x1")
         call_later = asyncio.get_running_loop().call_later
         if outcome == "cancelled":

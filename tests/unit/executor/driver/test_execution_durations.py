@@ -11,7 +11,7 @@ from planwave.executor.recovery.history import History
 from planwave.graph.model import Graph, Policy, Retry
 from planwave.graph.protocols import Suspension
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 WAITED_S = 1_000.0

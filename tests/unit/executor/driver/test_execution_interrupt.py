@@ -18,7 +18,7 @@ from tests.support.engine.generic_nodes import (
     MemoryJournal,
     result_with,
 )
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 

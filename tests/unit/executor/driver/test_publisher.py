@@ -11,7 +11,7 @@ from planwave.events import Event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import BATCH_WINDOW_S, Publisher, Subscription
 from tests.support.engine.generic_nodes import ExecutionHarness, node_event, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any

@@ -24,7 +24,7 @@ from tests.support.engine.generic_nodes import (
     node_event,
     result_with,
 )
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Behavior = Callable[..., Any]

@@ -20,7 +20,7 @@ from tests.support.engine.generic_nodes import (
     result_with,
 )
 from tests.support.examples import examples
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 GRAPHS = ("a b c d", "a b c d / a>b a>c", "a b c d / a>b b>c c>d", "a b c d / a>d b>d")

@@ -16,7 +16,7 @@ from planwave.graph.protocols import Suspension
 from tests.support.engine.behaviors import asks
 from tests.support.engine.event_histories import TIMESTAMP, created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 

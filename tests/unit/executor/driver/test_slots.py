@@ -12,7 +12,7 @@ from planwave.executor.options import RunOptions
 from planwave.graph.model import Policy, Retry
 from tests.support.engine.behaviors import asks
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import DeadlockDetected, VirtualLoop, virtual_time
 
 Inputs = Context = Any

@@ -17,7 +17,7 @@ from planwave.graph.model import Graph, Policy
 from planwave.graph.protocols import Suspension
 from tests.support.engine.behaviors import asks, returns_after
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

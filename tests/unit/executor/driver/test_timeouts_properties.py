@@ -28,7 +28,7 @@ from tests.support.engine.generic_nodes import (
 )
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.examples import examples
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -73,7 +73,7 @@ from tests.support.engine.dialogues import (
     started,
 )
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 R1, R2 = ReplyTo(1), ReplyTo(2)

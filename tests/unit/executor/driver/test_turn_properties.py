@@ -25,7 +25,7 @@ from planwave.graph.protocols import ExecutionResult, Suspension
 from tests.support.engine.generic_nodes import TERMINAL_TYPES, ExecutionHarness
 from tests.support.engine.random_schedules import SOURCE_HANDLES, ByteChoices
 from tests.support.examples import examples
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_execution_properties import SETTLED, Scene
 

@@ -14,7 +14,7 @@ from tests.support.engine.behaviors import asks, forever
 from tests.support.engine.event_histories import created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
 from tests.support.engine.recovered_runs import recovered
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any

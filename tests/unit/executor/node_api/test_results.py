@@ -17,7 +17,7 @@ from planwave.graph.model import DataValue, Graph, Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.graph.json_values import nested_lists
 from tests.support.virtual_loop import virtual_time
 

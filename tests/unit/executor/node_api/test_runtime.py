@@ -11,7 +11,7 @@ from planwave.errors import InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Graph, Policy
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 
 Inputs = Context = Any

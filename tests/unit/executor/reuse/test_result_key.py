@@ -28,11 +28,11 @@ from planwave.graph.model import (
     Policy,
 )
 from planwave.graph.protocols import NodeTypeInfo
-from tests.support.engine.generic_nodes import OPEN_AND_LINK_PORTS, GenericCatalog
+from tests.support.engine.generic_nodes import OPEN_AND_LINK_PORTS, GenericNodeTypes
 from tests.support.graph.builders import make_edge
 
 
-class Kinds(GenericCatalog):
+class Kinds(GenericNodeTypes):
     """Types ``step``, ``other`` and ``asker`` (reads the goal), of a version."""
 
     def __init__(self, version: int = 1) -> None:

@@ -19,7 +19,7 @@ from tests.support.engine.generic_nodes import (
     result_with,
 )
 from tests.support.engine.recovered_runs import events_after_command, recovered
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.reuse.test_reuse import reuse_of, reused_paths
 

@@ -13,14 +13,14 @@ from planwave.executor.reuse.result_key import ReadonlyRuntime
 from planwave.executor.stored_runs import NO_ONCE_VALUES
 from planwave.executor.values import GraphValues
 from planwave.graph.model import DataValue
-from tests.support.engine.generic_nodes import GenericCatalog
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.engine.generic_nodes import GenericNodeTypes
+from tests.support.graph.fake_node_types import parse_graph
 
 
 def readonly_runtime(once_values: Any = NO_ONCE_VALUES) -> ReadonlyRuntime:
     """The runtime of the second of two nodes, the first of which returned 1."""
     host = NodeHost("x1", None, None, None, None, None)
-    program = Program(parse_graph("a b c", "a>b", "b>c"), GenericCatalog({}))
+    program = Program(parse_graph("a b c", "a>b", "b>c"), GenericNodeTypes({}))
     values = GraphValues(program, variables={"goal": "g"})
     values.outputs[0] = {"output": DataValue("any", 1)}
     return ReadonlyRuntime(values, 1, host, once_values)

@@ -22,11 +22,11 @@ from planwave.graph.model import Graph
 from tests.support.engine.generic_nodes import (
     DEFAULT_OPTIONS,
     ExecutionHarness,
-    GenericCatalog,
     GenericNode,
+    GenericNodeTypes,
     result_with,
 )
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_nested_runs_recovery import (
     PARKING,
@@ -44,7 +44,7 @@ def reuse_of(
 ) -> Reuse:
     """What a fork of an execution of this graph has from it."""
     host = NodeHost("x0", {}, None, None, None, None)
-    program = Program(graph, GenericCatalog({}))
+    program = Program(graph, GenericNodeTypes({}))
     options = more.pop("options", DEFAULT_OPTIONS)
     before = ParentExecution("x0", program, ParentHistory(events), host, options, None)
     return Reuse("x0", [before], rerun, more.pop("given", {}), **more)

@@ -26,7 +26,7 @@ from tests.support.engine.random_schedules import (
 from tests.support.engine.reference_scheduler import ScheduleCase
 from tests.support.examples import examples
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 chance = st.binary(min_size=80, max_size=160)
 OUT = ("output",)

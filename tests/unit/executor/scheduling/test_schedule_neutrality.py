@@ -9,7 +9,7 @@ from pathlib import Path
 
 import planwave
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, ERROR_HANDLE
-from tests.support.engine.generic_nodes import GenericCatalog
+from tests.support.engine.generic_nodes import GenericNodeTypes
 
 ROOT = Path(planwave.__file__).parent
 PACKAGES = ("executor", "graph")
@@ -137,4 +137,4 @@ def test_the_engine_names_no_handle_except_its_three_constants() -> None:
 
 
 def test_the_tests_of_the_engine_use_their_own_node_types() -> None:
-    assert not registered() & set(GenericCatalog({}).names())
+    assert not registered() & set(GenericNodeTypes({}).names())

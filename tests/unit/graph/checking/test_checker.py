@@ -17,17 +17,17 @@ from planwave.settings import Limits
 from tests.support.cpu_time import cpu_within
 from tests.support.graph.bad_inputs import bad_inputs, expanded
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import NODE_TYPES, FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import NODE_TYPES, FakeNodeTypes, parse_graph
 
 CONTINUE = Policy(on_error="continue")
 
 
 def found(graph: Graph, limits: Limits | None = None) -> list[tuple[str, str]]:
-    return [(d.code, d.pointer) for d in check(graph, FakeNodeCatalog(), limits)]
+    return [(d.code, d.pointer) for d in check(graph, FakeNodeTypes(), limits)]
 
 
 def only(graph: Graph) -> Diagnostic:
-    [diagnostic] = check(graph, FakeNodeCatalog())
+    [diagnostic] = check(graph, FakeNodeTypes())
     return diagnostic
 
 
@@ -46,7 +46,7 @@ def only(graph: Graph) -> Diagnostic:
     ],
 )
 def test_a_sound_graph_has_no_findings(graph: Graph) -> None:
-    assert check(graph, FakeNodeCatalog(), Limits()) == []
+    assert check(graph, FakeNodeTypes(), Limits()) == []
 
 
 def test_a_graph_without_nodes_is_an_error() -> None:
@@ -128,7 +128,7 @@ def test_a_node_made_from_its_inputs_cannot_wait_for_its_consumer(
 def test_a_graph_deeper_than_the_limit_is_an_error() -> None:
     chain = parse_graph("a b c", "a>b", "b>c")
     assert found(chain, Limits(depth=3)) == []
-    [diagnostic] = check(chain, FakeNodeCatalog(), Limits(depth=2))
+    [diagnostic] = check(chain, FakeNodeTypes(), Limits(depth=2))
     assert diagnostic.code == "limit-exceeded"
     assert "depth is 2, met 3" in diagnostic.message
 
@@ -194,14 +194,14 @@ def test_findings_are_ordered_by_pointer() -> None:
 
 def test_a_graph_object_is_checked_without_reading() -> None:
     graph = parse_graph("a b", "a>ghost")
-    read, findings = read_and_check(graph, FakeNodeCatalog())
+    read, findings = read_and_check(graph, FakeNodeTypes())
     assert read is graph
-    assert findings == check(graph, FakeNodeCatalog())
+    assert findings == check(graph, FakeNodeTypes())
 
 
 @pytest.mark.parametrize("source", ["{", '{"nodes": NaN}', "[]", '{"nodes": [], "nodes": []}'])
 def test_text_that_is_no_document_has_one_finding(source: str) -> None:
-    graph, findings = read_and_check(source, FakeNodeCatalog())
+    graph, findings = read_and_check(source, FakeNodeTypes())
     assert graph is None
     assert len(findings) == 1
 
@@ -210,7 +210,7 @@ def test_a_valid_document_gives_its_graph() -> None:
     graph = parse_graph("a b", "a>b")
     document = graph.to_document()
     document["edges"] *= 2
-    read, findings = read_and_check(document, FakeNodeCatalog())
+    read, findings = read_and_check(document, FakeNodeTypes())
     assert read == graph
     assert [(d.code, d.severity) for d in findings] == [("duplicate-edge", "info")]
 
@@ -220,7 +220,7 @@ def test_findings_of_node_types_get_the_pointer_of_their_node() -> None:
         assert node in graph.nodes
         return [Diagnostic("own-code", "warning", f"about {node.id}", "/data/x")]
 
-    checked = check(parse_graph("a b:nope c"), FakeNodeCatalog(says))
+    checked = check(parse_graph("a b:nope c"), FakeNodeTypes(says))
     own = [(d.pointer, d.node) for d in checked if d.code == "own-code"]
     assert own == [("/nodes/0/data/x", "a"), ("/nodes/2/data/x", "c")]
 
@@ -233,7 +233,7 @@ def test_a_finding_of_a_node_type_about_an_edge_points_to_the_edge_of_that_node(
         about = {"a": edge.id, "b": "no-such-edge"}[node.id]
         return [Diagnostic("own-code", "warning", "m", "/sourceHandle", edge=about)]
 
-    own = [d.pointer for d in check(graph, FakeNodeCatalog(says)) if d.code == "own-code"]
+    own = [d.pointer for d in check(graph, FakeNodeTypes(says)) if d.code == "own-code"]
     assert own == ["/nodes/1/sourceHandle", "/edges/0/sourceHandle"]
 
 
@@ -263,7 +263,7 @@ def odd_graphs(draw: st.DrawFn) -> Graph:
 @given(odd_graphs())
 def test_any_graph_can_be_checked_and_every_pointer_leads_somewhere(graph: Graph) -> None:
     document = graph.to_document()
-    for diagnostic in check(graph, FakeNodeCatalog(), Limits()):
+    for diagnostic in check(graph, FakeNodeTypes(), Limits()):
         kind, *rest = diagnostic.pointer.split("/")[1:]
         assert diagnostic.message
         if rest:
@@ -296,7 +296,7 @@ def layered(layers: int, width: int) -> Graph:
 def test_many_thousand_nodes_are_checked_in_seconds(layers: int) -> None:
     graph = layered(layers, 100)
     with cpu_within(layers * 0.03):
-        assert check(graph, FakeNodeCatalog()) == []
+        assert check(graph, FakeNodeTypes()) == []
 
 
 @pytest.mark.parametrize("size", [10_000, pytest.param(50_000, marks=pytest.mark.slow)])
@@ -316,7 +316,7 @@ def test_many_thousand_invalid_entries_are_checked_in_seconds(layers: int) -> No
         node.update([("label", 1), ("id", f"n{number // 2}"), ("type", None)][number % 3 :])
         edge.update([("label", 1), ("data", {}), ("target", 5)][number % 3 :])
     with cpu_within(layers * 0.15):
-        graph, findings = read_and_check(document, FakeNodeCatalog())
+        graph, findings = read_and_check(document, FakeNodeTypes())
     assert graph is None
     assert len(findings) > layers * 100
 

@@ -11,7 +11,7 @@ from planwave.graph.checking.cycles import cycle_diagnostics, strongly_connected
 from planwave.graph.model import FLOW, LINK, Channel, Graph, Node
 from planwave.graph.topology import Topology
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 Wires = list[tuple[int, int, Channel]]
 channels: st.SearchStrategy[Channel] = st.sampled_from([FLOW, FLOW, LINK])

@@ -8,11 +8,11 @@ from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph
 from planwave.graph.protocols import NodeTypeInfo
-from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 
 def only(graph: Graph) -> Diagnostic:
-    [diagnostic] = check(graph, FakeNodeCatalog())
+    [diagnostic] = check(graph, FakeNodeTypes())
     return diagnostic
 
 
@@ -50,7 +50,7 @@ def test_an_unknown_handle_comes_with_one_that_exists(
 
 
 def test_unknown_handles_at_both_ends_are_both_reported() -> None:
-    codes = [d.code for d in check(parse_graph("a b", "a.x>b.y"), FakeNodeCatalog())]
+    codes = [d.code for d in check(parse_graph("a b", "a.x>b.y"), FakeNodeTypes())]
     assert codes == ["unknown-handle", "unknown-handle"]
 
 
@@ -80,13 +80,13 @@ def test_unknown_handles_at_both_ends_are_both_reported() -> None:
 def test_a_wrong_channel_is_reported_with_the_right_one(
     nodes: str, edge: str, hint: str | None
 ) -> None:
-    found = check(parse_graph(nodes, edge), FakeNodeCatalog())
+    found = check(parse_graph(nodes, edge), FakeNodeTypes())
     wrong = [d for d in found if d.code == "channel-mismatch"]
     assert [(d.pointer, d.hint) for d in wrong] == [("/edges/0/data/channel", hint)]
 
 
 def test_the_error_handle_does_not_fit_a_link_socket() -> None:
-    codes = [d.code for d in check(parse_graph("a u:user", "a.error>u.gears"), FakeNodeCatalog())]
+    codes = [d.code for d in check(parse_graph("a u:user", "a.error>u.gears"), FakeNodeTypes())]
     assert "channel-mismatch" in codes
 
 
@@ -110,7 +110,7 @@ def test_a_type_mismatch_names_another_output_that_fits() -> None:
     assert diagnostic.hint == "use the output 'length' of the same node"
 
 
-class _Deciding(FakeNodeCatalog):
+class _Deciding(FakeNodeTypes):
     """A catalogue in which a field of the type ``node`` decides what is allowed."""
 
     def type_info(self, node_type: str) -> NodeTypeInfo | None:

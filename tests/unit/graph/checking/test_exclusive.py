@@ -9,10 +9,10 @@ from planwave.graph.checking.exclusive import ExclusiveBranches
 from planwave.graph.model import Graph, Policy, Port
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.graph.topology import Topology
-from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 
-class BranchingCatalog(FakeNodeCatalog):
+class BranchingNodeTypes(FakeNodeTypes):
     """Has types whose outputs are named by the node: one sends through all, one through one."""
 
     def type_info(self, node_type: str) -> NodeTypeInfo | None:
@@ -27,7 +27,7 @@ CONTINUE = Policy(on_error="continue")
 
 
 def codes(graph: Graph) -> list[str]:
-    return [d.code for d in check(graph, BranchingCatalog()) if d.severity == "error"]
+    return [d.code for d in check(graph, BranchingNodeTypes()) if d.severity == "error"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_beyond_the_bound_only_the_nearest_choices_are_tracked() -> None:
     names = " ".join(f"f{n}:fork" for n in range(forks))
     chain = [f"f{n}.way-0>f{n + 1}" for n in range(forks - 1)]
     near = parse_graph(f"{names} a b c", *chain, f"f{forks - 1}.way-0>a", f"f{forks - 1}.else>b")
-    facts = {kind: FakeNodeCatalog().type_info(kind) for kind in {n.type for n in near.nodes}}
+    facts = {kind: FakeNodeTypes().type_info(kind) for kind in {n.type for n in near.nodes}}
     last = len(near.edges) - 1
     assert ExclusiveBranches(Topology(near), facts).are_exclusive([last, last - 1])
     far = parse_graph(f"{names} a b c", "f0.else>a", *chain, f"f{forks - 1}.way-0>b")

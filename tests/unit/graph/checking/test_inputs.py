@@ -8,14 +8,14 @@ from planwave.graph.checking.checker import check
 from planwave.graph.model import Graph, Node, Policy
 from planwave.nodes.registry import default_registry
 from tests.support.graph.builders import make_edge
-from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 CONTINUE = Policy(on_error="continue")
 ANY = Policy(join="any")
 
 
 def errors(graph: Graph) -> list[tuple[str, str]]:
-    found = check(graph, FakeNodeCatalog())
+    found = check(graph, FakeNodeTypes())
     return [(d.code, d.pointer) for d in found if d.severity == "error"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Node
-from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 CONTINUE = {"onError": "continue"}
 AWAY = object()
@@ -35,8 +35,8 @@ def edge(number: int, field: str, value: Any = AWAY) -> tuple[str, int, str, Any
     return "edges", number, field, value
 
 
-def told(document: Any, catalogue: FakeNodeCatalog | None = None) -> list[tuple[str, str]]:
-    graph, found = read_and_check(document, catalogue or FakeNodeCatalog())
+def told(document: Any, catalogue: FakeNodeTypes | None = None) -> list[tuple[str, str]]:
+    graph, found = read_and_check(document, catalogue or FakeNodeTypes())
     assert graph is None
     return [(d.code, d.pointer) for d in found]
 
@@ -52,13 +52,13 @@ NO_CHANNEL = "missing-channel", "/edges/0/data/channel"
     ],
 )
 def test_a_misspelt_end_explains_the_input_that_is_missing(edges: list[str], pointer: str) -> None:
-    _, found = read_and_check(parse_graph("s ask:strict", *edges), FakeNodeCatalog())
+    _, found = read_and_check(parse_graph("s ask:strict", *edges), FakeNodeTypes())
     assert [(d.code, d.pointer) for d in found] == [("dangling-edge", pointer)]
 
 
 def test_a_misspelt_end_explains_no_input_of_other_nodes() -> None:
     graph = parse_graph("s ask:strict other:strict", "s>aks.need")
-    _, found = read_and_check(graph, FakeNodeCatalog())
+    _, found = read_and_check(graph, FakeNodeTypes())
     assert [(d.code, d.node) for d in found] == [
         ("missing-required-input", "other"), ("dangling-edge", None),
     ]  # fmt: skip
@@ -224,20 +224,20 @@ def test_a_type_that_was_not_read_is_not_unknown() -> None:
 
 
 def test_a_node_without_an_id_is_named_by_its_place_alone() -> None:
-    _, found = read_and_check(broken(parse_graph("a b:nope"), node(1, "id")), FakeNodeCatalog())
+    _, found = read_and_check(broken(parse_graph("a b:nope"), node(1, "id")), FakeNodeTypes())
     assert [(d.code, d.pointer, d.node) for d in found] == [
         ("missing-field", "/nodes/1/id", None),
         ("unknown-node-type", "/nodes/1/type", None),
     ]
 
 
-def says(*findings: Diagnostic) -> FakeNodeCatalog:
+def says(*findings: Diagnostic) -> FakeNodeTypes:
     """Give a catalogue that finds the same in the node ``x``, whatever the graph."""
 
     def said(node: Node, graph: Graph) -> list[Diagnostic]:
         return list(findings) if node.id == "x" else []
 
-    return FakeNodeCatalog(said)
+    return FakeNodeTypes(said)
 
 
 NEEDS = Diagnostic("missing-required-input", "error", "needs text", "/data/text")
@@ -285,7 +285,7 @@ def test_one_unsound_field_does_not_keep_the_others_of_the_data_from_being_check
 
 def test_places_are_those_of_the_document_also_behind_a_dropped_edge() -> None:
     document = parse_graph("a b c:nope", "a>b", "a>b", "b>c", "b>ghost").to_document()
-    _, found = read_and_check(document, FakeNodeCatalog())
+    _, found = read_and_check(document, FakeNodeTypes())
     assert [(d.code, d.pointer) for d in found] == [
         ("unknown-node-type", "/nodes/2/type"),
         ("duplicate-edge", "/edges/1"),

@@ -8,7 +8,7 @@ from planwave.graph.checking.checker import check, read_and_check
 from planwave.graph.model import Graph, Policy, Retry
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 CATALOGUE = Registry(LIBRARY)
 TWICE = Policy(retry=Retry(2))
@@ -24,7 +24,7 @@ def unused(graph: Graph) -> list[tuple[str, str, str]]:
     """Return severity, pointer and message of each unused retry."""
     return [
         (d.severity, d.pointer, d.message)
-        for d in check(graph, FakeNodeCatalog())
+        for d in check(graph, FakeNodeTypes())
         if d.code == "unused-retry"
     ]
 
@@ -87,7 +87,7 @@ def test_a_linked_node_may_be_executed_where_the_source_of_an_edge_is_unreadable
     }  # fmt: skip
     unread = {"source": 1, "target": "u", "data": {"channel": "flow"}}
     for edges, is_reported in (([link], True), ([link, unread], False)):
-        _, found = read_and_check({"nodes": nodes, "edges": edges}, FakeNodeCatalog())
+        _, found = read_and_check({"nodes": nodes, "edges": edges}, FakeNodeTypes())
         assert ("unused-retry" in [each.code for each in found]) == is_reported
 
 

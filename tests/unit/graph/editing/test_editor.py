@@ -327,7 +327,7 @@ KEYED = PlanContent(
 KEYS = SourceKeys("keys", when="mode", equals="object")
 
 
-class KeyedCatalogue:
+class KeyedNodeTypes:
     """One type in whose results the ids of the nodes before it are keys."""
 
     def type_info(self, name: str) -> NodeTypeInfo | None:
@@ -335,7 +335,7 @@ class KeyedCatalogue:
 
 
 def renamed(content: PlanContent, *pairs: tuple[str, str]) -> PlanContent:
-    return apply_operations(content, [Rename(*pair) for pair in pairs], KeyedCatalogue())
+    return apply_operations(content, [Rename(*pair) for pair in pairs], KeyedNodeTypes())
 
 
 def test_a_renamed_node_keeps_its_key_in_the_results_of_types_that_use_ids_as_keys() -> None:

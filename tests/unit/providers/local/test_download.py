@@ -19,7 +19,6 @@ import pytest
 
 from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers.local import download
-from planwave.providers.local.catalog import MODEL_FILES, ModelFile, PackageParts, model_file
 from planwave.providers.local.download import (
     DownloadProgress,
     download_model,
@@ -30,6 +29,7 @@ from planwave.providers.local.download import (
     running_download,
     verified_path,
 )
+from planwave.providers.local.model_files import MODEL_FILES, ModelFile, PackageParts, model_file
 from planwave.providers.protocols import ModelDownload
 
 PIECES = (b"GGUF one ", b"two ", b"three")

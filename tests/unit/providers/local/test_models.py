@@ -21,7 +21,7 @@ import pytest
 from planwave.errors import PlanwaveError, ProviderError, UnknownModel
 from planwave.providers.local import process
 from planwave.providers.local.capacity import Machine
-from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.models import SLOTS, LocalModelServers
 from planwave.providers.protocols import LocalProvider, ModelRequest
 from planwave.settings import Settings

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.providers.catalog import ProviderConfig
 from planwave.providers.errors import provider_error
 from planwave.providers.protocols import CallScope, ModelRequest
+from planwave.providers.registry import ProviderConfig
 from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Limits
 from tests.support.virtual_loop import virtual_time

@@ -18,7 +18,7 @@ from planwave.service.executions.fork import (
     failed_nodes,
 )
 from planwave.settings import Limits
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 FAILED = {"error": {"code": "boom", "message": "boom"}, "duration_s": 1.0}

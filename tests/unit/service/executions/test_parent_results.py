@@ -26,7 +26,7 @@ from tests.support.engine.event_histories import created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.engine.recovered_runs import recovered
 from tests.support.graph.builders import make_graph
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.llm.scripted_models import FunctionModels
 from tests.support.nodes.node_context import context_for

@@ -26,7 +26,7 @@ from planwave.service.queries.diff import (
 from planwave.service.service import Service
 from tests.support.graph.builders import make_graph as nodes_of
 from tests.support.graph.builders import text_node
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.service.dependencies import dependencies
 
 AT = "2026-01-01T00:00:{:02}.000000+00:00"

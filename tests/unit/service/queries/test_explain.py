@@ -31,7 +31,7 @@ from tests.support.engine.generic_nodes import (
 )
 from tests.support.engine.random_schedules import ByteChoices
 from tests.support.examples import examples
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.nodes.node_context import services_with
 from tests.support.virtual_loop import virtual_time
 from tests.unit.executor.driver.test_execution_properties import Scene

@@ -22,7 +22,7 @@ from tests.support.engine.event_histories import (
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.graph.builders import make_graph as nodes_of
 from tests.support.graph.builders import text_node
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.service.dependencies import dependencies, execute_goal
 

@@ -24,7 +24,7 @@ from tests.support.engine.event_histories import (
     suspend,
 )
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
-from tests.support.graph.fake_catalog import parse_graph
+from tests.support.graph.fake_node_types import parse_graph
 
 ROOT = "It depends on no other node, so it could start at once."
 UNTIL = "2030-01-31T09:00:00+00:00"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from planwave.providers.local.catalog import MODEL_FILES, ModelFile
+from planwave.providers.local.model_files import MODEL_FILES, ModelFile
 from planwave.settings import Settings
 
 

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.providers.capabilities import CapabilityTable, default_api, minimum_tokens
-from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import (
     LocalProvider,
     ModelProfile,
@@ -74,7 +74,7 @@ class ProviderConfig:
     settings: ProviderSettings = field(default_factory=ProviderSettings)
 
 
-class ProviderCatalog:
+class ProviderRegistry:
     """The providers of one configuration; implements ``protocols.Providers``.
 
     Args:

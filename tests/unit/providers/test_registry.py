@@ -7,8 +7,8 @@ import pytest
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.nodes.checking.data_checks import model_finding
-from planwave.providers.catalog import ProviderCatalog
 from planwave.providers.protocols import ModelProfile, Providers, Usage
+from planwave.providers.registry import ProviderRegistry
 from planwave.settings import ProviderSettings, Settings
 
 BOTH = {"OPENAI_API_KEY": "sk-o-1234567", "ANTHROPIC_API_KEY": "sk-a-1234567"}
@@ -44,14 +44,14 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def catalogue(
+def registry(
     local: Embedded | None = None, environ: dict[str, str] | None = None, **settings: Any
-) -> ProviderCatalog:
-    return ProviderCatalog(Settings(**settings), local, environ=environ or {})
+) -> ProviderRegistry:
+    return ProviderRegistry(Settings(**settings), local, environ=environ or {})
 
 
 def test_available_providers_come_first_and_others_have_reasons() -> None:
-    known: Providers = catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567")
+    known: Providers = registry(Embedded(), OPENAI_API_KEY="sk-o-1234567")
     infos = known.list()
     assert [(info.name, info.available) for info in infos] == [
         ("openai", True),
@@ -73,13 +73,13 @@ def test_available_providers_come_first_and_others_have_reasons() -> None:
     ],
 )
 def test_default_is_openai_then_anthropic_then_local(keys: dict[str, str], expected: str) -> None:
-    provider, model = catalogue(Embedded(), **keys).resolve(None, None)
+    provider, model = registry(Embedded(), **keys).resolve(None, None)
     assert provider == expected
     assert model
 
 
 def test_configured_provider_is_the_default() -> None:
-    known = catalogue(Embedded(), provider="anthropic", model="claude-x", **BOTH)
+    known = registry(Embedded(), provider="anthropic", model="claude-x", **BOTH)
     assert known.resolve(None, None) == ("anthropic", "claude-x")
     assert known.resolve("anthropic", None) == ("anthropic", "claude-x")
     assert known.resolve("openai", None) == ("openai", "gpt-5.6-luna")
@@ -96,18 +96,18 @@ def test_configured_provider_is_the_default() -> None:
     ],
 )
 def test_provider_is_found_by_model_name(model: str, expected: str) -> None:
-    assert catalogue(Embedded(), **BOTH).resolve(None, model) == (expected, model)
+    assert registry(Embedded(), **BOTH).resolve(None, model) == (expected, model)
 
 
 def test_model_of_unavailable_provider_is_not_sent_elsewhere() -> None:
     with pytest.raises(UnavailableProvider, match="ANTHROPIC_API_KEY is not set") as caught:
-        catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567").resolve(None, "claude-haiku-4-5")
+        registry(Embedded(), OPENAI_API_KEY="sk-o-1234567").resolve(None, "claude-haiku-4-5")
     assert "openai or local" in (caught.value.hint or "")
 
 
 def test_configured_provider_takes_unclaimed_models() -> None:
     table = ProviderSettings(base_url="http://127.0.0.1:1/v1")
-    known = catalogue(provider="box", providers={"box": table}, **BOTH)
+    known = registry(provider="box", providers={"box": table}, **BOTH)
     assert known.resolve(None, "llama-9") == ("box", "llama-9")
     assert known.resolve(None, "claude-haiku-4-5") == ("anthropic", "claude-haiku-4-5")
 
@@ -115,7 +115,7 @@ def test_configured_provider_takes_unclaimed_models() -> None:
 @pytest.mark.parametrize("name", ["gpt9000", "", " ", "x" * 5000])
 def test_unknown_provider_lists_providers(name: str) -> None:
     with pytest.raises(UnknownProvider) as caught:
-        catalogue(Embedded(), **BOTH).resolve(name, None)
+        registry(Embedded(), **BOTH).resolve(name, None)
     assert "available: openai, anthropic, local" in caught.value.message
     assert len(caught.value.message) < 500
     assert caught.value.code == "unknown-provider"
@@ -124,7 +124,7 @@ def test_unknown_provider_lists_providers(name: str) -> None:
 @pytest.mark.parametrize(("name", "meant"), [("OpenAI", "openai"), ("antropic", "anthropic")])
 def test_similar_provider_is_suggested(name: str, meant: str) -> None:
     with pytest.raises(UnknownProvider, match=f"did you mean '{meant}'") as caught:
-        catalogue(Embedded()).resolve(name, None)
+        registry(Embedded()).resolve(name, None)
     assert caught.value.closest == meant
     finding = model_finding(caught.value)
     assert finding.correction == (f"Use provider {meant}", {"data": {"provider": meant}})
@@ -133,17 +133,17 @@ def test_similar_provider_is_suggested(name: str, meant: str) -> None:
 @pytest.mark.parametrize("model", ["", " ", "a b", "a\nb", "x" * 201, "a\x00b"])
 def test_invalid_model_name_is_rejected(model: str) -> None:
     with pytest.raises(UnknownModel) as caught:
-        catalogue(**BOTH).resolve("openai", model)
+        registry(**BOTH).resolve("openai", model)
     assert caught.value.code == "unknown-model"
 
 
 def test_hosted_provider_takes_unlisted_models() -> None:
-    assert catalogue(**BOTH).resolve("openai", "gpt-99") == ("openai", "gpt-99")
+    assert registry(**BOTH).resolve("openai", "gpt-99") == ("openai", "gpt-99")
 
 
 def test_endpoint_with_models_takes_only_those() -> None:
     table = ProviderSettings(base_url="http://127.0.0.1:1/v1", models=["llama-3", "qwen-2"])
-    known = catalogue(providers={"box": table})
+    known = registry(providers={"box": table})
     assert known.resolve("box", None) == ("box", "llama-3")
     with pytest.raises(UnknownModel, match="llama-3, qwen-2; did you mean 'llama-3'") as caught:
         known.resolve("box", "llama3")
@@ -151,7 +151,7 @@ def test_endpoint_with_models_takes_only_those() -> None:
 
 
 def test_endpoint_without_models_needs_a_model() -> None:
-    known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")})
+    known = registry(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")})
     assert known.resolve("box", "any/thing") == ("box", "any/thing")
     with pytest.raises(UnknownModel, match="no default model"):
         known.resolve("box", None)
@@ -182,7 +182,7 @@ def test_endpoint_without_models_needs_a_model() -> None:
 def test_unusable_endpoint_has_reason_and_hint(
     table: ProviderSettings, environ: dict[str, str], reason: str
 ) -> None:
-    known = catalogue(environ=environ, providers={"box": table})
+    known = registry(environ=environ, providers={"box": table})
     info = next(info for info in known.list() if info.name == "box")
     assert not info.available
     assert reason in info.reason
@@ -196,7 +196,7 @@ def test_unusable_endpoint_has_reason_and_hint(
 def test_no_available_provider_lists_hints() -> None:
     absent = Embedded((False, "this CPU has no AVX2", "use another machine"))
     with pytest.raises(UnavailableProvider) as caught:
-        catalogue(absent).resolve(None, None)
+        registry(absent).resolve(None, None)
     assert caught.value.message == (
         "no language model provider is available: openai (OPENAI_API_KEY is not set); "
         "anthropic (ANTHROPIC_API_KEY is not set); local (this CPU has no AVX2)"
@@ -209,11 +209,11 @@ def test_no_available_provider_lists_hints() -> None:
 
 def test_local_without_embedded_model_is_unavailable() -> None:
     with pytest.raises(UnavailableProvider, match="local"):
-        catalogue().resolve("local", None)
+        registry().resolve("local", None)
 
 
 def test_local_models_are_listed() -> None:
-    known = catalogue(Embedded())
+    known = registry(Embedded())
     assert known.resolve("local", None) == ("local", "tiny")
     with pytest.raises(UnknownModel, match="tiny, small"):
         known.resolve("local", "huge")
@@ -221,7 +221,7 @@ def test_local_models_are_listed() -> None:
 
 def test_undownloaded_model_names_the_pull_command() -> None:
     with pytest.raises(UnknownModel, match=r"no model 'qwen2\.5-coder-0\.5b'") as caught:
-        catalogue(Embedded()).resolve("local", "qwen2.5-coder-0.5b")
+        registry(Embedded()).resolve("local", "qwen2.5-coder-0.5b")
     assert caught.value.hint == (
         "run: planwave model pull qwen2.5-coder-0.5b, "
         "or leave the model out to use the provider's default"
@@ -229,7 +229,7 @@ def test_undownloaded_model_names_the_pull_command() -> None:
 
 
 def test_local_model_is_found_by_its_path() -> None:
-    known = catalogue(Embedded(), local_model="/models/tiny.gguf", model="/models/tiny.gguf")
+    known = registry(Embedded(), local_model="/models/tiny.gguf", model="/models/tiny.gguf")
     assert known.resolve("local", "/models/tiny.gguf") == ("local", "tiny")
     with pytest.raises(UnknownModel):
         known.resolve("local", "/models/other.gguf")
@@ -239,7 +239,7 @@ def test_config_has_settings_and_hides_key() -> None:
     table = ProviderSettings(
         base_url="http://h/v1", api_key_env="BOX", max_concurrency=3, requests_per_minute=9
     )
-    known = catalogue(environ={"BOX": " key-1 "}, providers={"box": table}, **BOTH)
+    known = registry(environ={"BOX": " key-1 "}, providers={"box": table}, **BOTH)
     box = known.config("box")
     assert (box.kind, box.base_url) == ("openai-compatible", "http://h/v1")
     assert (box.max_concurrency, box.requests_per_minute) == (3, 9)
@@ -250,18 +250,18 @@ def test_config_has_settings_and_hides_key() -> None:
 
 
 def test_settings_table_tunes_a_hosted_provider() -> None:
-    known = catalogue(providers={"openai": ProviderSettings(max_concurrency=2)}, **BOTH)
+    known = registry(providers={"openai": ProviderSettings(max_concurrency=2)}, **BOTH)
     assert known.config("openai").max_concurrency == 2
     assert known.config("openai").kind == "openai"
     assert [info.name for info in known.list()].count("openai") == 1
 
 
 def test_local_concurrency_is_the_number_of_slots() -> None:
-    assert catalogue(Embedded()).config("local").max_concurrency == 2
+    assert registry(Embedded()).config("local").max_concurrency == 2
 
 
 def test_profiles_of_local_and_hosted_models() -> None:
-    known = catalogue(Embedded(), **BOTH)
+    known = registry(Embedded(), **BOTH)
     assert known.profile("local", "tiny").small
     assert not known.profile("openai", "gpt-99").small
     assert not known.profile("nowhere", "x").small
@@ -273,7 +273,7 @@ def test_hosted_providers_search_the_web() -> None:
         "box": ProviderSettings(base_url=url),
         "proxy": ProviderSettings(base_url=url, kind="anthropic", api_key_env="PROXY"),
     }
-    known = catalogue(Embedded(), providers=tables, **BOTH)
+    known = registry(Embedded(), providers=tables, **BOTH)
     names = ("openai", "anthropic", "proxy", "box", "local", "nowhere")
     can = {name: known.profile(name, "m").web_search for name in names}
     assert can == {
@@ -295,7 +295,7 @@ def test_hosted_providers_keep_prompts_in_a_cache_unless_the_operator_says_other
         "proxy": ProviderSettings(base_url=url, kind="anthropic", api_key_env="P"),
         "plain": ProviderSettings(base_url=url, kind="anthropic", api_key_env="P", prompt_cache=False),
     }  # fmt: skip
-    known = catalogue(Embedded(), providers=tables, **BOTH)
+    known = registry(Embedded(), providers=tables, **BOTH)
     names = ("openai", "anthropic", "proxy", "cached", "box", "plain", "local", "nowhere")
     least = [known.profile(name, "m").cached_tokens for name in names]
     assert least == [1_024] * 4 + [None] * 4
@@ -303,7 +303,7 @@ def test_hosted_providers_keep_prompts_in_a_cache_unless_the_operator_says_other
 
 
 def test_prices_of_hosted_local_and_unknown_models() -> None:
-    known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")}, **BOTH)
+    known = registry(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")}, **BOTH)
     tokens = Usage(input_tokens=1_000_000, output_tokens=0)
     cheap = known.price("openai", "gpt-4o-mini", tokens)
     assert cheap == pytest.approx(0.15)
@@ -315,5 +315,5 @@ def test_prices_of_hosted_local_and_unknown_models() -> None:
 
 def test_own_endpoint_is_the_default_without_others() -> None:
     box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
-    catalogue = ProviderCatalog(Settings(providers={"box": box}), environ={})
-    assert catalogue.resolve(None, None) == ("box", "m-1")
+    registry = ProviderRegistry(Settings(providers={"box": box}), environ={})
+    assert registry.resolve(None, None) == ("box", "m-1")

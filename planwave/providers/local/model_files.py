@@ -1,4 +1,4 @@
-"""The catalog of embedded models: size, checksum, sources, and the memory they need."""
+"""The embedded models that are offered: size, checksum, sources, and the memory they need."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ MODEL_FILES = {
 
 
 def model_file(name: str) -> ModelFile:
-    """Return the catalog entry of a model.
+    """Return the file of a model.
 
     Raises:
         UnknownModel: No model has this name; the hint lists the names.
@@ -93,7 +93,7 @@ def model_file(name: str) -> ModelFile:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a configured model is the path of a file, not a name of the catalog."""
+    """Return whether a configured model is the path of a file, not the name of one that is offered."""
     return name not in MODEL_FILES and (
         "/" in name or "\\" in name or name.lower().endswith(".gguf")
     )

@@ -72,8 +72,8 @@ NODE_TYPES = {
 }
 
 
-class FakeNodeCatalog:
-    """Satisfies ``Catalogue``; ``says`` stands for what node types find in their nodes."""
+class FakeNodeTypes:
+    """Satisfies ``NodeTypes``; ``says`` stands for what node types find in their nodes."""
 
     def __init__(
         self,

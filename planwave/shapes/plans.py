@@ -72,7 +72,7 @@ class PlanSummary(TypedDict):
     """The name, for which it is a flow; null for a plan without one."""
     description: str
     """The purpose of a flow."""
-    published: list[Literal["model", "tool"]]
+    published: list[Publication]
     """What a flow is published as."""
     status: PlanStatus
     """That of its newest execution; `draft` without one."""

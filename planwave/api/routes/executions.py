@@ -309,7 +309,7 @@ async def list_executions(
     )
     page, next_cursor = paginate(found, size)
     digests = await service.digests(page) if digest else {}
-    listed: dict[str, Any] = {
+    listed: ExecutionsResponse = {
         "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
         "next_cursor": next_cursor,
     }

@@ -34,8 +34,9 @@ from planwave.principals import principal_json
 from planwave.service.plans.documents import CheckReport, plan_json, record_of
 from planwave.service.plans.revisions import current_revision
 from planwave.service.service import Service
+from planwave.shapes.common import PlanStatus
 from planwave.shapes.graphs import CheckResponse, ForecastResponse
-from planwave.shapes.plans import PlanDocument, PlanResponse, PlansResponse
+from planwave.shapes.plans import PlanDocument, PlanResponse, PlansResponse, PlanSummary
 from planwave.storage.records import PlanRecord
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
@@ -227,7 +228,7 @@ def _check_document(service: Service, report: CheckReport) -> dict[str, Any]:
     }
 
 
-def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
+def _summary(plan: PlanRecord, status: PlanStatus) -> PlanSummary:
     newest = current_revision(plan)
     return {
         "plan_id": plan.plan_id,

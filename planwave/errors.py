@@ -41,7 +41,7 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired, Protocol
 
 from typing_extensions import TypedDict
@@ -59,7 +59,7 @@ class DiagnosticLike(Protocol):
     def message(self) -> str: ...
     @property
     def hint(self) -> str | None: ...
-    def as_json(self) -> dict[str, Any]: ...
+    def as_json(self) -> Mapping[str, Any]: ...
 
 
 class ErrorDocument(TypedDict):
@@ -187,7 +187,7 @@ class PlanInvalid(GraphInvalid):
     retryable = True  # the model may write another plan
 
     def __init__(
-        self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]
+        self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[Mapping[str, Any]]
     ) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         last = _all_messages(errors) or "no usable reply"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -221,7 +221,7 @@ async def _show_outcome(
     execution_id: str,
 ) -> int:
     """Show the result of an execution; return the exit code."""
-    document: dict[str, Any] = await backend.document(execution_id)
+    document: Mapping[str, Any] = await backend.document(execution_id)
     show_result(console, document, backend.document_path(execution_id))
     show_next(ctx, console, document)
     status = document["status"]

@@ -10,11 +10,14 @@ from __future__ import annotations
 import sys
 from calendar import timegm
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.request_text import BUDGET, RAISE, STOP, field_of
 from planwave.events.types import ExecutionPaused, ExecutionResumed, ExecutionWarned, TypedEvent
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import BudgetResponse
 
 AMOUNTS: Final = ("usd", "tokens", "calls", "wall_s")
 """What a budget may limit: US dollars, tokens in and out, calls of models, seconds not paused."""
@@ -93,7 +96,7 @@ class Budget:
             if name not in self.warned and used[name] >= WARNED_AT * limit
         ]
 
-    def as_json(self, used: Mapping[str, float]) -> dict[str, Any]:
+    def as_json(self, used: Mapping[str, float]) -> BudgetResponse:
         """Return ``{"limits", "used", "warned"}``."""
         warned = [name for name in self.limits if name in self.warned]
         return {"limits": dict(self.limits), "used": dict(used), "warned": warned}

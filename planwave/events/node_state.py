@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import ErrorDocument
 from planwave.events.streamed_text import StreamedText
 from planwave.events.usage import NO_USAGE, UsageTotal
 from planwave.shapes.common import OutputsDocument
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import NodeStatus
+    from planwave.shapes.executions import OpenRequestResponse, ReusedFrom
+    from planwave.shapes.streams import NodeSnapshot
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
@@ -35,7 +40,7 @@ class OpenRequest:
     since: str = ""
     timeout_s: float | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> OpenRequestResponse:
         """Return the request as JSON."""
         return {
             "request_id": self.request_id,
@@ -74,7 +79,7 @@ class NodeState:
 
     path: str
     name: str | None = None
-    status: str = "pending"
+    status: NodeStatus = "pending"
     attempt: int = 0
     wave: int | None = None
     started_at: str | None = None
@@ -86,7 +91,7 @@ class NodeState:
     reason: str | None = None
     handle: str | None = None
     cause: Any = None
-    reused: dict[str, Any] | None = None
+    reused: ReusedFrom | None = None
     via: str | None = None
     answer: Any = None
     prompt: Any = None
@@ -140,7 +145,7 @@ class NodeState:
                 self._streamed = {each: StreamedText() for each in _STORED_KINDS}
             self._streamed[kind].put(offset, piece)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> NodeSnapshot:
         """Return the node as JSON, every field, with the text streamed so far."""
         return {
             "path": self.path,

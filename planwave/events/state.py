@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import ErrorDocument, InvalidTransition
 from planwave.events.budget import ActiveTime, Budget
@@ -57,6 +57,10 @@ from planwave.graph.result import LastNodes, Result
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import GraphDocument, OptionsDocument, ParentDocument
 
+if TYPE_CHECKING:
+    from planwave.shapes.common import ExecutionStatus, NodeStatus
+    from planwave.shapes.executions import BudgetResponse, PlanApprovalResponse, WaveResponse
+
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 """Execution statuses that never change again."""
 
@@ -73,7 +77,7 @@ class ExecutionState:
     """
 
     execution_id: str = ""
-    status: str = "starting"
+    status: ExecutionStatus = "starting"
     goal: str = ""
     title: str = ""
     plan_id: str | None = None
@@ -86,7 +90,7 @@ class ExecutionState:
     parent: ParentDocument | None = None
     trigger: Any = None
     created_by: PrincipalDocument | None = None
-    approval: dict[str, Any] | None = None
+    approval: PlanApprovalResponse | None = None
     budget: Budget | None = None
     active_time: ActiveTime = field(default_factory=ActiveTime, repr=False, compare=False)
     last_at: str = ""
@@ -114,7 +118,7 @@ class ExecutionState:
     )
 
     @property
-    def waves(self) -> dict[str, int]:
+    def waves(self) -> WaveResponse:
         """``{"current", "total"}``: the lowest unfinished wave (the last one when all are).
 
         A wave in which no node ran, because all were skipped, is passed over.
@@ -163,7 +167,7 @@ class ExecutionState:
         was_approved = "approved_in" in approval or "approved_revision" in approval
         return was_approved or is_approved(approval.get("answer"))
 
-    def budget_json(self) -> dict[str, Any] | None:
+    def budget_json(self) -> BudgetResponse | None:
         """Return ``{"limits", "used", "warned"}`` of the budget; None without one."""
         if self.budget is None:
             return None
@@ -253,7 +257,7 @@ class ExecutionState:
         if not others:
             del self._requests_by_path[request.path]
 
-    def end(self, status: str, at: str) -> None:
+    def end(self, status: ExecutionStatus, at: str) -> None:
         """End the execution and close its open requests."""
         self.status = status
         self.completed_at = at
@@ -370,9 +374,8 @@ def _paused(state: ExecutionState, event: ExecutionPaused) -> None:
     if request_id is not None:
         request = event.data.get("request")
         state.open_request(OpenRequest(request_id, None, request, event.at))
-        if state.approval is None and is_plan_approval(
-            request
-        ):  # the operator requires it since the execution was created
+        if state.approval is None and is_plan_approval(request):
+            # The operator requires it since the execution was created.
             state.approval = {"plan_hash": field_of(request, "plan_hash")}
 
 
@@ -385,7 +388,8 @@ def _resumed(state: ExecutionState, event: ExecutionResumed) -> None:
         request = state.requests.get(request_id)
         state.close_request(request_id, "answered" if "answer" in event.data else "cancelled")
         if request is not None and is_plan_approval(request.request):
-            state.approval = {**(state.approval or {}), "answer": event.data.get("answer")}
+            approval = state.approval or {"plan_hash": field_of(request.request, "plan_hash")}
+            state.approval = {**approval, "answer": event.data.get("answer")}
             if (who := event.data.get("answered_by")) is not None:
                 state.approval["answered_by"] = who
     if state.budget is not None:
@@ -458,7 +462,7 @@ def _node_started(state: ExecutionState, event: NodeStarted) -> None:
     state.usage_ledger.observe(event)
 
 
-def _end_node(state: ExecutionState, event: NodeOutcome, status: str) -> NodeState:
+def _end_node(state: ExecutionState, event: NodeOutcome, status: NodeStatus) -> NodeState:
     node = state.node(event.path)
     node.status = status
     node.completed_at = event.at
@@ -516,15 +520,12 @@ def _node_cancelled(state: ExecutionState, event: NodeCancelled) -> None:
 
 
 def _node_waiting(state: ExecutionState, event: NodeWaiting) -> None:
-    node = state.node(event.path)
+    node, data = state.node(event.path), event.data
     node.status = "waiting"
-    data = event.data
     node.duration_s = data.get("duration_s", node.duration_s)
     state.usage_ledger.observe(event)
-    request_id = data["request_id"]
-    state.open_request(
-        OpenRequest(request_id, node.path, data.get("request"), event.at, data.get("timeout_s"))
-    )
+    request_id, timeout_s = data["request_id"], data.get("timeout_s")
+    state.open_request(OpenRequest(request_id, node.path, data.get("request"), event.at, timeout_s))
 
 
 def _node_answered(state: ExecutionState, event: NodeAnswered) -> None:

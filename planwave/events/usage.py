@@ -9,9 +9,12 @@ Usage without ``recorded`` was always paid.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.types import NodeStarted, NodeUnparked, TypedEvent, Usage, UsageData
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import UsageResponse
 
 CACHE_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens")
 """The counts of the tokens of prompts that were read from a provider's cache, and written to it. Both are among
@@ -54,17 +57,20 @@ class UsageTotal:
             self.cache_write_tokens + (_amount(data.get("cache_write_tokens")) or 0),
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> UsageResponse:
         """Return the sum as JSON; no tokens of a cache are left out."""
-        cached = {name: count for name in CACHE_TOKENS if (count := getattr(self, name))}
-        return {
+        shown: UsageResponse = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cost_usd": self.cost_usd,
             "estimated": self.estimated,
-            **cached,
         }
+        if self.cache_read_tokens:
+            shown["cache_read_tokens"] = self.cache_read_tokens
+        if self.cache_write_tokens:
+            shown["cache_write_tokens"] = self.cache_write_tokens
+        return shown
 
 
 NO_USAGE: Final = UsageTotal()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from planwave.shapes.graphs import DiagnosticResponse, SuggestionResponse
 
 Severity = Literal["error", "warning", "info"]
 
@@ -39,19 +42,26 @@ class Diagnostic:
     path: tuple[str, ...] | None = None
     hint: str | None = None
     fix: str | None = None
-    suggestion: Mapping[str, Any] | None = None
+    suggestion: SuggestionResponse | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> DiagnosticResponse:
         """Return the finding as JSON, without fields that are None."""
-        document: dict[str, Any] = {
+        document: DiagnosticResponse = {
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
             "pointer": self.pointer,
         }
-        for name in ("node", "edge", "hint", "fix", "suggestion"):
-            if (value := getattr(self, name)) is not None:
-                document[name] = value
+        if self.node is not None:
+            document["node"] = self.node
+        if self.edge is not None:
+            document["edge"] = self.edge
+        if self.hint is not None:
+            document["hint"] = self.hint
+        if self.fix is not None:
+            document["fix"] = self.fix
+        if self.suggestion is not None:
+            document["suggestion"] = self.suggestion
         if self.path is not None:
             document["path"] = list(self.path)
         return document

@@ -7,12 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from planwave.graph.model import Graph, Json
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
+
+if TYPE_CHECKING:
+    from planwave.shapes.graphs import DiagnosticResponse
 
 _LEVELS_ABOVE_PARTS: Final = 2
 """Levels of nesting above the fields of a node in a document."""
@@ -46,7 +49,7 @@ class Plan:
     revision: int = 1
     provider: str | None = None
     model: str | None = None
-    diagnostics: Sequence[dict[str, Any]] = ()
+    diagnostics: Sequence[DiagnosticResponse] = ()
     fixes: Sequence[str] = ()
     attempts: Sequence[dict[str, Any]] = ()
     forecast: Mapping[str, Json] = field(default_factory=dict[str, Json])

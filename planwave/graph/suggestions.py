@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.model import Edge, Json, edge_document
-from planwave.graph.operations import AddEdge, Operation, RemoveEdge, UpdateNode, operation_json
+from planwave.graph.operations import AddEdge, RemoveEdge, UpdateNode, operation_json
 from planwave.graph.reading.unreadable import UNREADABLE
+
+if TYPE_CHECKING:
+    from planwave.shapes.graphs import SuggestionResponse
 
 LOAD_OWN_TYPE: Final = (
     "a type of your own is known when its module is imported; the command line and the service "
@@ -34,14 +37,14 @@ class Correction(NamedTuple):
     patch: Mapping[str, Json]
 
 
-def node_suggestion(node_id: str, correction: Correction | None) -> Mapping[str, Json] | None:
+def node_suggestion(node_id: str, correction: Correction | None) -> SuggestionResponse | None:
     """Return the correction of a node as :attr:`Diagnostic.suggestion`."""
     if correction is None:
         return None
     return _suggestion(correction.label, UpdateNode(node_id, correction.patch))
 
 
-def edge_suggestion(edge: Edge, correction: Correction | None) -> Mapping[str, Json] | None:
+def edge_suggestion(edge: Edge, correction: Correction | None) -> SuggestionResponse | None:
     """Return the correction of an edge as :attr:`Diagnostic.suggestion`: the edge is replaced."""
     if correction is None or UNREADABLE in edge[:6]:
         return None
@@ -49,13 +52,14 @@ def edge_suggestion(edge: Edge, correction: Correction | None) -> Mapping[str, J
     return _suggestion(correction.label, RemoveEdge(edge.id), AddEdge(corrected))
 
 
-def edge_removal(edge: Edge) -> Mapping[str, Json]:
+def edge_removal(edge: Edge) -> SuggestionResponse:
     """Return the removal of an edge as :attr:`Diagnostic.suggestion`."""
     return _suggestion("Remove the edge", RemoveEdge(edge.id))
 
 
-def _suggestion(label: str, *operations: Operation) -> Mapping[str, Json]:
-    return {"label": label, "operations": [operation_json(each) for each in operations]}
+def _suggestion(label: str, *operations: UpdateNode | RemoveEdge | AddEdge) -> SuggestionResponse:
+    made: Any = [operation_json(each) for each in operations]
+    return {"label": label, "operations": made}
 
 
 def closest_match(name: str, candidates: Collection[str]) -> str | None:

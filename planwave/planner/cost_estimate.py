@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.model import FLOW, LINK, Graph, Json, Node
@@ -21,6 +21,9 @@ from planwave.graph.shape import GraphShape, measure
 from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
 from planwave.planner.capabilities import calls_model, runs_graphs
 from planwave.providers.protocols import Providers, Usage, text_tokens
+
+if TYPE_CHECKING:
+    from planwave.shapes.graphs import Effect, ForecastResponse, Span
 
 _PROMPT_OVERHEAD_TOKENS: Final = 50
 """What the prompt of a planned step says besides goal, task and inputs (``agent_prompt.j2``)."""
@@ -52,7 +55,7 @@ class _Call(NamedTuple):
 
 def forecast(
     graph: Graph, catalogue: NodeTypes, providers: Providers, *, goal: str = ""
-) -> dict[str, Json]:
+) -> ForecastResponse:
     """Return the estimated waves, calls, tokens and cost of a checked graph.
 
     Returns:
@@ -199,7 +202,7 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
     return (value for value in data.values() if isinstance(value, str))
 
 
-def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
+def _cost(calls: Iterable[_Call], providers: Providers) -> Span | None:
     low = high = 0.0
     for who, read, written, cached in calls:
         least = providers.price(*who, Usage(read.low, written.low, cache_read_tokens=cached))
@@ -210,7 +213,7 @@ def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | Non
     return {"low": round(low, 6), "high": round(high, 6)}
 
 
-def _all_effects(graph: Graph, catalogue: NodeTypes) -> list[Json]:
+def _all_effects(graph: Graph, catalogue: NodeTypes) -> list[Effect]:
     """Return the side effects of a graph, node by node; most node types have none."""
     harmless = {
         each

@@ -13,6 +13,10 @@ NodeStatus = Literal[
     "skipped", "blocked", "cancelled", "linked", "not_reached",
 ]  # fmt: skip
 ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
+Publication = Literal["model", "tool"]
+"""What a flow can be published as."""
+Author = Literal["person", "planner", "api"]
+"""Who can make a revision."""
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 

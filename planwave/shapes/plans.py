@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from planwave.principals import PrincipalDocument
-from planwave.shapes.common import GraphDocument, JsonSchema, PlanStatus
+from planwave.shapes.common import Author, GraphDocument, JsonSchema, PlanStatus, Publication
 from planwave.shapes.graphs import DiagnosticResponse
 
 
@@ -18,8 +18,8 @@ class PlanOrigin(TypedDict):
     revision: int
 
 
-class PlanResponse(GraphDocument):
-    """A plan in its newest revision: a titled graph made for a goal."""
+class PlanDocument(GraphDocument):
+    """A plan in its newest revision, but for its inputs."""
 
     plan_id: str
     user_prompt: str
@@ -34,15 +34,13 @@ class PlanResponse(GraphDocument):
     """The name, for which it is a flow; null for a plan without one."""
     description: str
     """The purpose of a flow."""
-    published: list[Literal["model", "tool"]]
+    published: list[Publication]
     """What a flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
     live_revision: int | None
     """The revision that callers of a flow start: the newest one without errors and, where the operator requires
     it, with an approval; null without one."""
     approval: ApprovalResponse | None
     """That of its hash; null where nobody approved it."""
-    inputs: dict[str, Any] | None
-    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
     origin: NotRequired[PlanOrigin]
     """The flow that it was copied from; left out for all others."""
     provider: str | None
@@ -57,6 +55,13 @@ class PlanResponse(GraphDocument):
     """As of the revision, in the form of `GET …/forecast`; empty for a draft with errors."""
 
 
+class PlanResponse(PlanDocument):
+    """A plan in its newest revision: a titled graph made for a goal."""
+
+    inputs: dict[str, Any] | None
+    """The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read."""
+
+
 class PlanSummary(TypedDict):
     """A plan, with a name or without, as lists show it: in its newest revision."""
 
@@ -67,7 +72,7 @@ class PlanSummary(TypedDict):
     """The name, for which it is a flow; null for a plan without one."""
     description: str
     """The purpose of a flow."""
-    published: list[Literal["model", "tool"]]
+    published: list[Publication]
     """What a flow is published as."""
     status: PlanStatus
     """That of its newest execution; `draft` without one."""
@@ -111,7 +116,7 @@ class RevisionSummary(TypedDict):
     hash: str
     """Of the graph."""
     title: str
-    author: Literal["person", "planner", "api"]
+    author: Author
     note: str
     created_at: str
     created_by: PrincipalDocument | None
@@ -160,7 +165,16 @@ class ElementDifference(TypedDict):
     """Of a changed one."""
 
 
-class RevisionDiffResponse(TypedDict):
+class GraphDifference(TypedDict):
+    """The differences between two graphs, without `ui`."""
+
+    nodes: list[ElementDifference]
+    edges: list[ElementDifference]
+    reordered: list[Literal["nodes", "edges"]]
+    """Which lists have common members in another order."""
+
+
+class RevisionDiffResponse(GraphDifference):
     """The differences between two revisions of a plan, without `ui`."""
 
     plan_id: str
@@ -170,10 +184,6 @@ class RevisionDiffResponse(TypedDict):
     """Of A and of B."""
     title: list[str] | None
     """Of A and of B; null where they are the same."""
-    nodes: list[ElementDifference]
-    edges: list[ElementDifference]
-    reordered: list[Literal["nodes", "edges"]]
-    """Which lists have common members in another order."""
 
 
 class _FlowFields(TypedDict):
@@ -194,7 +204,7 @@ class _FlowFields(TypedDict):
     created_at: str
     updated_at: str
     """When the revision was made, UTC."""
-    published: list[Literal["model", "tool"]]
+    published: list[Publication]
     """What the flow is published as; see `PUT /api/flows/{plan_id}/publication`."""
 
 

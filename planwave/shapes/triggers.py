@@ -8,6 +8,8 @@ from typing_extensions import TypedDict
 
 from planwave.principals import PrincipalDocument
 
+TokenScope = Literal["chat", "run", "read"]
+
 
 class DeliveryResponse(TypedDict):
     """One thing that a trigger received."""
@@ -61,7 +63,7 @@ class TokenResponse(TypedDict):
 
     token_id: str
     name: str
-    scopes: list[Literal["chat", "run", "read"]]
+    scopes: list[TokenScope]
     flows: list[str]
     created_at: str
     requests_per_minute: int | None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from planwave.principals import Principal, principal_json
+
+if TYPE_CHECKING:
+    from planwave.shapes.triggers import TokenResponse, TokenScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class AccessTokenRecord:
     token_id: str
     name: str
     digest: str
-    scopes: tuple[str, ...]
+    scopes: tuple[TokenScope, ...]
     flows: tuple[str, ...]
     created_at: str
     requests_per_minute: int | None = None
@@ -37,8 +40,17 @@ class AccessTokenRecord:
     last_used_at: str | None = None
 
 
-def token_json(token: AccessTokenRecord) -> dict[str, Any]:
+def token_json(token: AccessTokenRecord) -> TokenResponse:
     """Return a token in the JSON form of the API, without the digest of its text."""
-    fields = {name: getattr(token, name) for name in AccessTokenRecord.__slots__}
-    del fields["digest"]
-    return {**fields, "created_by": principal_json(token.created_by)}
+    return {
+        "token_id": token.token_id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "flows": list(token.flows),
+        "created_at": token.created_at,
+        "requests_per_minute": token.requests_per_minute,
+        "executions_per_minute": token.executions_per_minute,
+        "expires_at": token.expires_at,
+        "created_by": principal_json(token.created_by),
+        "last_used_at": token.last_used_at,
+    }

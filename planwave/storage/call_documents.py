@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.graph.json_values import size_of
 from planwave.providers.protocols import CallKey, Source, ToolCall
 from planwave.providers.recordings import FAILURE, KIND
 from planwave.storage.records import StoredCall
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import RecordedCallResponse
 
 MAX_SHOWN_BYTES: Final = 4_096
 """A larger request or result is shown as its size alone."""
@@ -20,7 +23,7 @@ _Document = dict[str, Any]
 
 def calls_by_node(
     calls: Iterable[StoredCall], whole: int | None = None
-) -> dict[str, list[_Document]]:
+) -> dict[str, list[RecordedCallResponse]]:
     """Return the recorded calls of an execution by the paths of their nodes, in order.
 
     A call is ``{"ordinal", "attempt", "kind", "name", "request"?, "result"? | "error"?, "usage"?,
@@ -31,11 +34,13 @@ def calls_by_node(
         calls: The calls, in any order.
         whole: The number of calls that are whole, however large; None for none.
     """
-    by_path: dict[str, list[_Document]] = {}
+    by_path: dict[str, list[RecordedCallResponse]] = {}
     for call in sorted(calls, key=lambda each: each.key):
         if _BESIDE not in call.key.request_hash:
             longest = None if call.key.ordinal == whole else MAX_SHOWN_BYTES
-            by_path.setdefault(call.key.path, []).append(_call(call, longest))
+            by_path.setdefault(call.key.path, []).append(
+                cast("RecordedCallResponse", _call(call, longest))
+            )
     return by_path
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planwave.principals import Principal
+
+if TYPE_CHECKING:
+    from planwave.shapes.chats import ChatConfig, ReplyUsage
+    from planwave.shapes.common import ExecutionStatus
 
 Role = Literal["user", "assistant"]
 Origin = Literal["send", "edit", "retry", "continue"]
@@ -37,7 +41,7 @@ class ChatRecord:
     plan_id: str | None = None
     plan_revision: int | None = None
     node_id: str | None = None
-    config: Mapping[str, Any] | None = None
+    config: ChatConfig | None = None
     head: str | None = None
     revision: int = 1
     created_by: Principal | None = None
@@ -66,9 +70,9 @@ class MessageRecord:
     parent_id: str | None = None
     blocks: Sequence[Block] = ()
     execution_id: str | None = None
-    status: str | None = None
+    status: ExecutionStatus | None = None
     cursor: int = 0
-    usage: Mapping[str, Any] | None = None
+    usage: ReplyUsage | None = None
     seed: Sequence[Block] = ()
     is_cancelled: bool = False
 
@@ -87,9 +91,9 @@ class Projected:
     """
 
     blocks: Sequence[Block]
-    status: str
+    status: ExecutionStatus
     cursor: int
-    usage: Mapping[str, Any] | None = None
+    usage: ReplyUsage | None = None
 
 
 @dataclass(frozen=True, slots=True)

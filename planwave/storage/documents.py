@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import orjson
 
@@ -28,6 +28,14 @@ from planwave.storage.files import (
 )
 from planwave.storage.records import ExecutionRecord, StoredCall
 
+if TYPE_CHECKING:
+    from planwave.shapes.executions import (
+        DocumentNode,
+        DocumentResponse,
+        RecordedCallResponse,
+        RunResultResponse,
+    )
+
 DOCUMENT_VERSION: Final = 3
 
 _Document = dict[str, Any]
@@ -38,7 +46,7 @@ _ORIGIN: Final = (
 
 def build_document(
     events: Sequence[Event], record: ExecutionRecord, calls: Iterable[StoredCall] = ()
-) -> _Document:
+) -> DocumentResponse:
     """Return the document of an execution.
 
     ``result`` has the value of the execution and the ids of the nodes that it comes from; see
@@ -52,9 +60,9 @@ def build_document(
     ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
     members = _members(events, record, calls)
-    nodes: list[_Document] = list(members["nodes"])
+    nodes: list[DocumentNode] = list(members["nodes"])
     results = {each["path"]: each["result"] for each in nodes if each["result"] is not None}
-    return {**members, "nodes": nodes, "node_results": results}
+    return cast("DocumentResponse", {**members, "nodes": nodes, "node_results": results})
 
 
 def document_pieces(
@@ -132,7 +140,7 @@ def build_node_document(
     path: str,
     calls: Iterable[StoredCall] = (),
     whole_call: int | None = None,
-) -> _Document | None:
+) -> DocumentNode | None:
     """Return what the document of an execution has of one node; None if there is no such node.
 
     ``whole_call`` is the number of calls that are whole, however large.
@@ -227,18 +235,18 @@ def document_text(document: Mapping[str, Any]) -> bytes:
         return (text + "\n").encode("utf-8", "backslashreplace")
 
 
-_Calls = Mapping[str, Sequence[_Document]]
+_Calls = Mapping[str, "Sequence[RecordedCallResponse]"]
 
 
 def _nodes(
     state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]], calls: _Calls
-) -> Iterator[_Document]:
+) -> Iterator[DocumentNode]:
     feeds = NodeInputs(state)
     for path, node in state.nodes.items():
         yield _node(node, feeds, of.get(path, ()), state, calls)
 
 
-def _result_document(state: ExecutionState) -> _Document:
+def _result_document(state: ExecutionState) -> RunResultResponse:
     result = state.result()
     return {"nodes": list(result.outputs), "value": result.value.value}
 
@@ -261,7 +269,7 @@ def _node(
     course: Sequence[TimelineEntry],
     state: ExecutionState,
     calls: _Calls,
-) -> _Document:
+) -> DocumentNode:
     location = feeds.graphs.locate(node.path)
     document, own_id = location.document, location.id
     data: Mapping[str, Any] = document.get("data") or {}

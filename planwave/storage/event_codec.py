@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,7 +20,10 @@ from planwave.jsonio import dumps_exact
 from planwave.storage.errors import unexpected_seq
 from planwave.storage.files import load_artifacts
 
-STATUS_AFTER: Final = {
+if TYPE_CHECKING:
+    from planwave.shapes.common import ExecutionStatus
+
+STATUS_AFTER: Final[Mapping[str, ExecutionStatus]] = {
     "execution.created": "starting",
     "execution.started": "executing",
     "execution.paused": "paused",
@@ -61,7 +64,7 @@ _ANSWERS: Final = ("node.answered", "execution.resumed")
 class StatusChange(NamedTuple):
     """The fields of an execution that a batch changes; None leaves a field unchanged."""
 
-    status: str | None = None
+    status: ExecutionStatus | None = None
     started_at: str | None = None
     completed_at: str | None = None
 
@@ -213,7 +216,9 @@ def encode_document(value: dict[str, Any], what: str, *, plain: bool = False) ->
         raise StoreError(f"{what} is not JSON: {error}", code="not-json") from error
 
 
-def _status_change(before: StatusChange, status: str, at: str, kind: str) -> StatusChange:
+def _status_change(
+    before: StatusChange, status: ExecutionStatus, at: str, kind: str
+) -> StatusChange:
     return StatusChange(
         status,
         before.started_at or (at if kind == "execution.started" else None),

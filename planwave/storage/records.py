@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.principals import Principal, principal_json
 from planwave.providers.protocols import CallKey
 from planwave.storage.event_codec import SETTLED_STATUSES
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import Author, ExecutionStatus, Publication
+    from planwave.shapes.plans import ApprovalResponse
 
 Projected = TypeVar("Projected")
 
@@ -26,7 +30,7 @@ class Approval(NamedTuple):
     at: str
     by: Principal | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ApprovalResponse:
         """Return the approval in the JSON form of the API, in which it is stored too."""
         return {"at": self.at, "by": principal_json(self.by)}
 
@@ -65,13 +69,13 @@ class PlanRecord:
     hash: str
     document: dict[str, Any]
     edits: int = 0
-    author: str | None = None
+    author: Author | None = None
     note: str = ""
     updated_at: str | None = None
     edited_by: Principal | None = None
     name: str | None = None
     description: str = ""
-    published: tuple[str, ...] = ()
+    published: tuple[Publication, ...] = ()
     sound_revision: int | None = 1
     approvals: Mapping[str, Approval] = field(default_factory=dict[str, Approval])
     approved_revision: int | None = None
@@ -110,7 +114,7 @@ class PlanRevision:
     revision: int
     hash: str
     title: str
-    author: str
+    author: Author
     note: str
     created_at: str
     node_count: int
@@ -136,7 +140,7 @@ class ExecutionRecord:
     plan_id: str | None
     title: str
     user_prompt: str
-    status: str
+    status: ExecutionStatus
     created_at: str
     started_at: str | None = None
     completed_at: str | None = None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from planwave.errors import InputError
 from planwave.ids import new_id
 from planwave.principals import principal_json
-from planwave.service.flows.flow_queries import PUBLICATIONS, Publication
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
@@ -20,6 +19,9 @@ from planwave.triggers.registry import installed_adapters
 from planwave.triggers.webhooks import WEBHOOK, Webhooks, hook_path
 
 if TYPE_CHECKING:
+    from planwave.shapes.common import Publication
+    from planwave.shapes.plans import PublicationResponse, PublishedHook
+    from planwave.shapes.triggers import DeliveryResponse, TriggerResponse
     from planwave.storage.records import ExecutionRecord, PageCursor
     from planwave.storage.triggers import DeliveryRecord
 
@@ -119,14 +121,14 @@ class TriggerHost:
         await self._refresh(changed.plan_id)
         return self._checked(changed)
 
-    async def publication(self, plan_id: str) -> dict[str, Any]:
+    async def publication(self, plan_id: str) -> PublicationResponse:
         """Return what a flow is published as, in the JSON form of the API.
 
         Raises:
             NotFound: There is no flow of this id.
         """
         flow = await self._service.flow(plan_id)
-        hooks = [
+        hooks: list[PublishedHook] = [
             {
                 "trigger_id": each.trigger_id,
                 "path": hook_path(each.trigger_id),
@@ -134,12 +136,17 @@ class TriggerHost:
             }
             for each in await self._hooks(plan_id)
         ]
-        published = {each: each in flow.published for each in PUBLICATIONS}
-        return {"plan_id": plan_id, "name": flow.name, **published, "hooks": hooks}
+        return {
+            "plan_id": plan_id,
+            "name": flow.name,
+            "model": "model" in flow.published,
+            "tool": "tool" in flow.published,
+            "hooks": hooks,
+        }
 
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], *, hook: bool | None = None
-    ) -> dict[str, Any]:
+    ) -> PublicationResponse:
         """Publish a flow, or unpublish it; return what it is published as then.
 
         Args:
@@ -207,12 +214,12 @@ class TriggerHost:
         )
         return record
 
-    async def as_json(self, triggers: Sequence[Trigger]) -> list[dict[str, Any]]:
+    async def as_json(self, triggers: Sequence[Trigger]) -> list[TriggerResponse]:
         """Return triggers with their last deliveries in the JSON form of the API."""
         deliveries = await self._service.triggers.deliveries([each.trigger_id for each in triggers])
         return [self._as_json(each, deliveries.get(each.trigger_id, ())) for each in triggers]
 
-    def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> dict[str, Any]:
+    def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> TriggerResponse:
         adapter = self._adapters.get(trigger.kind)
         usable = adapter is not None and trigger.data is not None
         return {
@@ -297,8 +304,12 @@ def _is_same(running: Trigger, current: Trigger | None) -> bool:
     return current is not None and replace(running, position="") == replace(current, position="")
 
 
-def _delivery_json(delivery: DeliveryRecord) -> dict[str, Any]:
-    fields: Mapping[str, Any] = asdict(delivery)
-    document = {name: fields[name] for name in ("key", "received_at", "outcome", "note")}
+def _delivery_json(delivery: DeliveryRecord) -> DeliveryResponse:
     has_execution = delivery.outcome in (None, STARTED)
-    return {**document, "execution_id": delivery.execution_id if has_execution else None}
+    return {
+        "key": delivery.key,
+        "received_at": delivery.received_at,
+        "outcome": delivery.outcome,
+        "note": delivery.note,
+        "execution_id": delivery.execution_id if has_execution else None,
+    }

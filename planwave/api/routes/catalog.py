@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from planwave.api.schemas.examples import (
 )
 from planwave.settings import Limits
 from planwave.shapes.catalog import (
+    LimitResponse,
     LimitsResponse,
     McpServersResponse,
     NodeTypesResponse,
@@ -116,7 +117,7 @@ async def list_limits(service: ServiceDep) -> Response:
     return json_response({"limits": [_limit(name, service.limits) for name in Limits.model_fields]})
 
 
-def _limit(name: str, limits: Limits) -> dict[str, Any]:
+def _limit(name: str, limits: Limits) -> LimitResponse:
     field = Limits.model_fields[name]
     cap = next(rule.le for rule in field.metadata if hasattr(rule, "le"))
     return {

@@ -67,6 +67,7 @@ from planwave.shapes.executions import (
     ExecutionCreated,
     ExecutionResponse,
     ExecutionsResponse,
+    ExecutionSummary,
     ExplainResponse,
     ResultResponse,
 )
@@ -308,7 +309,7 @@ async def list_executions(
     )
     page, next_cursor = paginate(found, size)
     digests = await service.digests(page) if digest else {}
-    listed: dict[str, Any] = {
+    listed: ExecutionsResponse = {
         "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
         "next_cursor": next_cursor,
     }
@@ -325,8 +326,7 @@ async def list_executions(
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
-    shown = await execution_state_json(service, execution_id)
-    return json_response({**shown, "queue_position": service.position(execution_id)})
+    return json_response(await execution_state_json(service, execution_id))
 
 
 @router.get(
@@ -405,7 +405,7 @@ async def log_response(service: Service, execution_id: str, after: int = 0) -> R
     return await json_response_in_thread({"execution_id": execution_id, **shown})
 
 
-async def execution_state_json(service: Service, execution_id: str) -> dict[str, Any]:
+async def execution_state_json(service: Service, execution_id: str) -> ExecutionResponse:
     """Return the current state of an execution; see ``ExecutionResponse``.
 
     Raises:
@@ -413,10 +413,10 @@ async def execution_state_json(service: Service, execution_id: str) -> dict[str,
         Conflict: ``unreadable_error``.
     """
     events = await service.events(execution_id)
-    return await asyncio.to_thread(_state_json, events)
+    return await asyncio.to_thread(_state_json, events, service.position(execution_id))
 
 
-def _state_json(events: Sequence[Event]) -> dict[str, Any]:
+def _state_json(events: Sequence[Event], queue_position: int | None) -> ExecutionResponse:
     state = fold(events)
     return {
         "execution_id": state.execution_id,
@@ -430,6 +430,7 @@ def _state_json(events: Sequence[Event]) -> dict[str, Any]:
         "node_states": {path: node.status for path, node in state.nodes.items()},
         "logs": execution_logs(events),
         "wave": state.waves,
+        "queue_position": queue_position,
         "waitingForInput": state.waiting_for_input,
         "currentNodeId": state.current_node_id,
         "requests": [request.as_json() for request in state.requests.values()],
@@ -523,7 +524,7 @@ def run_arguments(inputs: dict[str, Any] | None, options: ExecuteOptionsModel) -
 
 def created_response(service: Service, record: ExecutionRecord, status: int) -> Response:
     """Return the response that ``ExecutionCreated`` documents."""
-    shown = {
+    shown: ExecutionCreated = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "revision": record.revision,
@@ -534,10 +535,8 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
     return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
 
 
-def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> dict[str, Any]:
-    shown = {} if digest is None else {"digest": digest.as_json()}
-    return {
-        **shown,
+def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> ExecutionSummary:
+    shown: ExecutionSummary = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "revision": record.revision,
@@ -551,3 +550,6 @@ def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> dict[st
         "started_at": record.started_at,
         "completed_at": record.completed_at,
     }
+    if digest is not None:
+        shown["digest"] = digest.as_json()
+    return shown

@@ -42,9 +42,9 @@ from planwave.api.schemas.examples import (
     success,
 )
 from planwave.api.schemas.requests import AuthoredRequest, Documented, RequestModel
-from planwave.service.flows.flow_queries import Flow, Publication
+from planwave.service.flows.flow_queries import Flow
 from planwave.service.flows.flow_service import NAME_CHARS
-from planwave.shapes.common import GraphDocument
+from planwave.shapes.common import GraphDocument, Publication
 from planwave.shapes.plans import FlowEditResponse, FlowResponse, FlowsResponse, PublicationResponse
 
 router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)

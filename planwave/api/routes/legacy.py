@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +12,13 @@ from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
 from planwave.api.routes.executions import execution_state_json
 from planwave.api.schemas.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, success
-from planwave.shapes.executions import DocumentResponse, LegacyResult, LegacyStatus
+from planwave.shapes.executions import (
+    DocumentNode,
+    DocumentResponse,
+    LegacyNodeResult,
+    LegacyResult,
+    LegacyStatus,
+)
 
 router = APIRouter(tags=["status (short paths)"], dependencies=AUTHENTICATED)
 
@@ -40,9 +44,16 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the result of each node as a list, and the log."""
     document = await service.document(execution_id)
-    results = [_node_result(node) for node in document["nodes"]]
-    shown = {name: document[name] for name in LegacyResult.__annotations__}
-    return await json_response_in_thread({**shown, "node_results": results})
+    shown: LegacyResult = {
+        "execution_id": document["execution_id"],
+        "plan_id": document["plan_id"],
+        "status": document["status"],
+        "node_results": [_node_result(node) for node in document["nodes"]],
+        "execution_logs": document["execution_logs"],
+        "started_at": document["started_at"],
+        "completed_at": document["completed_at"],
+    }
+    return await json_response_in_thread(shown)
 
 
 @router.get(
@@ -56,8 +67,12 @@ async def load(request: Request, execution_id: ExecutionId) -> Response:
     return await document_response(request, execution_id)
 
 
-def _node_result(node: dict[str, Any]) -> dict[str, Any]:
+def _node_result(node: DocumentNode) -> LegacyNodeResult:
     return {
         "node_id": node["path"],
-        **{name: node[name] for name in ("name", "status", "result", "error", "execution_time")},
+        "name": node["name"],
+        "status": node["status"],
+        "result": node["result"],
+        "error": node["error"],
+        "execution_time": node["execution_time"],
     }

@@ -34,8 +34,9 @@ from planwave.principals import principal_json
 from planwave.service.plans.documents import CheckReport, plan_json, record_of
 from planwave.service.plans.revisions import current_revision
 from planwave.service.service import Service
+from planwave.shapes.common import PlanStatus
 from planwave.shapes.graphs import CheckResponse, ForecastResponse
-from planwave.shapes.plans import PlanResponse, PlansResponse
+from planwave.shapes.plans import PlanDocument, PlanResponse, PlansResponse, PlanSummary
 from planwave.storage.records import PlanRecord
 
 router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
@@ -85,7 +86,7 @@ async def create_plan(
     client that disconnects cancels the planning; nothing is stored then.
     """
 
-    async def create(on_progress: Callable[[Any], None] | None = None) -> dict[str, Any]:
+    async def create(on_progress: Callable[[Any], None] | None = None) -> PlanResponse:
         plan = await service.create_plan(
             body.prompt,
             body.provider,
@@ -203,11 +204,11 @@ async def plan_response(service: Service, plan: PlanRecord) -> Response:
     return json_response(await _plan_document(service, plan), etag=plan.hash)
 
 
-async def _plan_document(service: Service, plan: PlanRecord) -> dict[str, Any]:
+async def _plan_document(service: Service, plan: PlanRecord) -> PlanResponse:
     return await _with_inputs(service, plan_json(plan, await service.plan_status(plan.plan_id)))
 
 
-async def _with_inputs(service: Service, plan: dict[str, Any]) -> dict[str, Any]:
+async def _with_inputs(service: Service, plan: PlanDocument) -> PlanResponse:
     return {**plan, "inputs": await asyncio.to_thread(service.input_schema, plan)}
 
 
@@ -227,7 +228,7 @@ def _check_document(service: Service, report: CheckReport) -> dict[str, Any]:
     }
 
 
-def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
+def _summary(plan: PlanRecord, status: PlanStatus) -> PlanSummary:
     newest = current_revision(plan)
     return {
         "plan_id": plan.plan_id,

@@ -38,7 +38,7 @@ from planwave.api.schemas.examples import (
 from planwave.api.schemas.requests import AuthoredRequest, Documented, RequestModel
 from planwave.graph import operations as edits
 from planwave.graph.editing.forms import MAX_TITLE_CHARS
-from planwave.service.plans.revisions import revision_json
+from planwave.service.plans.revisions import revision_json, revision_summary
 from planwave.shapes.common import EdgeDocument, GraphDocument, NodeDocument
 from planwave.shapes.plans import (
     PlanResponse,
@@ -229,7 +229,7 @@ async def list_revisions(
     before = decode_revision_cursor(cursor)
     found = await service.plan_revisions(plan_id, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
-    revisions = [revision_json(each) for each in page]
+    revisions = [revision_summary(each) for each in page]
     return json_response({"plan_id": plan_id, "revisions": revisions, "next_cursor": next_cursor})
 
 

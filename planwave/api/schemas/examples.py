@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 PLAN_ID: Final = "019a0000-0000-7000-8000-000000000001"
@@ -563,7 +564,7 @@ LIMITS: Final[_Json] = {
 
 
 def success(
-    shape: type, description: str, example: _Json, status: int = 200
+    shape: type, description: str, example: Mapping[str, Any], status: int = 200
 ) -> dict[int | str, _Json]:
     """Return OpenAPI ``responses`` for the successful response of a route.
 

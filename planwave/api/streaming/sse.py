@@ -23,6 +23,7 @@ from planwave.errors import PlanwaveError, ShuttingDown, SlowConsumer
 from planwave.jsonio import dumps_trusted
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
+from planwave.shapes.plans import PlanResponse
 
 _log = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ class _PlanStreamItem(NamedTuple):
     """One event of a plan stream; ``end`` is set in the last one."""
 
     event: str
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     end: Mapping[str, Any] | Exception | None = None
 
 
@@ -202,7 +203,7 @@ class PlanStream(EventStream):
 
     def __init__(
         self,
-        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[dict[str, Any]]],
+        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[PlanResponse]],
         is_draining: Callable[[], bool],
     ) -> None:
         super().__init__()

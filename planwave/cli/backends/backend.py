@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
     from planwave.service.plans.revisions import Editor
     from planwave.service.service import Service
+    from planwave.shapes.common import PlanStatus
+    from planwave.shapes.executions import DifferenceResponse, DocumentResponse, ExplainResponse
+    from planwave.shapes.plans import RevisionDiffResponse
     from planwave.storage.records import (
         ExecutionRecord,
         PlanRecord,
@@ -50,7 +53,7 @@ class Queries(Protocol):
         """Return executions, only those with this status."""
         ...
 
-    async def document(self, execution_id: str, /) -> dict[str, Any]:
+    async def document(self, execution_id: str, /) -> DocumentResponse:
         """Return the JSON document of an execution."""
         ...
 
@@ -58,11 +61,11 @@ class Queries(Protocol):
         """Return the path of the JSON document of an execution."""
         ...
 
-    async def diff(self, a: str, b: str, /) -> dict[str, Any]:
+    async def diff(self, a: str, b: str, /) -> DifferenceResponse:
         """Compare two executions; see :func:`planwave.service.queries.diff.diff`."""
         ...
 
-    async def explain(self, execution_id: str, /, path: str) -> dict[str, Any]:
+    async def explain(self, execution_id: str, /, path: str) -> ExplainResponse:
         """Explain a node; see :func:`planwave.service.queries.explain.explain`.
 
         Raises:
@@ -78,7 +81,7 @@ class Queries(Protocol):
         """
         ...
 
-    async def plan_status(self, plan_id: str) -> str:
+    async def plan_status(self, plan_id: str) -> PlanStatus:
         """Return the status of a plan: that of its newest execution, ``draft`` without one."""
         ...
 
@@ -94,7 +97,9 @@ class Queries(Protocol):
         """
         ...
 
-    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+    async def diff_revisions(
+        self, plan_id: str, a: int, b: int | None = None
+    ) -> RevisionDiffResponse:
         """Compare two revisions of a plan, ``b`` None for the current one.
 
         See :meth:`planwave.service.plans.revisions.RevisionQueries.diff_revisions`.
@@ -248,7 +253,7 @@ class Backend(Protocol):
         """Start a changed copy of an execution; return the id of the new one."""
         ...
 
-    async def document(self, execution_id: str, /) -> dict[str, Any]:
+    async def document(self, execution_id: str, /) -> DocumentResponse:
         """Return the JSON document of an execution."""
         ...
 

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from planwave.service.executions.fork import NodeChanges
     from planwave.service.plans.revisions import Editor
     from planwave.service.service import Service
+    from planwave.shapes.common import PlanStatus
+    from planwave.shapes.executions import DifferenceResponse, DocumentResponse, ExplainResponse
+    from planwave.shapes.plans import RevisionDiffResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -148,15 +151,15 @@ class RemoteBackend:
         items = await self._read_pages(read, "executions", "execution_id", before, limit)
         return [execution_from_json(each) for each in items]
 
-    async def document(self, execution_id: str) -> dict[str, Any]:
+    async def document(self, execution_id: str) -> DocumentResponse:
         """See :meth:`Queries.document`; read from its file where the command that wrote it has ended."""
         try:
-            return cast("dict[str, Any]", await self._client.document(execution_id))
+            return await self._client.document(execution_id)
         except Unreachable:
             if not await self._is_on_disk(execution_id):
                 raise
         content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
-        return cast("dict[str, Any]", json.loads(content))
+        return cast("DocumentResponse", json.loads(content))
 
     async def _is_on_disk(self, execution_id: str) -> bool:
         """Return whether a command that has ended left a document with all that was seen here."""
@@ -168,21 +171,21 @@ class RemoteBackend:
         """See :meth:`Queries.document_path`."""
         return self._directory / f"{execution_id}.json"
 
-    async def diff(self, a: str, b: str) -> dict[str, Any]:
+    async def diff(self, a: str, b: str) -> DifferenceResponse:
         """See :meth:`Queries.diff`."""
-        return {**await self._client.diff(a, b)}
+        return await self._client.diff(a, b)
 
-    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+    async def explain(self, execution_id: str, path: str) -> ExplainResponse:
         """See :meth:`Queries.explain`."""
-        return {**await self._client.explain(execution_id, path)}
+        return await self._client.explain(execution_id, path)
 
     async def plan(self, plan_id: str) -> PlanRecord:
         """See :meth:`Queries.plan`."""
         return plan_from_json(await self._client.plan(plan_id))
 
-    async def plan_status(self, plan_id: str) -> str:
+    async def plan_status(self, plan_id: str) -> PlanStatus:
         """See :meth:`Queries.plan_status`."""
-        return str((await self._client.plan(plan_id))["status"])
+        return (await self._client.plan(plan_id))["status"]
 
     async def plans(self, *, before: str | None = None, limit: int = 50) -> list[PlanRecord]:
         """See :meth:`Queries.plans`; of the nodes, only their number is known."""
@@ -225,9 +228,11 @@ class RemoteBackend:
         items = await self._read_pages(read, "revisions", "revision", None, limit)
         return [revision_from_json(each) for each in items]
 
-    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+    async def diff_revisions(
+        self, plan_id: str, a: int, b: int | None = None
+    ) -> RevisionDiffResponse:
         """See :meth:`Queries.diff_revisions`."""
-        return {**await self._client.diff_revisions(plan_id, a, b)}
+        return await self._client.diff_revisions(plan_id, a, b)
 
     async def _read_pages(
         self,
@@ -532,7 +537,7 @@ class RemoteBackend:
 
     async def _check(
         self, document: Mapping[str, Any], name: str
-    ) -> tuple[CheckReport, dict[str, Any]]:
+    ) -> tuple[CheckReport, Mapping[str, Any]]:
         """Check a document by the service; return the report and the forecast of a local check.
 
         Raises:
@@ -545,7 +550,7 @@ class RemoteBackend:
             graph, _ = read_graph({part: document.get(part) for part in ("nodes", "edges")})
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{name}: {error.message}") from error
-        return CheckReport(graph, report, document), {**(checked.get("forecast") or {})}
+        return CheckReport(graph, report, document), checked.get("forecast") or {}
 
 
 def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:

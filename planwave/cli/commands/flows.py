@@ -38,7 +38,9 @@ from planwave.service.flows.flow_queries import PUBLICATIONS
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.inputs import Source
-    from planwave.service.flows.flow_queries import Flow, Publication
+    from planwave.service.flows.flow_queries import Flow
+    from planwave.shapes.common import Publication
+    from planwave.shapes.plans import PublicationResponse
     from planwave.storage.records import PlanRevision
 
 _REVISIONS_SHOWN: Final = 20
@@ -307,7 +309,7 @@ def publish(
         )
     changes = dict.fromkeys(PUBLICATIONS, False) if none else _publication_changes(model, tool)
 
-    async def change(backend: Backend) -> dict[str, Any]:
+    async def change(backend: Backend) -> PublicationResponse:
         flow = await find_flow(backend.queries, name)
         triggers = triggers_of(backend, ctx.settings())
         return await triggers.publish(flow.plan_id, changes, False if none else hook)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 from rich.text import Text
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.client import AsyncClient
     from planwave.service.service import Service
+    from planwave.shapes.triggers import NotificationResponse, TargetResponse
 
 _Result = TypeVar("_Result")
 _SHOWN = 200
@@ -47,7 +48,7 @@ def notifications(ctx: CommandContext) -> None:
 
     async def read(
         _: Backend, own: NotificationBackend
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    ) -> tuple[list[TargetResponse], list[NotificationResponse]]:
         return await own.targets(), await own.dead(_SHOWN)
 
     console, (targets, dead) = ctx.console(), _run(ctx, read)
@@ -101,7 +102,7 @@ def add(
     """
     events = _checked_events(event or _ENDS)
 
-    async def create(backend: Backend, own: NotificationBackend) -> dict[str, Any]:
+    async def create(backend: Backend, own: NotificationBackend) -> TargetResponse:
         found = await find_flow(backend.queries, flow, None)
         return await own.create_target(found.plan_id, url, secret, events)
 
@@ -224,19 +225,19 @@ def _run(
 class NotificationBackend(Protocol):
     """Lists and changes notifications; each is the JSON of the API."""
 
-    async def targets(self) -> list[dict[str, Any]]:
+    async def targets(self) -> list[TargetResponse]:
         """Return what is notified: the targets of the operator, then those of flows."""
         ...
 
-    async def dead(self, limit: int) -> list[dict[str, Any]]:
+    async def dead(self, limit: int) -> list[NotificationResponse]:
         """Return notifications that nobody accepted, newest first."""
         ...
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
-    ) -> dict[str, Any]: ...
+    ) -> TargetResponse: ...
     async def delete_target(self, target_id: str) -> None: ...
-    async def resend(self, notification_id: str) -> dict[str, Any]: ...
+    async def resend(self, notification_id: str) -> NotificationResponse: ...
 
 
 class LocalNotifications:
@@ -250,23 +251,23 @@ class LocalNotifications:
         self._service = service
         self.delete_target = service.notifications.delete_target
 
-    async def targets(self) -> list[dict[str, Any]]:
+    async def targets(self) -> list[TargetResponse]:
         """See :meth:`NotificationBackend.targets`."""
         return [self._target(each) for each in await self._service.notifications.targets()]
 
-    async def dead(self, limit: int) -> list[dict[str, Any]]:
+    async def dead(self, limit: int) -> list[NotificationResponse]:
         """See :meth:`NotificationBackend.dead`."""
         found = await self._service.notifications.list(status="dead", limit=limit)
         return [self._document(each) for each in found]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
-    ) -> dict[str, Any]:
+    ) -> TargetResponse:
         """See :meth:`NotificationService.create_target`."""
         made = await self._service.notifications.create_target(plan_id, url, secrets, events)
         return self._target(made)
 
-    async def resend(self, notification_id: str) -> dict[str, Any]:
+    async def resend(self, notification_id: str) -> NotificationResponse:
         """See :meth:`NotificationService.resend`."""
         return self._document(await self._service.notifications.resend(notification_id))
 
@@ -278,32 +279,31 @@ class RemoteNotifications:
         self._client = client
         self.delete_target = client.delete_notification_target
 
-    async def targets(self) -> list[dict[str, Any]]:
+    async def targets(self) -> list[TargetResponse]:
         """See :meth:`AsyncClient.notification_targets`."""
-        return cast("list[dict[str, Any]]", (await self._client.notification_targets())["targets"])
+        return (await self._client.notification_targets())["targets"]
 
-    async def dead(self, limit: int) -> list[dict[str, Any]]:
+    async def dead(self, limit: int) -> list[NotificationResponse]:
         """See :meth:`AsyncClient.notifications`."""
         page = await self._client.notifications(status="dead", limit=limit)
-        return cast("list[dict[str, Any]]", page["notifications"])
+        return page["notifications"]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
-    ) -> dict[str, Any]:
+    ) -> TargetResponse:
         """See :meth:`AsyncClient.create_notification_target`."""
-        made = await self._client.create_notification_target(plan_id, url, secrets, events)
-        return cast("dict[str, Any]", made)
+        return await self._client.create_notification_target(plan_id, url, secrets, events)
 
-    async def resend(self, notification_id: str) -> dict[str, Any]:
+    async def resend(self, notification_id: str) -> NotificationResponse:
         """See :meth:`AsyncClient.resend_notification`."""
-        return cast("dict[str, Any]", await self._client.resend_notification(notification_id))
+        return await self._client.resend_notification(notification_id)
 
 
 _URL_CHARS = 100
 _ERROR_CHARS = 200
 
 
-def target_lines(console: CommandConsole, targets: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+def target_lines(console: CommandConsole, targets: Sequence[TargetResponse]) -> Iterable[Line]:
     """Return the lines of a list of targets."""
     ids = console.short_ids(each["target_id"] for each in targets)
     for target in targets:
@@ -318,7 +318,7 @@ def target_lines(console: CommandConsole, targets: Sequence[Mapping[str, Any]]) 
 
 
 def dead_letter_lines(
-    console: CommandConsole, notifications: Sequence[Mapping[str, Any]]
+    console: CommandConsole, notifications: Sequence[NotificationResponse]
 ) -> Iterable[Line]:
     """Return the lines of a list of notifications that nobody accepted."""
     ids = console.short_ids(each["notification_id"] for each in notifications)

@@ -7,7 +7,7 @@ import json as json_module
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, cast
 
 import typer
 
@@ -26,13 +26,14 @@ from planwave.graph.operations import Operation, ReplaceGraph, SetTitle
 from planwave.graph.plan import without_ui
 from planwave.graph.reading.documents import parse_strict_json
 from planwave.service.plans.documents import is_provider_error, plan_json
-from planwave.service.plans.revisions import revision_json
+from planwave.service.plans.revisions import revision_summary
 from planwave.validation import json_type
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
     from planwave.cli.console import CommandConsole
     from planwave.graph.model import Json
+    from planwave.shapes.plans import PlanDocument
     from planwave.storage.records import PlanRecord, PlanRevision
 
 _PROMPT: Final = "Enter: edit again, d: keep as a draft, q: give up: "
@@ -140,7 +141,7 @@ def revisions(
 
     plan_id, found = ctx.read(read)
     if console.json:
-        listed = [revision_json(each) for each in found[:limit]]
+        listed = [revision_summary(each) for each in found[:limit]]
         console.result({"plan_id": plan_id, "revisions": listed})
         return
     console.lines(revision_lines(found[:limit]))
@@ -305,7 +306,7 @@ def _save_to_file(text: str) -> str:
     return path
 
 
-def _plan_json(plan: PlanRecord) -> dict[str, Any]:
+def _plan_json(plan: PlanRecord) -> PlanDocument:
     return plan_json(plan, plan.document.get("status", "draft"))
 
 

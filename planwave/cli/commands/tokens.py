@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeVar
 
 import typer
 from rich.text import Text
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planwave.client import AsyncClient
     from planwave.service.access_tokens import Scope, TokenLimits
     from planwave.service.service import Service
+    from planwave.shapes.triggers import TokenCreatedResponse, TokenResponse
 
 _Result = TypeVar("_Result")
 _DAY_S: Final = 86_400
@@ -108,7 +109,7 @@ def create(
     * `planwave tokens create Shop --flow triage --scope chat --executions-per-minute 10`
     """
 
-    async def make(backend: Backend) -> dict[str, Any]:
+    async def make(backend: Backend) -> TokenCreatedResponse:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.service.access_tokens import TokenLimits
 
@@ -140,7 +141,7 @@ def revoke(
 ) -> None:
     """Revoke an access token; the next request with it is refused."""
 
-    async def remove(backend: Backend) -> dict[str, Any]:
+    async def remove(backend: Backend) -> TokenResponse:
         found = _find(await _tokens(backend).all(), token)
         await _tokens(backend).revoke(found["token_id"])
         return found
@@ -154,7 +155,7 @@ def revoke(
     console.verbatim(f"{console.glyph('completed')} Revoked the token of {shown}")
 
 
-def _line(token: dict[str, Any], shown_id: str) -> Text:
+def _line(token: TokenResponse, shown_id: str) -> Text:
     expires = f"  until {local_time(token['expires_at'])}" if token["expires_at"] else ""
     flows = len(token["flows"])
     return Text.assemble(
@@ -166,7 +167,7 @@ def _line(token: dict[str, Any], shown_id: str) -> Text:
     )
 
 
-def _find(tokens: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:
+def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
     """Return the token of an id, or of a unique part of one.
 
     Raises:
@@ -198,13 +199,13 @@ def _tokens(backend: Backend) -> TokenBackend:
 class TokenBackend(Protocol):
     """Creates, lists and revokes access tokens; each is the JSON of ``TokenResponse``."""
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TokenResponse]:
         """Return all tokens, newest first."""
         ...
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
-    ) -> dict[str, Any]:
+    ) -> TokenCreatedResponse:
         """Create a token; return it with its text, ``token``."""
         ...
 
@@ -218,13 +219,13 @@ class LocalTokens:
         self._service = service
         self.revoke = service.access_tokens.revoke
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TokenResponse]:
         """See :meth:`TokenBackend.all`."""
         return [token_json(each) for each in await self._service.access_tokens.list()]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
-    ) -> dict[str, Any]:
+    ) -> TokenCreatedResponse:
         """See :meth:`AccessTokens.create`."""
         made = await self._service.access_tokens.create(name, scopes, flows, limits)
         return {**token_json(made.record), "token": made.secret}
@@ -237,13 +238,12 @@ class RemoteTokens:
         self._client = client
         self.revoke = client.revoke_token
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TokenResponse]:
         """See :meth:`AsyncClient.tokens`."""
-        return cast("list[dict[str, Any]]", (await self._client.tokens())["tokens"])
+        return (await self._client.tokens())["tokens"]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
-    ) -> dict[str, Any]:
+    ) -> TokenCreatedResponse:
         """See :meth:`AsyncClient.create_token`."""
-        made = await self._client.create_token(name, scopes, flows, **limits._asdict())
-        return cast("dict[str, Any]", made)
+        return await self._client.create_token(name, scopes, flows, **limits._asdict())

@@ -20,9 +20,11 @@ from planwave.errors import InputError, NotFound
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.client import AsyncClient
-    from planwave.service.flows.flow_queries import Publication
     from planwave.service.service import Service
     from planwave.settings import Settings
+    from planwave.shapes.common import Publication
+    from planwave.shapes.plans import PublicationResponse
+    from planwave.shapes.triggers import DeliveryResponse, TriggerResponse
 
 _Result = TypeVar("_Result")
 
@@ -93,7 +95,7 @@ def add(
     * `planwave triggers add "Order intake" --node hook`
     """
 
-    async def create(backend: Backend, triggers: TriggerBackend) -> dict[str, Any]:
+    async def create(backend: Backend, triggers: TriggerBackend) -> TriggerResponse:
         found = await find_flow(backend.queries, flow, revision)
         return await triggers.create(found.plan_id, node, revision)
 
@@ -119,7 +121,7 @@ def disable(ctx: CommandContext, trigger: TriggerArgument) -> None:
 def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
 
-    async def delete(_: Backend, triggers: TriggerBackend) -> dict[str, Any]:
+    async def delete(_: Backend, triggers: TriggerBackend) -> TriggerResponse:
         found = await _find(triggers, trigger)
         await triggers.delete(found["trigger_id"])
         return found
@@ -172,15 +174,15 @@ def _json_or_text(written: str) -> Any:
         return written
 
 
-def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> dict[str, Any]:
-    async def change(_: Backend, triggers: TriggerBackend) -> dict[str, Any]:
+def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerResponse:
+    async def change(_: Backend, triggers: TriggerBackend) -> TriggerResponse:
         found = await _find(triggers, name)
         return await triggers.set_enabled(found["trigger_id"], enabled=enabled)
 
     return _run(ctx, change)
 
 
-async def _find(triggers: TriggerBackend, name: str) -> dict[str, Any]:
+async def _find(triggers: TriggerBackend, name: str) -> TriggerResponse:
     """Return the trigger of an id, or of a unique part of one.
 
     Raises:
@@ -200,7 +202,7 @@ async def _find(triggers: TriggerBackend, name: str) -> dict[str, Any]:
     return found[0]
 
 
-def _show(ctx: CommandContext, what: str, trigger: dict[str, Any]) -> None:
+def _show(ctx: CommandContext, what: str, trigger: TriggerResponse) -> None:
     console = ctx.console()
     if console.json:
         console.result(trigger)
@@ -209,7 +211,7 @@ def _show(ctx: CommandContext, what: str, trigger: dict[str, Any]) -> None:
     console.lines(trigger_lines(console, [{**trigger, "deliveries": []}]))
 
 
-def _name(trigger: dict[str, Any]) -> str:
+def _name(trigger: TriggerResponse) -> str:
     return f"the {trigger['kind']} of {trigger['flow']} ({trigger['trigger_id']})"
 
 
@@ -235,18 +237,18 @@ def triggers_of(backend: Backend, settings: Settings) -> TriggerBackend:
 class TriggerBackend(Protocol):
     """Lists and changes triggers; each is the JSON of ``TriggerResponse``."""
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TriggerResponse]:
         """Return all triggers, newest first."""
         ...
 
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
-    ) -> dict[str, Any]: ...
-    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]: ...
+    ) -> TriggerResponse: ...
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse: ...
     async def delete(self, trigger_id: str) -> None: ...
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
-    ) -> dict[str, Any]:
+    ) -> PublicationResponse:
         """Publish a flow, or unpublish it; return the JSON of ``PublicationResponse``."""
         ...
 
@@ -268,22 +270,22 @@ class LocalTriggers:
 
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
-    ) -> dict[str, Any]:
+    ) -> PublicationResponse:
         """See :meth:`TriggerHost.publish`."""
         return await self._host.publish(plan_id, changes, hook=hook)
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TriggerResponse]:
         """See :meth:`TriggerBackend.all`."""
         return await self._host.as_json(await self._host.page(limit=self._service.limits.triggers))
 
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
-    ) -> dict[str, Any]:
+    ) -> TriggerResponse:
         """See :meth:`TriggerHost.create`."""
         made = await self._host.create(plan_id, node_id=node_id, revision=revision)
         return (await self._host.as_json([made]))[0]
 
-    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse:
         """See :meth:`TriggerHost.set_enabled`."""
         changed = await self._host.set_enabled(trigger_id, enabled=enabled)
         return (await self._host.as_json([changed]))[0]
@@ -304,33 +306,31 @@ class RemoteTriggers:
 
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
-    ) -> dict[str, Any]:
+    ) -> PublicationResponse:
         """See :meth:`AsyncClient.publish_flow`."""
-        made = await self._client.publish_flow(plan_id, **changes, hook=hook)
-        return cast("dict[str, Any]", made)
+        return await self._client.publish_flow(plan_id, **changes, hook=hook)
 
-    async def all(self) -> list[dict[str, Any]]:
+    async def all(self) -> list[TriggerResponse]:
         """See :meth:`TriggerBackend.all`."""
-        found: list[dict[str, Any]] = []
+        found: list[TriggerResponse] = []
         cursor = None
         while True:
             page = await self._client.triggers(cursor=cursor, limit=_PAGE)
-            found += cast("list[dict[str, Any]]", page["triggers"])
+            found += page["triggers"]
             cursor = page["next_cursor"]
             if cursor is None:
                 return found
 
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
-    ) -> dict[str, Any]:
+    ) -> TriggerResponse:
         """See :meth:`AsyncClient.create_trigger`."""
-        made = await self._client.create_trigger(plan_id, node_id=node_id, revision=revision)
-        return cast("dict[str, Any]", made)
+        return await self._client.create_trigger(plan_id, node_id=node_id, revision=revision)
 
-    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> dict[str, Any]:
+    async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse:
         """See :meth:`AsyncClient.enable_trigger`."""
         change = self._client.enable_trigger if enabled else self._client.disable_trigger
-        return cast("dict[str, Any]", await change(trigger_id))
+        return await change(trigger_id)
 
     async def fire(self, trigger_id: str, value: Any) -> str:
         """See :meth:`AsyncClient.fire_trigger`."""
@@ -341,7 +341,7 @@ _NAME_CHARS = 60
 _NOTE_CHARS = 200
 
 
-def trigger_lines(console: CommandConsole, triggers: Sequence[Mapping[str, Any]]) -> Iterable[Line]:
+def trigger_lines(console: CommandConsole, triggers: Sequence[TriggerResponse]) -> Iterable[Line]:
     """Return the lines of a list of triggers, each with its last deliveries."""
     ids = console.short_ids(each["trigger_id"] for each in triggers)
     for trigger in triggers:
@@ -359,7 +359,7 @@ def _items(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _trigger_line(trigger: Mapping[str, Any], shown_id: str) -> Line:
+def _trigger_line(trigger: TriggerResponse, shown_id: str) -> Line:
     state = "enabled" if trigger["enabled"] else "disabled"
     return Text.assemble(
         (shown_id, "cyan"),
@@ -370,7 +370,7 @@ def _trigger_line(trigger: Mapping[str, Any], shown_id: str) -> Line:
     )
 
 
-def _delivery_line(delivery: Mapping[str, Any]) -> Line:
+def _delivery_line(delivery: DeliveryResponse) -> Line:
     note = f"  {truncate(delivery['note'], _NOTE_CHARS)}" if delivery["note"] else ""
     return Text.assemble(
         f"    {local_time(delivery['received_at'])}  ",

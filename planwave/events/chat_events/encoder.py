@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.events.budget import Spending
 from planwave.events.chat_events.blocks import (
@@ -42,6 +42,10 @@ from planwave.events.types import (
 )
 from planwave.expressions.json_text import to_text
 
+if TYPE_CHECKING:
+    from planwave.shapes.chats import ReplyUsage
+    from planwave.shapes.common import ExecutionStatus
+
 ChatEvent = dict[str, Any]
 """One event of a chat; see docs/chat.md."""
 _CALL_ENDS: Final = {"end": "completed", "error": "failed"}
@@ -73,7 +77,7 @@ class ChatEventEncoder:
         self._chat_id = chat_id
         self._message_id = message_id
         self.replies: Replies = {} if replies is None else replies
-        self.status = "starting"
+        self.status: ExecutionStatus = "starting"
         self.cursor = 0
         self._blocks = BlockList()
         for number, block in enumerate(seed):
@@ -123,7 +127,7 @@ class ChatEventEncoder:
         return deepcopy(list(self._blocks))
 
     @property
-    def usage(self) -> dict[str, Any] | None:
+    def usage(self) -> ReplyUsage | None:
         """The tokens and cost so far; None before a call."""
         total = self._spending.total
         if not total.calls:
@@ -194,7 +198,7 @@ class ChatEventEncoder:
             block_field = {"blockId": self._add_error(None, error)}
         self._tell("RunError", error=shown_error(error), **block_field)
 
-    def _end(self, status: str) -> None:
+    def _end(self, status: ExecutionStatus) -> None:
         """End what is open with the execution."""
         self.status = status
         for blocks in (self._blocks, *self._lists.values()):

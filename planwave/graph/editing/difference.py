@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json, without_ui
 
+if TYPE_CHECKING:
+    from planwave.shapes.plans import ElementDifference, FieldDifference, GraphDifference
+
 _KINDS: Final = ("nodes", "edges")
 _Key = tuple[Json, int]
 
 
-def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> dict[str, Json]:
+def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> GraphDifference:
     """Return what distinguishes graph ``b`` from graph ``a``.
 
     Args:
@@ -31,14 +34,13 @@ def graph_difference(a: Mapping[str, Json], b: Mapping[str, Json]) -> dict[str, 
         into the node or the edge. Removed ones come first, the others in the order of ``b``.
         ``reordered`` names the lists whose common members have another order.
     """
-    lists: dict[str, Json] = {}
-    reordered: list[str] = []
+    difference: GraphDifference = {"nodes": [], "edges": [], "reordered": []}
     for kind in _KINDS:
         before, after = (_by_key(each[kind], has_ui=kind == "nodes") for each in (a, b))
-        lists[kind] = list(_list_difference(before, after))
+        difference[kind].extend(_list_difference(before, after))
         if [key for key in before if key in after] != [key for key in after if key in before]:
-            reordered.append(kind)
-    return {**lists, "reordered": reordered}
+            difference["reordered"].append(kind)
+    return difference
 
 
 def _by_key(items: Sequence[dict[str, Json]], *, has_ui: bool) -> dict[_Key, dict[str, Json]]:
@@ -54,7 +56,7 @@ def _by_key(items: Sequence[dict[str, Json]], *, has_ui: bool) -> dict[_Key, dic
 
 def _list_difference(
     before: Mapping[_Key, dict[str, Json]], after: Mapping[_Key, dict[str, Json]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ElementDifference]:
     for key, item in before.items():
         if key not in after:
             yield {"id": key[0], "change": "removed", "before": item}
@@ -67,7 +69,7 @@ def _list_difference(
 
 def field_differences(
     before: Mapping[str, Json], after: Mapping[str, Json], pointer: str = ""
-) -> Iterator[dict[str, Json]]:
+) -> Iterator[FieldDifference]:
     """Yield the fields that differ; objects are compared field by field, lists as a whole.
 
     Args:

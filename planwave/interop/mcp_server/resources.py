@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types
@@ -97,7 +98,7 @@ async def read_resource(service: Service, caller: Caller, uri: str) -> mcp_types
     )
 
 
-async def _content(service: Service, execution_id: str, kind: str) -> dict[str, Any]:
+async def _content(service: Service, execution_id: str, kind: str) -> Mapping[str, Any]:
     document = await service.document(execution_id)
     if kind == "document":
         return document

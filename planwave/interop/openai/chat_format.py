@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planwave.events.chat_chunks import DELTA_FIELDS, AnswerHead, token_usage
 from planwave.events.stream.parts import End, RequestedCall, Retraction, Text
@@ -11,10 +11,13 @@ from planwave.interop.openai.answer import Answer, AnswerPart
 from planwave.interop.openai.errors import failure_body
 from planwave.jsonio import dumps_trusted
 
+if TYPE_CHECKING:
+    from planwave.shapes.openai import ChatCompletionResponse
+
 _DONE = b"data: [DONE]\n\n"
 
 
-def chat_completion(head: AnswerHead, answer: Answer) -> dict[str, Any]:
+def chat_completion(head: AnswerHead, answer: Answer) -> ChatCompletionResponse:
     """Return a whole answer as a ``chat.completion``."""
     calls = answer.end.calls
     message: dict[str, Any] = {
@@ -27,10 +30,8 @@ def chat_completion(head: AnswerHead, answer: Answer) -> dict[str, Any]:
     if calls:
         message["tool_calls"] = [_call_json(call) for call in calls]
     choice = {"message": message, "logprobs": None, "finish_reason": finish_reason(answer.end)}
-    return {
-        **head.completion("chat.completion", choice),
-        "usage": token_usage(answer.end.usage),
-    }
+    whole = {**head.completion("chat.completion", choice), "usage": token_usage(answer.end.usage)}
+    return cast("ChatCompletionResponse", whole)
 
 
 class ChatChunks:

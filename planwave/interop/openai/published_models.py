@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import Conflict, NotFound, ShuttingDown
 from planwave.interop.openai.errors import InvalidParameter, ModelNotFound
@@ -15,6 +15,7 @@ from planwave.service.flows.flow_queries import Flow
 from planwave.service.service import Service
 
 if TYPE_CHECKING:
+    from planwave.shapes.openai import ModelResponse
     from planwave.storage.records import PlanRecord
 
 PLANNER: Final = "planwave/planner"
@@ -29,7 +30,7 @@ class PublishedModel(NamedTuple):
     created: int = 0
     flow: PlanRecord | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> ModelResponse:
         """Return the model in the form of the OpenAI API."""
         return {"id": self.id, "object": "model", "created": self.created, "owned_by": _OWNER}
 

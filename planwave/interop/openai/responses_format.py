@@ -6,7 +6,7 @@ The order of the events is the one that the stream helper of OpenAI's own client
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from planwave.events.chat_chunks import AnswerHead
 from planwave.events.stream.parts import End, RequestedCall, Retraction, Text
@@ -15,9 +15,15 @@ from planwave.interop.openai.answer import Answer, AnswerPart
 from planwave.interop.openai.chat_format import finish_reason
 from planwave.jsonio import dumps_trusted
 
+if TYPE_CHECKING:
+    from planwave.shapes.openai import ResponsesResponse
+
 _INCOMPLETE: Final = {"reason": "max_output_tokens"}
 _CODE: Final = "server_error"
 """The one code of a failed response that clients know and that fits."""
+
+
+_Status: TypeAlias = Literal["completed", "failed", "in_progress", "incomplete"]
 
 
 class ResponseObject:
@@ -33,7 +39,7 @@ class ResponseObject:
         self, head: AnswerHead, instructions: str | None, metadata: Mapping[str, Any] | None
     ) -> None:
         self._head = head
-        self._repeated = {"instructions": instructions, "metadata": dict(metadata or {})}
+        self._instructions, self._metadata = instructions, dict(metadata or {})
 
     @property
     def suffix(self) -> str:
@@ -42,10 +48,10 @@ class ResponseObject:
 
     def as_json(
         self,
-        status: str,
+        status: _Status,
         output: list[dict[str, Any]],
         end: End | None = None,
-    ) -> dict[str, Any]:
+    ) -> ResponsesResponse:
         """Return the object; ``end`` where it has come."""
         failure = None if end is None else end.error
         return {
@@ -60,11 +66,12 @@ class ResponseObject:
             "tools": [],
             "error": None if failure is None else {"code": _CODE, "message": failure["message"]},
             "incomplete_details": _INCOMPLETE if status == "incomplete" else None,
-            **self._repeated,
+            "instructions": self._instructions,
+            "metadata": self._metadata,
             "usage": None if end is None else _usage(end.usage),
         }
 
-    def whole(self, answer: Answer) -> dict[str, Any]:
+    def whole(self, answer: Answer) -> ResponsesResponse:
         """Return a whole answer."""
         output: list[dict[str, Any]] = []
         status = _status(answer.end)
@@ -102,7 +109,7 @@ class ResponseObject:
         }
 
 
-def _status(end: End) -> str:
+def _status(end: End) -> _Status:
     return "incomplete" if finish_reason(end) == "length" else "completed"
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planwave.principals import principal_json
 from planwave.service.chats.message_tree import MessageTree
 from planwave.storage.chats import Block, ChatRecord, MessageRecord
+
+if TYPE_CHECKING:
+    from planwave.shapes.chats import ChatResponse, ChatSummary, MessageResponse
+    from planwave.shapes.common import ExecutionStatus
 
 
 class UserContent(NamedTuple):
@@ -47,21 +51,33 @@ class Chat:
     """
 
     record: ChatRecord
-    status: str | None = None
+    status: ExecutionStatus | None = None
     tree: MessageTree | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the chat in the JSON form of the API."""
-        record = self.record
-        shown: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
-        shown |= {"status": self.status, "created_by": principal_json(record.created_by)}
-        if self.tree is not None:
-            tree = self.tree
-            shown["messages"] = [message_json(each, tree.siblings(each)) for each in tree.messages]
-        return shown
+    def as_json(self) -> ChatSummary | ChatResponse:
+        """Return the chat in the JSON form of the API, with its messages where it has them."""
+        record, tree = self.record, self.tree
+        summary: ChatSummary = {
+            "chat_id": record.chat_id,
+            "title": record.title,
+            "created_at": record.created_at,
+            "created_by": principal_json(record.created_by),
+            "updated_at": record.updated_at,
+            "plan_id": record.plan_id,
+            "plan_revision": record.plan_revision,
+            "node_id": record.node_id,
+            "config": record.config,
+            "head": record.head,
+            "revision": record.revision,
+            "status": self.status,
+        }
+        if tree is None:
+            return summary
+        messages = [message_json(each, tree.siblings(each)) for each in tree.messages]
+        return {**summary, "messages": messages}
 
 
-def message_json(message: MessageRecord, siblings: Sequence[str]) -> dict[str, Any]:
+def message_json(message: MessageRecord, siblings: Sequence[str]) -> MessageResponse:
     """Return a message in the JSON form of the API, with the ids of its siblings."""
     is_reply = message.role == "assistant"
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakValueDictionary
 
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, ShuttingDown
@@ -30,6 +30,9 @@ from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.chats import Block, ChatRecord, MessageRecord, Origin
 from planwave.storage.records import PageCursor
+
+if TYPE_CHECKING:
+    from planwave.shapes.chats import ChatConfig
 
 MOST_TITLE_CHARS: Final = 200
 
@@ -100,7 +103,7 @@ class ChatService:
             plan_id,
             plan_revision,
             node_id,
-            None if plan_id is not None else dict(config or {}),
+            None if plan_id is not None else cast("ChatConfig", dict(config or {})),
             created_by=current_principal(),
         )
         await self._runs.source_of(record, "")
@@ -129,8 +132,8 @@ class ChatService:
             each if each.has_ended else await self._runs.present(each)
             for each in await self._store.chats.messages(chat_id)
         ]
-        replies = [each.status for each in messages if each.status is not None]
-        return Chat(record, replies[-1] if replies else None, MessageTree(messages))
+        newest = next((each for each in reversed(messages) if each.status is not None), None)
+        return Chat(record, newest and newest.status, MessageTree(messages))
 
     async def list(
         self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import Conflict, PlanwaveError, ShuttingDown
 from planwave.events import TERMINAL, Event
@@ -27,6 +27,9 @@ from planwave.service.plans.planner_service import PlannerService
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.chats import ENDED, ChatRecord, MessageRecord, Projected
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import ExecutionStatus
 
 _log = logging.getLogger(__name__)
 KIND: Final = "chat_start"
@@ -132,7 +135,7 @@ class ReplyRuns:
                 await self._commands.cancel(execution_id)
 
     async def _settle_unstarted(
-        self, reply: MessageRecord, status: str, error: PlanwaveError | None = None
+        self, reply: MessageRecord, status: ExecutionStatus, error: PlanwaveError | None = None
     ) -> None:
         """End a reply that has no execution."""
         blocks = list(reply.seed)

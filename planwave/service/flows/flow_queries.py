@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import Conflict, NotFound
 from planwave.graph.diagnostics import short_repr
@@ -15,18 +15,19 @@ from planwave.service.plans.revisions import (
     RevisionQueries,
     current_revision,
     require_sound,
-    revision_json,
+    revision_summary,
 )
 from planwave.settings import Limits
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
+    from planwave.shapes.common import GraphDocument, Publication
+    from planwave.shapes.plans import FlowResponse, FlowSummary, RevisionSummary
     from planwave.storage.records import PlanRecord, PlanRevision
     from planwave.storage.sqlite.sql_store import Store
 
 LIST_HINT: Final = "list the flows"
 NOT_APPROVED: Final = "not-approved"
-Publication = Literal["model", "tool"]
 PUBLICATIONS: Final[tuple[Publication, ...]] = ("model", "tool")
 """What a flow is published as: a model of the OpenAI API, a tool of the MCP server."""
 _PAGE: Final = 200
@@ -64,15 +65,29 @@ class Flow:
     hash: str
     created_at: str
     updated_at: str
-    graph: dict[str, Any]
-    published: tuple[str, ...] = ()
+    graph: GraphDocument
+    published: tuple[Publication, ...] = ()
     live_revision: int | None = None
-    draft: Mapping[str, Any] | None = None
-    inputs: Mapping[str, Any] | None = field(default=None, compare=False)
+    draft: RevisionSummary | None = None
+    inputs: dict[str, Any] | None = field(default=None, compare=False)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> FlowResponse:
         """Return the flow in the JSON form of the API."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {
+            "plan_id": self.plan_id,
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "revision": self.revision,
+            "hash": self.hash,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "graph": self.graph,
+            "published": list(self.published),
+            "live_revision": self.live_revision,
+            "draft": self.draft,
+            "inputs": self.inputs,
+        }
 
 
 class FlowQueries:
@@ -124,7 +139,7 @@ class FlowQueries:
         number = revision or record.live_revision or record.revision
         return _flow(record, await self._revisions.revision_of(record, number))
 
-    async def flow_summaries(self, records: Sequence[PlanRecord]) -> list[dict[str, Any]]:
+    async def flow_summaries(self, records: Sequence[PlanRecord]) -> list[FlowSummary]:
         """Return flows as lists show them, in the JSON form of the API: in the revisions of :meth:`flow`."""
         below = {
             each.plan_id: each.live_revision
@@ -214,19 +229,19 @@ def _flow(record: PlanRecord, revision: PlanRevision) -> Flow:
         revision.hash,
         record.created_at,
         revision.created_at,
-        {name: document.get(name) or [] for name in ("nodes", "edges")},
+        {"nodes": document.get("nodes") or [], "edges": document.get("edges") or []},
         record.published,
         record.live_revision,
         _draft_of(record),
     )
 
 
-def _summary(record: PlanRecord, live: PlanRevision | None) -> dict[str, Any]:
+def _summary(record: PlanRecord, live: PlanRevision | None) -> FlowSummary:
     """Return a flow as lists show it; ``live`` is None where its newest revision is shown."""
     shown = live or current_revision(record)
     return {
         "plan_id": record.plan_id,
-        "name": record.name,
+        "name": record.name or "",
         "title": shown.title,
         "description": record.description,
         "revision": shown.revision,
@@ -240,11 +255,11 @@ def _summary(record: PlanRecord, live: PlanRevision | None) -> dict[str, Any]:
     }
 
 
-def _draft_of(record: PlanRecord) -> dict[str, Any] | None:
+def _draft_of(record: PlanRecord) -> RevisionSummary | None:
     """Return the newest revision where callers of a flow do not start it."""
     if record.revision == record.live_revision:
         return None
-    return revision_json(replace(current_revision(record), document=None))
+    return revision_summary(current_revision(record))
 
 
 def _not_approved(record: PlanRecord, what: str) -> Conflict:

@@ -22,7 +22,6 @@ from planwave.service.flows.flow_queries import (
     Flow,
     FlowQueries,
     FlowsOfToken,
-    Publication,
 )
 from planwave.service.flows.flow_references import flow_named, unknown_flow
 from planwave.service.plans.documents import (
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from planwave.graph.operations import Operation
     from planwave.graph.protocols import NodeTypes
     from planwave.settings import Limits
+    from planwave.shapes.common import Publication
     from planwave.storage.sqlite.sql_store import Store
 
 NAME_CHARS: Final = 200

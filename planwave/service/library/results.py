@@ -18,6 +18,7 @@ from planwave.storage.documents import build_document
 
 if TYPE_CHECKING:
     from planwave.service.library.runs import Run
+    from planwave.shapes.executions import DocumentResponse
 
 
 _FAILURES_SHOWN: Final = 20
@@ -107,7 +108,7 @@ class RunResult:
         return self._state.usage
 
     @cached_property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> DocumentResponse:
         """The run as the JSON document that a service writes to ``{execution_id}.json``."""
         return build_document(self._events, self._loaded.record, self._loaded.calls)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planwave.service.notifications.targets import event_name
 from planwave.storage.notifications import PENDING
 
 if TYPE_CHECKING:
     from planwave.service.notifications.notification_service import TargetReport
+    from planwave.shapes.triggers import NotificationResponse, TargetResponse
     from planwave.storage.notifications import NotificationRecord
 
 
-def target_document(report: TargetReport) -> dict[str, Any]:
+def target_document(report: TargetReport) -> TargetResponse:
     """Return a target as JSON."""
     target = report.target
     return {
@@ -27,7 +28,7 @@ def target_document(report: TargetReport) -> dict[str, Any]:
     }
 
 
-def notification_document(record: NotificationRecord) -> dict[str, Any]:
+def notification_document(record: NotificationRecord) -> NotificationResponse:
     """Return a notification as JSON, without its body."""
     return {
         "notification_id": record.notification_id,

@@ -30,6 +30,8 @@ from planwave.settings import Limits
 from planwave.storage.records import PlanRecord
 
 if TYPE_CHECKING:
+    from planwave.shapes.common import PlanStatus
+    from planwave.shapes.plans import PlanDocument
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -187,7 +189,7 @@ def plan_from_graph(
     *,
     plan_id: str,
     created_at: str,
-    forecast: Callable[[Graph], dict[str, Any]],
+    forecast: Callable[[Graph], Mapping[str, Any]],
 ) -> Plan:
     """Make a plan of a checked document.
 
@@ -229,10 +231,10 @@ def record_of(plan: Plan) -> PlanRecord:
     )
 
 
-def plan_json(record: PlanRecord, status: str) -> dict[str, Any]:
+def plan_json(record: PlanRecord, status: PlanStatus) -> PlanDocument:
     """Return a stored plan in the JSON form of the API, but for its inputs."""
     approval = record.approvals.get(record.hash)
-    return {
+    shown = {
         **record.document,
         "status": status,
         "name": record.name,
@@ -241,6 +243,7 @@ def plan_json(record: PlanRecord, status: str) -> dict[str, Any]:
         "live_revision": record.live_revision,
         "approval": None if approval is None else approval.as_json(),
     }
+    return cast("PlanDocument", shown)
 
 
 def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:

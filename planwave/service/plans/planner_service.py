@@ -30,6 +30,7 @@ from planwave.service.plans.documents import (
 from planwave.storage.records import PlanRecord
 
 if TYPE_CHECKING:
+    from planwave.shapes.graphs import ForecastResponse
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -144,7 +145,7 @@ class PlannerService:
             document = canonical_json(record.document)
             raise GraphInvalid(self.check_document(document).diagnostics) from error
 
-    async def forecast(self, plan_id: str) -> dict[str, Any]:
+    async def forecast(self, plan_id: str) -> ForecastResponse:
         """Forecast a stored plan with the providers and prices there are now.
 
         The result has waves, critical path, calls, tokens and cost range, as ``Plan.forecast``.
@@ -156,7 +157,7 @@ class PlannerService:
         record = await load_plan(self._store, plan_id)
         return await asyncio.to_thread(self._forecast_record, record)
 
-    def _forecast_record(self, record: PlanRecord) -> dict[str, Any]:
+    def _forecast_record(self, record: PlanRecord) -> ForecastResponse:
         graph = self.readable_plan(record).graph
         raise_for_graph(self.check_graph(graph))
         return self.forecast_graph(graph)
@@ -189,11 +190,11 @@ class PlannerService:
             for reload in self.releases:
                 await reload()
 
-    def forecast_graph(self, graph: Graph) -> dict[str, Any]:
+    def forecast_graph(self, graph: Graph) -> ForecastResponse:
         """Return the forecast of a graph without errors."""
         return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
 
-    def forecast_report(self, report: CheckReport) -> dict[str, Any] | None:
+    def forecast_report(self, report: CheckReport) -> ForecastResponse | None:
         """Return the forecast of a checked graph, or None if it can run nowhere."""
         if report.graph is None or not report.is_sound:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from planwave.errors import InputError, NotFound
 from planwave.graph.editing.difference import graph_difference
@@ -17,9 +17,9 @@ from planwave.service.plans.documents import is_graph_error, load_plan
 from planwave.storage.records import PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
+    from planwave.shapes.plans import RevisionDiffResponse, RevisionResponse, RevisionSummary
     from planwave.storage.sqlite.sql_store import Store
 
-Author: TypeAlias = Literal["person", "planner", "api"]
 Editor: TypeAlias = Literal["person", "api"]
 """The authors of changes: the planner writes first revisions only."""
 REVISION_PARTS: Final = ("nodes", "edges", "diagnostics")
@@ -83,7 +83,9 @@ class RevisionQueries:
             )
         return replace(found, approval=plan.approvals.get(found.hash))
 
-    async def diff_revisions(self, plan_id: str, a: int, b: int | None = None) -> dict[str, Any]:
+    async def diff_revisions(
+        self, plan_id: str, a: int, b: int | None = None
+    ) -> RevisionDiffResponse:
         """Return what distinguishes two revisions of a plan.
 
         Args:
@@ -154,9 +156,23 @@ def plan_at(plan: PlanRecord, revision: PlanRevision) -> PlanRecord:
     return replace(plan, title=revision.title, hash=revision.hash, document=document)
 
 
-def revision_json(revision: PlanRevision) -> dict[str, Any]:
-    """Return a revision in the JSON form of the API; one of a list has no graph."""
-    shown = {name: getattr(revision, name) for name in PlanRevision.__slots__ if name != "document"}
-    approval = None if revision.approval is None else revision.approval.as_json()
-    by = principal_json(revision.created_by)
-    return {**shown, "created_by": by, "approval": approval, **(revision.document or {})}
+def revision_summary(revision: PlanRevision) -> RevisionSummary:
+    """Return a revision as lists show it, in the JSON form of the API."""
+    return {
+        "plan_id": revision.plan_id,
+        "revision": revision.revision,
+        "hash": revision.hash,
+        "title": revision.title,
+        "author": revision.author,
+        "note": revision.note,
+        "created_at": revision.created_at,
+        "node_count": revision.node_count,
+        "error_count": revision.error_count,
+        "created_by": principal_json(revision.created_by),
+        "approval": None if revision.approval is None else revision.approval.as_json(),
+    }
+
+
+def revision_json(revision: PlanRevision) -> RevisionResponse:
+    """Return a revision that was read with its document, in the JSON form of the API."""
+    return cast("RevisionResponse", {**revision_summary(revision), **(revision.document or {})})

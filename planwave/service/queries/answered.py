@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from planwave.events import Event, OpenRequest
 from planwave.events.request_text import PERSON
@@ -13,6 +13,8 @@ from planwave.service.queries.digest import PendingRequest
 from planwave.storage.records import AnsweredRequest, ExecutionRecord
 
 if TYPE_CHECKING:
+    from planwave.shapes.executions import AnswerResponse
+    from planwave.shapes.executions import PendingRequest as PendingRequestResponse
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -34,13 +36,13 @@ class GivenAnswer:
 
     place: AnsweredRequest
     asked: PendingRequest
-    by: str
+    by: Literal["person", "timeout"]
     answer: Any
     answered_by: PrincipalDocument | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PendingRequestResponse:
         """Return the request and its answer as JSON."""
-        answered = {
+        answered: AnswerResponse = {
             "at": self.place.at,
             "by": self.by,
             "answered_by": self.answered_by,

@@ -11,14 +11,18 @@ from collections import Counter
 from collections.abc import Mapping
 from difflib import unified_diff
 from itertools import islice
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from planwave.errors import ErrorDocument
 from planwave.events import ExecutionState, NodeState
 from planwave.events.unreadable import guard_stored
 from planwave.executor.recovery.history import event_time
 from planwave.graph.editing.difference import field_differences
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.plan import canonical_json
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import DifferenceResponse, NodeDifference
 
 Change = Literal["same", "changed", "only_a", "only_b"]
 
@@ -42,7 +46,7 @@ _ELLIPSIS: Final = "…"
 _Document = Mapping[str, Any]
 
 
-def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
+def diff(a: ExecutionState, b: ExecutionState) -> DifferenceResponse:
     """Return the differences between two executions.
 
     A node is changed if its status, its error, its outputs or its part of the graph document
@@ -62,7 +66,7 @@ def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
     """
     written_a, written_b = _graph_nodes(a), _graph_nodes(b)
     counts: Counter[Change] = Counter({"same": 0, "changed": 0, "only_a": 0, "only_b": 0})
-    nodes: list[dict[str, Any]] = []
+    nodes: list[NodeDifference] = []
     for path in dict.fromkeys([*a.nodes, *b.nodes]):
         pair = a.nodes.get(path), b.nodes.get(path)
         written = _fields_changed(written_a.get(path, {}), written_b.get(path, {}))
@@ -76,7 +80,12 @@ def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
         "status": [a.status, b.status],
         "duration_s": [_duration(a), _duration(b)],
         "usage": [a.usage.as_json(), b.usage.as_json()],
-        "counts": dict(counts),
+        "counts": {
+            "same": counts["same"],
+            "changed": counts["changed"],
+            "only_a": counts["only_a"],
+            "only_b": counts["only_b"],
+        },
         "nodes": nodes,
         "left_off": counts.total() - counts["same"] - len(nodes),
     }
@@ -106,8 +115,8 @@ def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> 
 
 def _node(
     path: str, change: Change, a: NodeState | None, b: NodeState | None, written: list[str]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
+) -> NodeDifference:
+    found: NodeDifference = {
         "path": path,
         "change": change,
         "status": [each and each.status for each in (a, b)],
@@ -181,7 +190,7 @@ def _preview(output: Any) -> dict[str, Json] | None:
     }
 
 
-def _error(error: Any) -> dict[str, str] | None:
+def _error(error: Any) -> ErrorDocument | None:
     if not isinstance(error, dict):
         return None
     said = cast("_Document", error)

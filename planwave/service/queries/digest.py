@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import PlanwaveError
 from planwave.events import ExecutionState, NodeState, OpenRequest, fold
@@ -16,6 +16,9 @@ from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
+    from planwave.shapes.executions import ExecutionDigest as DigestResponse
+    from planwave.shapes.executions import ForkedFrom, UsageResponse
+    from planwave.shapes.executions import PendingRequest as PendingRequestResponse
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -41,15 +44,20 @@ class ExecutionDigest(NamedTuple):
     steps: int
     waves: list[dict[str, int]]
     models: list[str]
-    usage: dict[str, Any]
-    parent: dict[str, Any] | None
+    usage: UsageResponse
+    parent: ForkedFrom | None
     requests: tuple[tuple[OpenRequest, str], ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> DigestResponse:
         """Return the digest as lists show it."""
-        shown = self._asdict()
-        del shown["requests"]
-        return {**shown, "waitingForInput": bool(self.requests)}
+        return {
+            "steps": self.steps,
+            "waves": self.waves,
+            "models": self.models,
+            "usage": self.usage,
+            "parent": self.parent,
+            "waitingForInput": bool(self.requests),
+        }
 
 
 class PendingRequest(NamedTuple):
@@ -74,7 +82,7 @@ class PendingRequest(NamedTuple):
         deadline = self.deadline or "~"  # after all times
         return deadline, request.since, self.execution.execution_id, request.request_id
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PendingRequestResponse:
         """Return the request as JSON."""
         return {
             "execution_id": self.execution.execution_id,

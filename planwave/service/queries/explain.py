@@ -7,10 +7,10 @@ sources and the handles on which they emitted a value. Each reason is computed f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import NotFound
-from planwave.events import Event, NodeState
+from planwave.events import Event, ExecutionState, NodeState
 from planwave.events.paths import is_inside
 from planwave.events.request_text import (
     TIMEOUT,
@@ -27,6 +27,9 @@ from planwave.graph.model import FLOW, LINK
 from planwave.nodes.authoring.field_wires import INLINE, WIRED
 from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.service.queries.dependency_view import Dependency, DependencyView
+
+if TYPE_CHECKING:
+    from planwave.shapes.executions import ExplainResponse
 
 _OVERRIDDEN_TEXT: Final = {
     LINK: "the link edge",
@@ -388,7 +391,7 @@ _MAX_NODES_NAMED: Final = 20
 _MAX_NOTE_CHARS: Final = 200
 
 
-def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
+def explain(events: Sequence[Event], path: str) -> ExplainResponse:
     """Say why a node is what it is, from all events of its execution so far.
 
     Returns:
@@ -415,27 +418,37 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
     """
     picture = DependencyView(events)
     state = picture.state
+    node = _node_of(state, path)
+    found, course = explain_status(picture, node), _course(picture.node_histories.get(path, []))
+    fed = wired_parameters(events, path)
+    shown: ExplainResponse = {
+        "path": path,
+        "status": node.status,
+        "code": found.code,
+        "reason": " ".join([found.reason, *_history_sentences(course), *describe_sources(fed)]),
+        "because": [dict(each) for each in found.because],
+        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, found.code) else {},
+        "course": [step.as_json() for step in course],
+    }
+    if fed:
+        shown["parameters"] = fed
+    if node.prompt is not None:
+        shown["prompt"] = node.prompt
+    if node.error is not None:
+        shown["error"] = node.error
+    if requests := [each.as_json() for each in state.requests.values() if each.path == path]:
+        shown["requests"] = requests
+    return shown
+
+
+def _node_of(state: ExecutionState, path: str) -> NodeState:
     node = state.nodes.get(path)
     if node is None:
         raise NotFound(
             f"execution {state.execution_id} has no node {path!r}",
             hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
         )
-    found, course = explain_status(picture, node), _course(picture.node_histories.get(path, []))
-    fed = wired_parameters(events, path)
-    shown: dict[str, Any] = {
-        "path": path,
-        "status": node.status,
-        "code": found.code,
-        "reason": " ".join([found.reason, *_history_sentences(course), *describe_sources(fed)]),
-        "because": list(found.because),
-        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, found.code) else {},
-        "course": [step.as_json() for step in course],
-    }
-    requests = [each.as_json() for each in state.requests.values() if each.path == path]
-    besides = {"parameters": fed or None, "prompt": node.prompt, "error": node.error}
-    besides["requests"] = requests or None
-    return shown | {name: value for name, value in besides.items() if value is not None}
+    return node
 
 
 def _has_inputs(node: NodeState, code: str) -> bool:

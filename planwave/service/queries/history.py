@@ -35,7 +35,14 @@ from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, StoredCall
 
 if TYPE_CHECKING:
-    from planwave.shapes.executions import ExecutionCounts
+    from planwave.shapes.common import PlanStatus
+    from planwave.shapes.executions import (
+        DifferenceResponse,
+        DocumentNode,
+        DocumentResponse,
+        ExecutionCounts,
+        ExplainResponse,
+    )
     from planwave.storage.backup import Backup
     from planwave.storage.sqlite.sql_store import Store
 
@@ -247,7 +254,7 @@ class QueryService:
         """
         return await load_state(self._store, execution_id)
 
-    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+    async def explain(self, execution_id: str, path: str) -> ExplainResponse:
         """Explain why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
 
         Raises:
@@ -256,7 +263,7 @@ class QueryService:
         events = await self.events(execution_id)
         return await asyncio.to_thread(explain, events, path)
 
-    async def diff(self, a: str, b: str) -> dict[str, Any]:
+    async def diff(self, a: str, b: str) -> DifferenceResponse:
         """Return the differences between two executions; see :func:`planwave.service.queries.diff.diff`.
 
         Raises:
@@ -266,7 +273,7 @@ class QueryService:
         second = first if a == b else await self.events(b)
         return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
-    async def document(self, execution_id: str) -> dict[str, Any]:
+    async def document(self, execution_id: str) -> DocumentResponse:
         """Return the JSON document of an execution, projected from its present events."""
         record = await self.execution(execution_id)
         events = await self._store.events(execution_id)
@@ -307,7 +314,7 @@ class QueryService:
 
     async def node_document(
         self, execution_id: str, path: str, whole_call: int | None = None
-    ) -> dict[str, Any]:
+    ) -> DocumentNode:
         """Return the part of the document of an execution that is about one node.
 
         Args:
@@ -341,11 +348,11 @@ class QueryService:
             raise NotFound("nothing is kept on disk here, so there is nothing to back up")
         return await asyncio.to_thread(back_up, self.directory, file)
 
-    async def plan_status(self, plan_id: str) -> str:
+    async def plan_status(self, plan_id: str) -> PlanStatus:
         """Return the status of a plan: that of its newest execution, ``draft`` without one."""
         return (await self.plan_statuses([plan_id]))[plan_id]
 
-    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, PlanStatus]:
         """Return the status of each plan, with one query for all."""
         newest = await self._store.plan_statuses(plan_ids)
         return {
@@ -384,7 +391,7 @@ def utc_time(text: str) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def status_of_plan(execution_status: str) -> str:
+def status_of_plan(execution_status: str) -> PlanStatus:
     """Return the plan status for an execution status."""
     if execution_status in ("starting", "executing", "paused"):
         return "executing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.events.graphs import NestedGraphs
@@ -11,12 +11,11 @@ from planwave.events.types import typed_event
 
 if TYPE_CHECKING:
     from planwave.events import Event
-    from planwave.graph.model import Json
 
 WEBHOOK_REPLY: Final = "webhook_reply"
 
 
-def holds_reply(graph: dict[str, Json]) -> bool:
+def holds_reply(graph: Mapping[str, Any]) -> bool:
     """Return whether a graph, or one nested in the data of its nodes, has a node that answers."""
     return any(node.get("type") == WEBHOOK_REPLY for node in _nodes(graph))
 

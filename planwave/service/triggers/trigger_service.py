@@ -28,6 +28,7 @@ from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerR
 
 if TYPE_CHECKING:
     from planwave.graph.model import Json
+    from planwave.shapes.common import NodeDocument
     from planwave.storage.records import ExecutionRecord, PageCursor
 
 _CODE: Final = "invalid-trigger"
@@ -299,7 +300,7 @@ class TriggerService:
         return self._dependencies.catalogue.read_data(record.kind, data)
 
 
-def _entry_node(flow: Flow, kinds: Collection[str], node_id: str | None) -> dict[str, Any]:
+def _entry_node(flow: Flow, kinds: Collection[str], node_id: str | None) -> NodeDocument:
     """Return the node of a flow to listen for.
 
     Raises:

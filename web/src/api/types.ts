@@ -881,8 +881,6 @@ export type PlanResponse = {
   live_revision: number | null;
   /** That of its hash; null where nobody approved it. */
   approval: ApprovalResponse | null;
-  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
-  inputs: Record<string, unknown> | null;
   /** The flow that it was copied from; left out for all others. */
   origin?: PlanOrigin;
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
@@ -895,6 +893,8 @@ export type PlanResponse = {
   attempts: Record<string, unknown>[];
   /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
   forecast: Record<string, unknown>;
+  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
+  inputs: Record<string, unknown> | null;
 };
 
 /** One error, warning or note. */
@@ -1961,6 +1961,10 @@ export type ResultResponse = {
 
 /** The differences between two revisions of a plan, without `ui`. */
 export type RevisionDiffResponse = {
+  nodes: ElementDifference[];
+  edges: ElementDifference[];
+  /** Which lists have common members in another order. */
+  reordered: ("nodes" | "edges")[];
   plan_id: string;
   a: number;
   b: number;
@@ -1968,10 +1972,6 @@ export type RevisionDiffResponse = {
   hash: string[];
   /** Of A and of B; null where they are the same. */
   title: string[] | null;
-  nodes: ElementDifference[];
-  edges: ElementDifference[];
-  /** Which lists have common members in another order. */
-  reordered: ("nodes" | "edges")[];
 };
 
 /** One revision of a plan. */

@@ -187,5 +187,5 @@ async def _turn_response(service: Service, turn: Turn) -> Response:
     return json_response(shown, 202, location=f"/api/chats/{chat_id}/messages/{reply_id}")
 
 
-async def _shown(service: Service, message: MessageRecord) -> dict[str, Any]:
+async def _shown(service: Service, message: MessageRecord) -> MessageResponse:
     return message_json(message, await service.chats.message_siblings(message))

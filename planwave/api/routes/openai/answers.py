@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Final
 
@@ -163,7 +163,7 @@ class AnswerRun:
         failed.headers.update({**self.headers, **_NO_RETRY})
         return failed
 
-    def whole(self, content: dict[str, Any]) -> Response:
+    def whole(self, content: Mapping[str, Any]) -> Response:
         """Return the whole answer."""
         answered = json_response(content)
         answered.headers.update(self.headers)

@@ -49,6 +49,8 @@ from planwave.service.plans.documents import (
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole, Line
+    from planwave.shapes.common import PlanStatus
+    from planwave.shapes.executions import DocumentResponse
     from planwave.storage.records import ExecutionRecord, PlanRecord
 
 _TITLE_CHARS = 200
@@ -143,13 +145,13 @@ def pagination_hint(console: CommandConsole, ctx: CommandContext, command: str, 
 
 class _StoredPlan(NamedTuple):
     record: PlanRecord
-    status: str
+    status: PlanStatus
 
 
 class _StoredExecution(NamedTuple):
     """The document of an execution, and where its file is once there is one."""
 
-    document: dict[str, Any]
+    document: DocumentResponse
     path: Path | None
 
 
@@ -214,7 +216,7 @@ def _parent_fact(parent: Mapping[str, Any]) -> dict[str, Any]:
     return {"Retry of" if parent.get("retry") else "Fork of": parent.get("execution_id")}
 
 
-def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
+def _show_node(console: CommandConsole, document: Mapping[str, Any], name: str) -> None:
     node = find_node(document, name)
     if console.json:
         console.result(node)

@@ -72,7 +72,7 @@ def diff(
 
     is_of_revisions = bool(_REVISION.fullmatch(a) or _REVISION.fullmatch(b))
 
-    async def read(queries: Queries) -> dict[str, Any]:
+    async def read(queries: Queries) -> Mapping[str, Any]:
         if is_of_revisions:
             return await _diff_revisions(queries, a, b)
         return await queries.diff(
@@ -88,7 +88,7 @@ def diff(
         show_difference(console, difference)
 
 
-async def _diff_revisions(queries: Queries, a: str, b: str) -> dict[str, Any]:
+async def _diff_revisions(queries: Queries, a: str, b: str) -> Mapping[str, Any]:
     """Compare two revisions of one plan; a name without a number is the current one.
 
     Raises:

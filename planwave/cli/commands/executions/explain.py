@@ -28,6 +28,7 @@ from planwave.cli.views.result import nodes_of
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole, Line
+    from planwave.shapes.executions import ExplainResponse
 
 _INPUT_CHARS: Final = 400
 
@@ -52,7 +53,7 @@ def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = N
     """
     console = ctx.console()
 
-    async def read(queries: Queries) -> tuple[str, list[dict[str, Any]]]:
+    async def read(queries: Queries) -> tuple[str, list[ExplainResponse]]:
         execution_id = await find_execution(queries, name)
         document = await queries.document(execution_id)
         if node is not None:

@@ -116,7 +116,7 @@ async def _warn_of_changes(
     graph = (await backend.document(execution_id)).get("graph") if changes else None
     if not isinstance(graph, dict):
         return
-    found = await backend.check(cast("dict[str, Json]", graph))
+    found = await backend.check(graph)
     show_diagnostics(ctx.console(), [each for each in found if each.node in changes])
 
 

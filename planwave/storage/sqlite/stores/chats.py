@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -16,6 +16,9 @@ from planwave.storage.records import PageCursor
 from planwave.storage.sqlite.lists import ListQuery, contains, search_text
 from planwave.storage.sqlite.readers import Read
 from planwave.storage.sqlite.schema import chat_messages, chat_turns, chats
+
+if TYPE_CHECKING:
+    from planwave.shapes.common import ExecutionStatus
 
 CHATS: Final = ListQuery(
     [
@@ -172,7 +175,7 @@ class SqliteChats:
         )
         return await self._read(lambda connection: connection.execute(statement).scalars().all())
 
-    async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, str]:
+    async def statuses(self, chat_ids: Sequence[str]) -> Mapping[str, ExecutionStatus]:
         """Return the status of the newest reply of each chat; chats without one are left out."""
         newest = (
             select(func.max(chat_messages.c.id))

@@ -15,7 +15,7 @@ from planwave.cli.backends.records import (
 from planwave.principals import Principal
 from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import plan_json
-from planwave.service.plans.revisions import revision_json
+from planwave.service.plans.revisions import revision_summary
 from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.sqlite.sql_store import MemoryStore
 
@@ -59,9 +59,9 @@ def test_a_revision_is_read_back() -> None:
     revision = PlanRevision(
         "p", 2, "h", "T", "person", "why", AT, 1, 0, created_by=BY, approval=Approval(AT, BY)
     )
-    assert revision_from_json(revision_json(revision)) == revision
+    assert revision_from_json(revision_summary(revision)) == revision
     bare = replace(revision, approval=None)
-    assert revision_from_json(revision_json(bare)) == bare
+    assert revision_from_json(revision_summary(bare)) == bare
 
 
 def test_a_flow_is_read_back() -> None:

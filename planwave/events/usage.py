@@ -59,7 +59,7 @@ class UsageTotal:
 
     def as_json(self) -> UsageResponse:
         """Return the sum as JSON; no tokens of a cache are left out."""
-        shown: UsageResponse = {
+        document: UsageResponse = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -67,10 +67,10 @@ class UsageTotal:
             "estimated": self.estimated,
         }
         if self.cache_read_tokens:
-            shown["cache_read_tokens"] = self.cache_read_tokens
+            document["cache_read_tokens"] = self.cache_read_tokens
         if self.cache_write_tokens:
-            shown["cache_write_tokens"] = self.cache_write_tokens
-        return shown
+            document["cache_write_tokens"] = self.cache_write_tokens
+        return document
 
 
 NO_USAGE: Final = UsageTotal()

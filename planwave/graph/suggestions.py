@@ -58,8 +58,8 @@ def edge_removal(edge: Edge) -> SuggestionResponse:
 
 
 def _suggestion(label: str, *operations: UpdateNode | RemoveEdge | AddEdge) -> SuggestionResponse:
-    made: Any = [operation_json(each) for each in operations]
-    return {"label": label, "operations": made}
+    documents: Any = [operation_json(each) for each in operations]
+    return {"label": label, "operations": documents}
 
 
 def closest_match(name: str, candidates: Collection[str]) -> str | None:

@@ -264,10 +264,11 @@ class ExecutionCommands:
         await self._store.append(execution_id, epoch, [last])
 
     async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
-        """Cancel an execution that is not running."""
-        self.runner.dequeue(live.execution_id)
-        session = ExecutionSession(self._dependencies, live.execution_id)
+        """Cancel an execution that is not running. Where that fails, it stays in the queue."""
+        session = None if live.is_unscheduled else live.session
+        session = session or ExecutionSession(self._dependencies, live.execution_id)
         events = await session.cancel_at_rest(live.state, cause, self._dependencies.timestamp())
+        self.runner.dequeue(live.execution_id)
         self.runner.publish(live, events)
         live.error = None
         self._answer_deadlines.forget(live.execution_id)

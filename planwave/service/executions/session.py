@@ -302,7 +302,7 @@ class ExecutionSession:
             Conflict: ``already-ended``: someone else has ended it.
         """
         execution_id, store = self.execution_id, self._dependencies.store
-        epoch = await store.claim(execution_id)
+        await self.claim()
         require_not_ended(execution_id, (await load_record(store, execution_id)).status)
         seq, data = count(state.last_seq + 1), {"cause": cause}
         paths = [node.path for node in state.nodes.values() if node.status not in ENDED_NODE]
@@ -313,7 +313,7 @@ class ExecutionSession:
             ),
             Event(execution_id, next(seq), at, "execution.cancelled", None, None, data),
         ]
-        await store.append(execution_id, epoch, events)
+        await store.append(execution_id, self.epoch or 1, events)
         return events
 
     async def refuse(self, error: PlanwaveError, state: ExecutionState, at: str) -> Event:

@@ -288,7 +288,11 @@ def test_a_module_loaded_later_is_frozen_by_the_next_full_collection(
         assert not collects(of_request)
         of_request = [[]]
         assert collects(of_request)
+        assert gc.get_freeze_count() > 0
     assert gc.callbacks == before
+    assert (
+        gc.get_freeze_count() == 0
+    )  # the process that served goes on with all its garbage collected
 
 
 def ask_to_stop(running: RunningServer) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, QueueFull, ShuttingDown
+from planwave.errors import Conflict, QueueFull, ShuttingDown, StoreError
 from planwave.events import TERMINAL, Event
 from planwave.executor.driver.execution import Execution
 from planwave.graph.model import DataValue, Node
@@ -329,6 +329,87 @@ async def test_queued_execution_is_cancelled_and_never_starts() -> None:
         assert doors.came == [first, third]
         events = await service.events(second)
         assert events[-1].data == {"cause": "not wanted"}
+
+
+class RefusesOnce(Gated):
+    """Refuses the first write of events after the gate, where it is told to."""
+
+    refuses = False
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        if self.refuses:
+            self.refuses = False
+            await self._pass("append")
+            raise StoreError("the disk is full", code="disk-full")
+        await super().append(execution_id, epoch, events)
+
+
+COMMANDS: Mapping[str, Callable[[Service, str], Awaitable[object]]] = {
+    "cancel": lambda service, execution_id: service.cancel(execution_id),
+    "pause": lambda service, execution_id: service.pause(execution_id),
+}
+
+
+@pytest.mark.parametrize("is_its_turn", [False, True], ids=["queued", "its turn comes meanwhile"])
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_queued_execution_runs_after_a_command_that_could_not_be_stored(
+    command: str, is_its_turn: bool
+) -> None:
+    doors, store = Doors(), RefusesOnce("append")
+    async with Service(
+        dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME, store=store)
+    ) as service:
+        plan = await plan_in(service)
+        second = (await service.execute(plan)).execution_id
+        await until(lambda: doors.came == [second])
+        await service.pause(second)
+        doors.let(second)
+        await service.wait(second)
+        first = (await service.execute(plan)).execution_id
+        await until(lambda: doors.came == [second, first])
+        await service.resume(second)
+        store.refuses = True
+        async with asyncio.TaskGroup() as tasks:
+            sent = tasks.create_task(_refusal(COMMANDS[command](service, second)))
+            await store.came.wait()
+            if is_its_turn:
+                doors.let(first)
+                await service.wait(first)
+            store.gate.set()
+        assert sent.result() == "disk-full"
+        doors.let(first)
+        for execution_id in (first, second):
+            assert (await service.wait(execution_id)).status == "completed"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_command_that_could_not_be_stored_counts_as_no_second_recovery(
+    command: str,
+) -> None:
+    before, doors, store = Doors(), Doors(), RefusesOnce("append")
+    async with Service(dependencies(DOOR, types=[before], store=store)) as earlier:
+        plan = await plan_in(earlier)
+        both = [(await earlier.execute(plan)).execution_id for _ in range(2)]
+        await until(lambda: before.came == both)
+        await earlier.drain(0)
+        store.gate.set()
+        async with Service(
+            dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME, store=store)
+        ) as service:
+            await service.recover()
+            await until(lambda: doors.came == both[:1] and service.position(both[1]) == 1)
+            store.refuses = True
+            assert await _refusal(COMMANDS[command](service, both[1])) == "disk-full"
+            for execution_id in both:
+                doors.let(execution_id)
+                assert (await service.wait(execution_id)).status == "completed"
+            assert (await service.execution(both[1])).epoch == 2
+
+
+async def _refusal(call: Awaitable[object]) -> str:
+    with pytest.raises(StoreError) as refused:
+        await call
+    return refused.value.code
 
 
 async def test_cancel_after_start_precedes_every_node() -> None:

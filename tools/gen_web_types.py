@@ -1,4 +1,7 @@
-"""Write ``web/src/api/types.ts``: the types and the operations of the OpenAPI document.
+"""Write ``web/src/api/types.ts``: the types and the operations of the OpenAPI document that the page uses.
+
+A type is used where a module of the page imports it; an operation where it is called by its id, or its parts are named
+by it; both with all that they refer to.
 
 Usage: ``python tools/gen_web_types.py`` (or ``make generate``).
 """
@@ -6,15 +9,26 @@ Usage: ``python tools/gen_web_types.py`` (or ``make generate``).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.openapi_document import ALIASES, REF, aliases, document, schemas, with_parts
+from tools.openapi_document import (
+    ALIASES,
+    REF,
+    aliases,
+    document,
+    references,
+    schemas,
+    with_parts,
+)
 
-TARGET = Path(__file__).resolve().parent.parent / "web" / "src" / "api" / "types.ts"
+SOURCES = Path(__file__).resolve().parent.parent / "web" / "src"
+TARGET = SOURCES / "api" / "types.ts"
 HEADER = """\
 // Generated from the OpenAPI document by tools/gen_web_types.py; do not edit. Run: make generate
+// It has what the page uses: what is imported from here, and the operations that are named.
 
 import type { JsonNumber } from "@/json";
 """
@@ -32,21 +46,51 @@ SCALARS = {
     "null": "null",
 }
 JSON_TYPE = "application/json"
+IMPORT = re.compile(r'import (?:type )?\{([^}]*)\} from "@/api/types"')
+CALL = re.compile(r"\b(?:call|send|addressOf)\(([^,)]*)|\bOperations\[([^]]*)\]")
+LITERAL = re.compile(r'"(\w+)"')
 
 
 def types_module() -> str:
     """Return the text of ``types.ts``."""
-    lines = [HEADER]
-    lines.extend(f"export type {name} = {_values(values)};\n" for values, name in aliases())
+    modules = page_modules()
+    imported, known = imported_names(modules), schemas()
+    operations = list(_operations(named_operations(modules)))
+    roots = {*imported, *references([_shown(operation) for _, _, operation in operations])}
     done: set[str] = set()
-    known = schemas()
-    for root in known:
-        for name in with_parts(root, known, done):
-            lines.append(_declaration(name, known[name]))
-    operations = list(_operations())
-    lines += [OPERATIONS, *(_operation(*each) for each in operations), "};\n"]
-    lines += [ADDRESSES, *(_address(*each) for each in operations), "} as const;"]
-    return "\n".join(lines) + "\n"
+    parts = [part for root in known if root in roots for part in with_parts(root, known, done)]
+    declared = [_declaration(name, known[name]) for name in parts]
+    declared += [OPERATIONS, *(_operation(*each) for each in operations), "};\n"]
+    declared += [ADDRESSES, *(_address(*each) for each in operations), "} as const;"]
+    text = "\n".join(declared)
+    sets = [
+        f"export type {name} = {_values(values)};\n"
+        for values, name in aliases()
+        if name in imported or re.search(rf"\b{name}\b", text)
+    ]
+    return "\n".join([HEADER, *sets, text]) + "\n"
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def page_modules() -> list[str]:
+    """Return the texts of the modules of the page and of their tests, but for the generated one."""
+    paths = sorted(SOURCES.rglob("*.ts*"))
+    return [path.read_text("utf-8") for path in paths if path != TARGET]
+
+
+def imported_names(modules: Iterable[str]) -> set[str]:
+    """Return the names that modules import from the generated one."""
+    lists = (found for module in modules for found in IMPORT.findall(module))
+    names = (name.strip().removeprefix("type ") for found in lists for name in found.split(","))
+    return {name.split(" as ")[0] for name in names if name}
+
+
+def named_operations(modules: Iterable[str]) -> set[str]:
+    """Return the ids of operations that modules call or index the generated type by."""
+    places = ("".join(found) for module in modules for found in CALL.findall(module))
+    return {literal for place in places for literal in LITERAL.findall(place)}
 
 
 # -- schemas ---------------------------------------------------------------------------------------
@@ -107,10 +151,19 @@ def _comment(schema: Mapping[str, Any]) -> str:
 # -- operations ------------------------------------------------------------------------------------
 
 
-def _operations() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _operations(used: Collection[str]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     for path, methods in document()["paths"].items():
         for method, operation in methods.items():
-            yield method.upper(), path, operation
+            if operation["operationId"] in used:
+                yield method.upper(), path, operation
+
+
+def _shown(operation: Mapping[str, Any]) -> list[Any]:
+    """Return the schemas of all that the type of an operation shows."""
+    contents = [operation["requestBody"]["content"]] if "requestBody" in operation else []
+    contents += _contents(operation["responses"])
+    parameters = [each["schema"] for each in operation.get("parameters", ())]
+    return [*parameters, *(each[JSON_TYPE]["schema"] for each in contents if JSON_TYPE in each)]
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
@@ -147,12 +200,17 @@ def _body(body: Mapping[str, Any]) -> str:
 
 def _answer(responses: Mapping[str, Any]) -> str:
     """Return the type of the JSON that is answered; text and streams are not JSON."""
-    given = [each for status, each in responses.items() if status.startswith("2")]
-    contents = [each["content"] for each in given if "content" in each]
+    contents = _contents(responses)
     kinds = {_type(each[JSON_TYPE]["schema"]): None for each in contents if JSON_TYPE in each}
-    if len(contents) < len(given):
+    if not all(contents):
         kinds["undefined"] = None
     return " | ".join(kinds) or "string"
+
+
+def _contents(responses: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the contents of the responses of success; one without a content is empty."""
+    given = [each for status, each in responses.items() if status.startswith("2")]
+    return [each.get("content", {}) for each in given]
 
 
 def _address(method: str, path: str, operation: Mapping[str, Any]) -> str:

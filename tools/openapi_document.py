@@ -41,18 +41,19 @@ def with_parts(name: str, schemas: Mapping[str, Any], done: set[str]) -> Iterato
     if name in done:
         return
     done.add(name)
-    for reference in _references(schemas[name]):
+    for reference in references(schemas[name]):
         yield from with_parts(reference, schemas, done)
     yield name
 
 
-def _references(schema: Any) -> Iterator[str]:
+def references(schema: Any) -> Iterator[str]:
+    """Yield the names of the schemas that a schema, or a list of them, refers to itself."""
     if isinstance(schema, list):
         for item in cast("list[Any]", schema):
-            yield from _references(item)
+            yield from references(item)
     elif isinstance(schema, dict):
         for key, value in cast("dict[str, Any]", schema).items():
             if key == "$ref":
                 yield value.removeprefix(REF)
             else:
-                yield from _references(value)
+                yield from references(value)

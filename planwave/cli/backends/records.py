@@ -11,7 +11,7 @@ from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, Plan
 
 
 def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
-    """Return the record of a plan; of one of a list, only the name of what makes it a flow is known."""
+    """Return the record of a plan; of one of a list, its approval and its editor are not known."""
     given = plan.get("approval")
     return PlanRecord(
         plan["plan_id"],
@@ -21,9 +21,9 @@ def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
         plan["hash"],
         {**plan},
         name=plan["name"],
-        description=plan.get("description", ""),
-        published=tuple(plan.get("published", ())),
-        sound_revision=plan.get("live_revision"),
+        description=plan["description"],
+        published=tuple(plan["published"]),
+        sound_revision=plan["live_revision"],
         approvals={} if given is None else {plan["hash"]: Approval.from_json(given)},
     )
 

@@ -27,6 +27,11 @@ def test_a_flow_is_made_changed_executed_and_removed(server: RunningServer) -> N
         first = client.create_flow("Echo", STARTS, description="why")
         assert client.flow(first["plan_id"]) == first
         assert first["plan_id"] in [each["plan_id"] for each in client.flows(q="echo")["flows"]]
+        listed = {
+            named: [each["plan_id"] for each in client.plans(q="echo", named=named)["plans"]]
+            for named in (True, False)
+        }
+        assert (first["plan_id"] in listed[True], listed[False]) == (True, [])
         second = client.update_flow(first["plan_id"], graph=HELD, if_match=first["hash"])
         assert (second["revision"], second["description"]) == (2, "why")
         with pytest.raises(PreconditionFailed) as refused:

@@ -17,8 +17,8 @@ export function retryQuery(failures: number, error: unknown): boolean {
 
 // -- plans ------------------------------------------------------------------------------------------
 
-/** Plans, with a name and without, newest first, page by page. */
-export function usePlans(filters: PlanFilters = {}) {
+/** Plans, with a name and without, newest first, page by page; `isLive` refreshes them while one on the first page runs. */
+export function usePlans(filters: PlanFilters = {}, { isLive = false } = {}) {
   return useInfiniteQuery(
     infiniteQueryOptions({
       queryKey: queryKeys.plans(filters),
@@ -26,6 +26,10 @@ export function usePlans(filters: PlanFilters = {}) {
         call("listPlans", { query: { ...filters, cursor: pageParam }, signal }),
       initialPageParam: null as string | null,
       getNextPageParam: (page) => page.next_cursor,
+      refetchInterval: ({ state }) =>
+        isLive && state.data?.pages[0]?.plans.some(({ status }) => status === "executing")
+          ? ACTIVE_REFRESH_MS
+          : false,
     }),
   );
 }

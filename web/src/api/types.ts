@@ -1,4 +1,5 @@
 // Generated from the OpenAPI document by tools/gen_web_types.py; do not edit. Run: make generate
+// It has what the page uses: what is imported from here, and the operations that are named.
 
 import type { JsonNumber } from "@/json";
 
@@ -12,6 +13,31 @@ export type PlanStatus = "draft" | "executing" | "completed" | "failed";
 export type Health = {
   /** `ok`; `disk-full` or `store-busy`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
   status?: string;
+};
+
+/** Why something failed. */
+export type ErrorDocument = {
+  code: string;
+  message: string;
+  hint?: string;
+  /** The URL whose request failed, without credentials and query. */
+  url?: string;
+  /** The node whose failure is the first one of a nested run. */
+  node?: string;
+};
+
+/** The failed node that a node was blocked by, and its error. */
+export type BlockedCause = {
+  node: string | null;
+  error: ErrorDocument;
+};
+
+/** The operation that changes fields of a node. */
+export type UpdateNodeSuggestion = {
+  op: "update_node";
+  id: string;
+  /** A merge patch (RFC 7396) for the node: null removes a field. */
+  set: Record<string, unknown>;
 };
 
 /** One wire. */
@@ -32,37 +58,37 @@ export type AddEdgeSuggestion = {
   edge: EdgeDocument;
 };
 
-/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash, `approved_revision` the revision of the plan that is approved for all callers. */
-export type ApprovalDocument = {
-  plan_hash: string;
-  approved_in?: string;
-  approved_revision?: number;
+/** The operation that removes an edge. */
+export type RemoveEdgeSuggestion = {
+  op: "remove_edge";
+  id: string;
 };
 
-/** Why something failed. */
-export type ErrorDocument = {
+/** The one way to correct a finding, for a person to accept. */
+export type SuggestionResponse = {
+  label: string;
+  /** For `PATCH`, of the plan or the flow that has the graph. */
+  operations: (UpdateNodeSuggestion | AddEdgeSuggestion | RemoveEdgeSuggestion)[];
+};
+
+/** One finding about a graph. */
+export type DiagnosticResponse = {
   code: string;
+  /** `error` stops a graph from running. */
+  severity: "error" | "warning" | "info";
   message: string;
-  hint?: string;
-  /** The URL whose request failed, without credentials and query. */
-  url?: string;
-  /** The node whose failure is the first one of a nested run. */
+  /** JSON pointer into the graph. */
+  pointer: string;
   node?: string;
-};
-
-/** The failed node that a node was blocked by, and its error. */
-export type BlockedCause = {
-  node: string | null;
-  error: ErrorDocument;
-};
-
-/** The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`. */
-export type BudgetResponse = {
-  /** Those that hold now. */
-  limits: Record<string, JsonNumber>;
-  used: Record<string, JsonNumber>;
-  /** Amounts that are nearly used up. */
-  warned: string[];
+  edge?: string;
+  /** The nodes around a cycle. */
+  path?: string[];
+  /** The way out. */
+  hint?: string;
+  /** Corrections of the document, made only if its meaning was certain. */
+  fix?: string;
+  /** Only where there is one way to correct it. */
+  suggestion?: SuggestionResponse;
 };
 
 /** Why an execution or a node was cancelled. */
@@ -70,9 +96,29 @@ export type CancelledData = {
   cause?: unknown;
 };
 
+export type ExecutionCancelledEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.cancelled";
+  path?: string;
+  attempt?: number;
+  data: CancelledData;
+};
+
 /** `handled_failures` are the paths of failed nodes whose policy handled the failure. */
 export type CompletedData = {
   handled_failures?: string[];
+};
+
+export type ExecutionCompletedEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "execution.completed";
+  path?: string;
+  attempt?: number;
+  data: CompletedData;
 };
 
 /** One step. */
@@ -122,6 +168,13 @@ export type ParentDocument = {
   given?: Record<string, Record<string, unknown>>;
 };
 
+/** The approval that an execution needs before any node starts. `plan_hash` is that of the graph that runs; `approved_in` is the earlier execution in which a person approved this hash, `approved_revision` the revision of the plan that is approved for all callers. */
+export type ApprovalDocument = {
+  plan_hash: string;
+  approved_in?: string;
+  approved_revision?: number;
+};
+
 /** The request for approval that an edited plan answers, and the note of that answer. `dropped_policies` are the ids of nodes that had a policy of the request, and are gone. */
 export type SupersededDocument = {
   execution_id: string;
@@ -163,82 +216,6 @@ export type CreatedData = {
   trace_context?: Record<string, string>;
   written_by?: "model";
   flows?: string[];
-};
-
-/** The operation that changes fields of a node. */
-export type UpdateNodeSuggestion = {
-  op: "update_node";
-  id: string;
-  /** A merge patch (RFC 7396) for the node: null removes a field. */
-  set: Record<string, unknown>;
-};
-
-/** The operation that removes an edge. */
-export type RemoveEdgeSuggestion = {
-  op: "remove_edge";
-  id: string;
-};
-
-/** The one way to correct a finding, for a person to accept. */
-export type SuggestionResponse = {
-  label: string;
-  /** For `PATCH`, of the plan or the flow that has the graph. */
-  operations: (UpdateNodeSuggestion | AddEdgeSuggestion | RemoveEdgeSuggestion)[];
-};
-
-/** One finding about a graph. */
-export type DiagnosticResponse = {
-  code: string;
-  /** `error` stops a graph from running. */
-  severity: "error" | "warning" | "info";
-  message: string;
-  /** JSON pointer into the graph. */
-  pointer: string;
-  node?: string;
-  edge?: string;
-  /** The nodes around a cycle. */
-  path?: string[];
-  /** The way out. */
-  hint?: string;
-  /** Corrections of the document, made only if its meaning was certain. */
-  fix?: string;
-  /** Only where there is one way to correct it. */
-  suggestion?: SuggestionResponse;
-};
-
-/** The service goes down: come back in a moment, with `after`. */
-export type DrainingMessage = {
-  type: "server_draining";
-  code: string;
-  detail: string;
-};
-
-/** The answer to a message that is no ping. */
-export type ErrorMessage = {
-  type: "error";
-  code: string;
-  detail: string;
-  hint?: string;
-};
-
-export type ExecutionCancelledEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.cancelled";
-  path?: string;
-  attempt?: number;
-  data: CancelledData;
-};
-
-export type ExecutionCompletedEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "execution.completed";
-  path?: string;
-  attempt?: number;
-  data: CompletedData;
 };
 
 export type ExecutionCreatedEvent = {
@@ -336,24 +313,6 @@ export type ExecutionWarnedEvent = {
   attempt?: number;
   data: WarnedData;
 };
-
-/** The key of the nested run; `dropped` is always true. */
-export type NestedRunAbandonedData = {
-  key: string;
-  dropped?: boolean;
-};
-
-/** A nested run; `graph` and `inputs` are hashes. `document` is the graph, with the first run of that hash; `before` is the highest attempt that nodes of earlier runs under this key had. */
-export type NestedRunOpenedData = {
-  key: string;
-  graph: string;
-  inputs: string;
-  document?: GraphDocument;
-  before?: number;
-};
-
-/** The payload of an event that has none. */
-export type NoData = Record<string, unknown>;
 
 /** An answer; `by` is "timeout" where the request timed out, `answered_by` is who answered. */
 export type NodeAnsweredData = {
@@ -484,23 +443,6 @@ export type NodeFailedEvent = {
   data: NodeFailedData;
 };
 
-/** A log line of a node; `kind` where programs act on it. */
-export type NodeLogData = {
-  message?: string;
-  level?: unknown;
-  kind?: string;
-};
-
-export type NodeLogEvent = {
-  execution_id: string;
-  seq: number;
-  at: string;
-  type: "node.log";
-  path: string;
-  attempt?: number;
-  data: NodeLogData;
-};
-
 /** The times of an attempt that waits inside it, or (`budget`) for the budget; see `node.waiting`. */
 export type NodeParkedData = {
   budget?: boolean;
@@ -623,6 +565,9 @@ export type NodeStartedEvent = {
   data: NodeStartedData;
 };
 
+/** The payload of an event that has none. */
+export type NoData = Record<string, unknown>;
+
 export type NodeUnparkedEvent = {
   execution_id: string;
   seq: number;
@@ -656,13 +601,6 @@ export type NodeWaitingEvent = {
   data: NodeWaitingData;
 };
 
-/** A value that the node finds again under its key; `depends_on` as in `node.completed`. */
-export type OnceStoredData = {
-  key: string;
-  value: unknown;
-  depends_on?: string;
-};
-
 /** A question that a node waits on, or the whole execution. */
 export type OpenRequestResponse = {
   request_id: string;
@@ -676,12 +614,10 @@ export type OpenRequestResponse = {
   timeout_s: JsonNumber | null;
 };
 
-/** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
-export type PartMessage = {
-  type: "part";
-  part: number;
-  of: number;
-  text: string;
+/** The plan is written again: earlier titles, nodes and edges are void. */
+export type PlanRepair = {
+  attempt: number;
+  diagnostics: DiagnosticResponse[];
 };
 
 /** The approval of a plan; it holds for one hash. */
@@ -698,55 +634,20 @@ export type PlanApprovalResponse = {
   answered_by?: PrincipalDocument;
 };
 
-/** An edge, once it is complete. */
-export type PlanEdge = {
-  source?: string;
-  target?: string;
-  channel?: string;
-};
-
-/** A correction of the model's reply. */
-export type PlanFix = {
-  fix: string;
-};
-
-/** A node, once it is complete; fields that the model left out are missing. */
-export type PlanNode = {
-  id?: string;
-  name?: string;
-  description?: string;
-  type?: string;
-  provider?: string;
-  model?: string;
-};
-
-/** The plan is written again: earlier titles, nodes and edges are void. */
-export type PlanRepair = {
-  attempt: number;
-  diagnostics: DiagnosticResponse[];
-};
-
-/** Text of the model's reply, or of its reasoning. */
-export type PlanText = {
-  text: string;
-  reasoning: boolean;
-};
-
-/** The title of the plan. */
-export type PlanTitle = {
-  title: string;
-};
-
-/** The answer to a ping. */
-export type PongMessage = {
-  type: "pong";
-};
-
 /** How far an execution has come. */
 export type WaveResponse = {
   /** The lowest unfinished wave. */
   current: number;
   total: number;
+};
+
+/** The budget of an execution, by amount: `usd`, `tokens`, `calls`, `wall_s`. */
+export type BudgetResponse = {
+  /** Those that hold now. */
+  limits: Record<string, JsonNumber>;
+  used: Record<string, JsonNumber>;
+  /** Amounts that are nearly used up. */
+  warned: string[];
 };
 
 /** The whole state of an execution when a client connected; it has all events up to `last_seq`. */
@@ -840,11 +741,89 @@ export type WaveStartedEvent = {
   data: WaveStartedData;
 };
 
+/** A log line of a node; `kind` where programs act on it. */
+export type NodeLogData = {
+  message?: string;
+  level?: unknown;
+  kind?: string;
+};
+
+export type NodeLogEvent = {
+  execution_id: string;
+  seq: number;
+  at: string;
+  type: "node.log";
+  path: string;
+  attempt?: number;
+  data: NodeLogData;
+};
+
 /** An event of an execution. */
 export type ExecutionEvent = ExecutionCreatedEvent | ExecutionStartedEvent | ExecutionPausedEvent | ExecutionResumedEvent | ExecutionWarnedEvent | ExecutionCompletedEvent | ExecutionFailedEvent | ExecutionCancelledEvent | WaveStartedEvent | WaveCompletedEvent | NodeStartedEvent | NodeRetryingEvent | NodeWaitingEvent | NodeAnsweredEvent | NodeParkedEvent | NodeUnparkedEvent | NodeLogEvent | NodeEventEvent | NodeDeltaEvent | UsageEvent | NodeCompletedEvent | NodeFailedEvent | NodeSkippedEvent | NodeBlockedEvent | NodeCancelledEvent;
 
+/** A part of a message that is longer than `socket_frame_bytes`; the texts together are it. */
+export type PartMessage = {
+  type: "part";
+  part: number;
+  of: number;
+  text: string;
+};
+
+/** The answer to a ping. */
+export type PongMessage = {
+  type: "pong";
+};
+
+/** The answer to a message that is no ping. */
+export type ErrorMessage = {
+  type: "error";
+  code: string;
+  detail: string;
+  hint?: string;
+};
+
+/** The service goes down: come back in a moment, with `after`. */
+export type DrainingMessage = {
+  type: "server_draining";
+  code: string;
+  detail: string;
+};
+
 /** A message of the WebSocket with `mode=events`: one of these, or events. */
 export type SocketMessage = SnapshotMessage | PartMessage | PongMessage | ErrorMessage | DrainingMessage | ExecutionEvent[];
+
+/** Text of the model's reply, or of its reasoning. */
+export type PlanText = {
+  text: string;
+  reasoning: boolean;
+};
+
+/** The title of the plan. */
+export type PlanTitle = {
+  title: string;
+};
+
+/** A node, once it is complete; fields that the model left out are missing. */
+export type PlanNode = {
+  id?: string;
+  name?: string;
+  description?: string;
+  type?: string;
+  provider?: string;
+  model?: string;
+};
+
+/** An edge, once it is complete. */
+export type PlanEdge = {
+  source?: string;
+  target?: string;
+  channel?: string;
+};
+
+/** A correction of the model's reply. */
+export type PlanFix = {
+  fix: string;
+};
 
 /** The approval of a revision, for all callers of a flow. */
 export type ApprovalResponse = {
@@ -993,18 +972,6 @@ export type AnswerResponse = {
   answered_by: PrincipalDocument | null;
   /** Of a request with actions `{decision, note, value?, form?}`. */
   answer: unknown;
-};
-
-/** An answer as a chat completion. */
-export type ChatCompletionResponse = {
-  id: string;
-  object: "chat.completion";
-  created: number;
-  model: string;
-  /** One: `{index, message, logprobs, finish_reason}`. */
-  choices: Record<string, unknown>[];
-  /** The tokens of the whole execution; `prompt_tokens_details.cached_tokens` of them were read from a provider's cache. */
-  usage: Record<string, unknown>;
 };
 
 /** What replies without a flow: an agent, made of these fields. */
@@ -1527,35 +1494,6 @@ export type RevisionSummary = {
   approval: ApprovalResponse | null;
 };
 
-/** A flow after a change by operations. */
-export type FlowEditResponse = {
-  /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
-  plan_id: string;
-  /** Unique without regard to case. */
-  name: string;
-  title: string;
-  /** Its purpose; its executions have it as their goal. */
-  description: string;
-  /** The revision that is shown: the one that callers start unless another one was asked for. */
-  revision: number;
-  /** The revision that callers start; null while none is approved. */
-  live_revision: number | null;
-  /** The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an access token. */
-  draft: RevisionSummary | null;
-  created_at: string;
-  /** When the revision was made, UTC. */
-  updated_at: string;
-  /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
-  published: ("model" | "tool")[];
-  /** Of the graph: the `ETag`, which `If-Match` compares with the newest revision. */
-  hash: string;
-  /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
-  inputs: Record<string, unknown> | null;
-  graph: GraphDocument;
-  /** Warnings about its graph, and about names that the operations could not follow. */
-  diagnostics: DiagnosticResponse[];
-};
-
 /** A flow: a plan that has a name, in the revision that callers start. */
 export type FlowResponse = {
   /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
@@ -1581,69 +1519,6 @@ export type FlowResponse = {
   /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
   inputs: Record<string, unknown> | null;
   graph: GraphDocument;
-};
-
-/** A flow as lists show it. */
-export type FlowSummary = {
-  /** The id of the plan that the flow is: see `GET /api/plans/{plan_id}` for its newest revision. */
-  plan_id: string;
-  /** Unique without regard to case. */
-  name: string;
-  title: string;
-  /** Its purpose; its executions have it as their goal. */
-  description: string;
-  /** The revision that is shown: the one that callers start unless another one was asked for. */
-  revision: number;
-  /** The revision that callers start; null while none is approved. */
-  live_revision: number | null;
-  /** The newest revision, where callers do not start it: it has errors, or is not approved. Always null for an access token. */
-  draft: RevisionSummary | null;
-  created_at: string;
-  /** When the revision was made, UTC. */
-  updated_at: string;
-  /** What the flow is published as; see `PUT /api/flows/{plan_id}/publication`. */
-  published: ("model" | "tool")[];
-  /** Who made the revision; null where it is not known. */
-  updated_by: PrincipalDocument | null;
-  node_count: number;
-};
-
-/** One page of flows, newest first. */
-export type FlowsResponse = {
-  flows: FlowSummary[];
-  /** For the next page; null on the last one. */
-  next_cursor: string | null;
-};
-
-/** What one node gave. */
-export type LegacyNodeResult = {
-  node_id: string;
-  name: string;
-  status: NodeStatus;
-  result: string | null;
-  error: string | null;
-  /** Seconds. */
-  execution_time: JsonNumber | null;
-};
-
-/** The results of an execution in a compact shape. */
-export type LegacyResult = {
-  execution_id: string;
-  plan_id: string | null;
-  status: ExecutionStatus;
-  node_results: LegacyNodeResult[];
-  execution_logs: string[];
-  started_at: string | null;
-  completed_at: string | null;
-};
-
-/** The state of an execution in a compact shape. */
-export type LegacyStatus = {
-  execution_id: string;
-  plan_id: string | null;
-  status: ExecutionStatus;
-  node_states: Record<string, NodeStatus>;
-  logs: string[];
 };
 
 /** One limit. */
@@ -1692,27 +1567,6 @@ export type McpServerResponse = {
 /** The MCP servers, sorted by name. */
 export type McpServersResponse = {
   servers: McpServerResponse[];
-};
-
-/** A download of a model that is going on. */
-export type ModelDownload = {
-  model: string;
-  done_bytes: number;
-  size_bytes: number;
-};
-
-/** A model: a flow that is published as one, or `planwave/planner`. */
-export type ModelResponse = {
-  id: string;
-  object: "model";
-  created: number;
-  owned_by: string;
-};
-
-/** The models that the token may use. */
-export type ModelsResponse = {
-  object: "list";
-  data: ModelResponse[];
 };
 
 /** One node type. */
@@ -1790,21 +1644,6 @@ export type NotificationsResponse = {
   next_cursor: string | null;
 };
 
-/** What failed. */
-export type OpenAIErrorDetails = {
-  message: string;
-  type: string;
-  /** The field of the body, such as `messages[0].content`. */
-  param: string | null;
-  /** Stable; the codes of planwave, and `model_not_found`. */
-  code: string | null;
-};
-
-/** A failure in the form of OpenAI. */
-export type OpenAIError = {
-  error: OpenAIErrorDetails;
-};
-
 /** The open requests of an execution. */
 export type OpenRequestsResponse = {
   /** Oldest first. */
@@ -1878,6 +1717,13 @@ export type PlansResponse = {
   next_cursor: string | null;
 };
 
+/** A download of a model that is going on. */
+export type ModelDownload = {
+  model: string;
+  done_bytes: number;
+  size_bytes: number;
+};
+
 /** One provider, and why it can or cannot be used. */
 export type ProviderDetails = {
   name: string;
@@ -1901,48 +1747,10 @@ export type ProvidersResponse = {
   details: ProviderDetails[];
 };
 
-/** A webhook of a flow. */
-export type PublishedHook = {
-  trigger_id: string;
-  /** Where it receives requests. */
-  path: string;
-  enabled: boolean;
-};
-
-/** What a flow is published as. */
-export type PublicationResponse = {
-  plan_id: string;
-  name: string;
-  model: boolean;
-  tool: boolean;
-  /** The triggers of its `webhook` nodes; those that are not enabled start nothing. */
-  hooks: PublishedHook[];
-};
-
 /** A new reply, which may not have started. */
 export type ReplyResponse = {
   chat_id: string;
   message: MessageResponse;
-};
-
-/** An answer as a response. */
-export type ResponsesResponse = {
-  id: string;
-  object: "response";
-  created_at: number;
-  status: "completed" | "failed" | "in_progress" | "incomplete";
-  model: string;
-  /** Items: `reasoning`, `message`, `function_call`. */
-  output: Record<string, unknown>[];
-  parallel_tool_calls: boolean;
-  tool_choice: string;
-  tools: Record<string, unknown>[];
-  error: Record<string, unknown> | null;
-  incomplete_details: Record<string, unknown> | null;
-  instructions: string | null;
-  metadata: Record<string, unknown>;
-  /** The tokens of the whole execution. */
-  usage: Record<string, unknown> | null;
 };
 
 /** The result of an execution, so far or at its end. */
@@ -2036,47 +1844,6 @@ export type TargetsResponse = {
   targets: TargetResponse[];
 };
 
-/** A new access token. */
-export type TokenCreatedResponse = {
-  token_id: string;
-  name: string;
-  scopes: ("chat" | "run" | "read")[];
-  flows: string[];
-  created_at: string;
-  requests_per_minute: number | null;
-  executions_per_minute: number | null;
-  /** From when on it is worth nothing, UTC; null for never. */
-  expires_at: string | null;
-  /** Who created it; null where an older planwave did. */
-  created_by: PrincipalDocument | null;
-  /** When it was used last, UTC, to about a minute; null for never. */
-  last_used_at: string | null;
-  /** The text to send as `Authorization: Bearer …`; it is not stored, and never shown again. */
-  token: string;
-};
-
-/** An access token, without its text. */
-export type TokenResponse = {
-  token_id: string;
-  name: string;
-  scopes: ("chat" | "run" | "read")[];
-  flows: string[];
-  created_at: string;
-  requests_per_minute: number | null;
-  executions_per_minute: number | null;
-  /** From when on it is worth nothing, UTC; null for never. */
-  expires_at: string | null;
-  /** Who created it; null where an older planwave did. */
-  created_by: PrincipalDocument | null;
-  /** When it was used last, UTC, to about a minute; null for never. */
-  last_used_at: string | null;
-};
-
-/** All access tokens, newest first. */
-export type TokensResponse = {
-  tokens: TokenResponse[];
-};
-
 /** Where a tool comes from. */
 export type ToolOriginResponse = {
   kind: "module" | "package";
@@ -2143,18 +1910,6 @@ export type TurnResponse = {
   user_message: MessageResponse;
 };
 
-/** Adds an edge at the end; without an id it gets one. */
-export type AddEdgeOperation = {
-  op: "add_edge";
-  edge: EdgeDocument;
-};
-
-/** Adds a node at the end. */
-export type AddNodeOperation = {
-  op: "add_node";
-  node: NodeDocument;
-};
-
 /** The answer to a request. */
 export type AnswerRequest = unknown;
 
@@ -2176,87 +1931,6 @@ export type CancelRequest = {
   cause?: string;
   /** The path of one node: only it is stopped, and nodes that depend on it are blocked. */
   node?: string | null;
-};
-
-/** A part of a content: `{"type": "text", "text"}` or `{"type": "image_url", "image_url": {"url"}}`. The fields are checked where the part is used, so that the answer to any other part names its type. */
-export type _ChatPart = {
-  type?: unknown;
-  text?: unknown;
-  image_url?: unknown;
-};
-
-export type _Function = {
-  name: string;
-  arguments?: string;
-};
-
-export type _Call = {
-  id: string;
-  type?: "function";
-  function: _Function;
-};
-
-export type _Message = {
-  role: "system" | "developer" | "user" | "assistant" | "tool";
-  content?: string | _ChatPart[] | null;
-  tool_calls?: _Call[] | null;
-  tool_call_id?: string | null;
-  function_call?: unknown;
-};
-
-export type _StreamOptions = {
-  include_usage?: boolean;
-};
-
-/** A function of the client. */
-export type FunctionTool = {
-  name: string;
-  description?: string | null;
-  parameters?: Record<string, unknown> | null;
-};
-
-export type _ChatTool = {
-  type: "function";
-  function: FunctionTool;
-};
-
-export type _Schema = {
-  name?: string;
-  schema?: Record<string, unknown> | null;
-};
-
-export type _ResponseFormat = {
-  type: "text" | "json_object" | "json_schema";
-  json_schema?: _Schema | null;
-};
-
-/** A conversation for a model: a published flow, or `planwave/planner`. */
-export type ChatCompletionRequest = {
-  /** A model of `GET /v1/models`. */
-  model: string;
-  /** The conversation. */
-  messages: _Message[];
-  /** Send the answer as it comes. */
-  stream?: boolean | null;
-  /** `include_usage`: send the tokens in a last chunk. */
-  stream_options?: _StreamOptions | null;
-  /** Functions that the client calls itself. */
-  tools?: _ChatTool[] | null;
-  /** `auto`, `none`, `required`, or a function. */
-  tool_choice?: unknown;
-  /** The form of the answer. */
-  response_format?: _ResponseFormat | null;
-  /** Texts before which the answer ends. */
-  stop?: string | string[] | null;
-  temperature?: JsonNumber | null;
-  max_tokens?: number | null;
-  max_completion_tokens?: number | null;
-  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
-  /** Not supported: send `tools`. */
-  functions?: unknown;
-  /** Not supported: send `tool_choice`. */
-  function_call?: unknown;
-  n?: number | null;
 };
 
 /** What replies: a flow, or a model. */
@@ -2380,6 +2054,12 @@ export type ForkExecutionRequest = {
   start?: boolean;
 };
 
+/** Adds a node at the end. */
+export type AddNodeOperation = {
+  op: "add_node";
+  node: NodeDocument;
+};
+
 /** Changes fields of a node, but not its id. */
 export type UpdateNodeOperation = {
   op: "update_node";
@@ -2392,6 +2072,12 @@ export type UpdateNodeOperation = {
 export type RemoveNodeOperation = {
   op: "remove_node";
   id: string;
+};
+
+/** Adds an edge at the end; without an id it gets one. */
+export type AddEdgeOperation = {
+  op: "add_edge";
+  edge: EdgeDocument;
 };
 
 /** Removes an edge. */
@@ -2440,77 +2126,6 @@ export type PlanRequest = {
   model?: string | null;
 };
 
-/** What a flow is to be published as; what is omitted stays as it is. */
-export type PublicationRequest = {
-  /** As a model of `/v1/models`. */
-  model?: boolean | null;
-  /** As a tool of the MCP server. */
-  tool?: boolean | null;
-  /** At the address of its `webhook` node: true creates or enables its trigger, false disables it. */
-  hook?: boolean | null;
-};
-
-/** A part of a content; its fields are checked where it is used, so that the answer names its type. */
-export type _ResponsePart = {
-  type?: unknown;
-  text?: unknown;
-  image_url?: unknown;
-};
-
-export type _Item = {
-  type?: string;
-  role?: "system" | "developer" | "user" | "assistant" | null;
-  content?: string | _ResponsePart[] | null;
-  call_id?: string | null;
-  name?: string | null;
-  arguments?: string | null;
-  output?: string | _ResponsePart[] | null;
-};
-
-export type _ResponseTool = {
-  name: string;
-  description?: string | null;
-  parameters?: Record<string, unknown> | null;
-  type: "function";
-};
-
-export type _TextFormat = {
-  type: "text" | "json_object" | "json_schema";
-  schema?: Record<string, unknown> | null;
-};
-
-export type _Text = {
-  format?: _TextFormat | null;
-};
-
-export type _Reasoning = {
-  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
-};
-
-/** A conversation for a model: a published flow, or `planwave/planner`. Nothing of it is kept. */
-export type ResponsesRequest = {
-  /** A model of `GET /v1/models`. */
-  model: string;
-  /** A text, or the conversation. */
-  input: string | _Item[];
-  /** A system message before the conversation. */
-  instructions?: string | null;
-  /** Send the answer as it comes. */
-  stream?: boolean | null;
-  /** Functions that the client calls itself. */
-  tools?: _ResponseTool[] | null;
-  /** `auto`, `none`, `required`, or a function. */
-  tool_choice?: unknown;
-  /** The form of the answer. */
-  text?: _Text | null;
-  reasoning?: _Reasoning | null;
-  temperature?: JsonNumber | null;
-  max_output_tokens?: number | null;
-  metadata?: Record<string, unknown> | null;
-  /** Not supported: send the conversation. */
-  previous_response_id?: string | null;
-};
-
 /** The author of a restored revision; without a body, a program. */
 export type RestoreRequest = {
   /** Who makes the change: a person, or a program. */
@@ -2523,21 +2138,6 @@ export type RestoreRequest = {
 export type RetryRequest = {
   /** Queue it; else `POST /api/execute/{execution_id}/start` does. */
   start?: boolean;
-};
-
-/** A goal to be planned and run. */
-export type RunRequest = {
-  /** The goal, in your words. */
-  prompt: string;
-  /** Who plans, and runs the steps the plan leaves open; else the default. */
-  provider?: string | null;
-  /** A model of that provider. */
-  model?: string | null;
-  /** `{node_id: {handle: value}}`: nodes settled with these values instead of being run; `{handle: value}` where there is one entry node. */
-  inputs?: Record<string, unknown> | null;
-  options?: ExecuteOptionsModel;
-  /** Ask a person before the first node starts: the execution is paused with a request of the kind `plan-approval`. The operator may require it in any case. */
-  require_approval?: boolean;
 };
 
 /** What a person says, and after which reply. */
@@ -2556,34 +2156,6 @@ export type SendMessageRequest = {
 export type SessionRequest = {
   /** What the service was started with. */
   token: string;
-};
-
-/** What is notified of the executions of a flow. */
-export type TargetCreateRequest = {
-  /** The flow. */
-  plan_id: string;
-  /** The address that messages are sent to. */
-  url: string;
-  /** The names of the operator's secrets that sign them; each has to be for the host. */
-  secrets: string[];
-  /** What it is notified of; `waiting` is each request to a person. */
-  events?: ("completed" | "failed" | "cancelled" | "waiting")[];
-};
-
-/** A token for some flows. */
-export type TokenCreateRequest = {
-  /** Who gets it. */
-  name: string;
-  /** `chat`: talk to the flows as models. `run`: start and cancel their executions. `read`: read these. */
-  scopes: ("chat" | "run" | "read")[];
-  /** The ids of the flows. */
-  flows: string[];
-  /** Its requests; the limits of the service hold in any case. */
-  requests_per_minute?: number | null;
-  /** Its executions. */
-  executions_per_minute?: number | null;
-  /** Seconds for which it is valid. */
-  expires_in_s?: JsonNumber | null;
 };
 
 /** What to listen for. */
@@ -2614,34 +2186,6 @@ export type UserMessageRequest = {
 
 /** The parameters, the body and the response of each operation. */
 export type Operations = {
-  /** The events of a reply, as they happen: `GET /api/chats/{chat_id}/messages/{message_id}/events`. */
-  streamReply: {
-    path: {
-      /** A chat's id. */
-      chat_id: string;
-      /** A message's id. */
-      message_id: string;
-    };
-    query: {
-      /** What is already known. */
-      after?: number | null;
-    };
-    body: undefined;
-    answer: undefined;
-  };
-  /** The changes of a chat, as they happen: `GET /api/chats/{chat_id}/events`. */
-  streamChat: {
-    path: {
-      /** A chat's id. */
-      chat_id: string;
-    };
-    query: {
-      /** What is already known. */
-      after?: number | null;
-    };
-    body: undefined;
-    answer: undefined;
-  };
   /** Plan a goal: `POST /api/plan`. */
   createPlan: {
     path: Record<string, never>;
@@ -2702,26 +2246,6 @@ export type Operations = {
     query: Record<string, never>;
     body: PlanEditRequest;
     answer: PlanResponse;
-  };
-  /** Check a plan again: `POST /api/plans/{plan_id}/validate`. */
-  validatePlan: {
-    path: {
-      /** A plan's id. */
-      plan_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: CheckResponse;
-  };
-  /** Estimate the calls, tokens and cost of a plan: `GET /api/plans/{plan_id}/forecast`. */
-  forecastPlan: {
-    path: {
-      /** A plan's id. */
-      plan_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ForecastResponse;
   };
   /** Check a graph: `POST /api/check`. */
   checkGraph: {
@@ -2811,13 +2335,6 @@ export type Operations = {
     };
     query: Record<string, never>;
     body: undefined;
-    answer: ExecutionCreated;
-  };
-  /** Plan a goal and run the plan: `POST /api/run`. */
-  run: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: RunRequest;
     answer: ExecutionCreated;
   };
   /** List executions: `GET /api/executions`. */
@@ -3018,22 +2535,6 @@ export type Operations = {
     body: FlowCreateRequest;
     answer: FlowResponse;
   };
-  /** List flows: `GET /api/flows`. */
-  listFlows: {
-    path: Record<string, never>;
-    query: {
-      /** Only those with this in name, title, description or goal. */
-      q?: string | null;
-      /** Only the one with this name, whatever its case. */
-      name?: string | null;
-      /** The `next_cursor` of the page before. */
-      cursor?: string | null;
-      /** Items on the page, 50 by default; the limit `page_items` is the most. */
-      limit?: number | null;
-    };
-    body: undefined;
-    answer: FlowsResponse;
-  };
   /** Look at a flow: `GET /api/flows/{plan_id}`. */
   getFlow: {
     path: {
@@ -3059,62 +2560,6 @@ export type Operations = {
     };
     body: FlowUpdateRequest;
     answer: FlowResponse;
-  };
-  /** Change a flow by operations: `PATCH /api/flows/{plan_id}`. */
-  editFlow: {
-    path: {
-      /** A flow's id. */
-      plan_id: string;
-    };
-    query: Record<string, never>;
-    body: PlanEditRequest;
-    answer: FlowEditResponse;
-  };
-  /** Delete a flow: `DELETE /api/flows/{plan_id}`. */
-  deleteFlow: {
-    path: {
-      /** A flow's id. */
-      plan_id: string;
-    };
-    query: {
-      /** Remove what leads to the name of the flow, in place of an answer 409. */
-      force?: boolean;
-    };
-    body: undefined;
-    answer: undefined;
-  };
-  /** Take the name of a flow away: `DELETE /api/flows/{plan_id}/name`. */
-  removeName: {
-    path: {
-      /** A flow's id. */
-      plan_id: string;
-    };
-    query: {
-      /** Remove what leads to the name of the flow, in place of an answer 409. */
-      force?: boolean;
-    };
-    body: undefined;
-    answer: undefined;
-  };
-  /** Look at what a flow is published as: `GET /api/flows/{plan_id}/publication`. */
-  getPublication: {
-    path: {
-      /** A flow's id. */
-      plan_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: PublicationResponse;
-  };
-  /** Publish a flow: `PUT /api/flows/{plan_id}/publication`. */
-  publishFlow: {
-    path: {
-      /** A flow's id. */
-      plan_id: string;
-    };
-    query: Record<string, never>;
-    body: PublicationRequest;
-    answer: PublicationResponse;
   };
   /** Begin a chat: `POST /api/chats`. */
   createChat: {
@@ -3176,18 +2621,6 @@ export type Operations = {
     query: Record<string, never>;
     body: SendMessageRequest;
     answer: TurnResponse;
-  };
-  /** Look at a message: `GET /api/chats/{chat_id}/messages/{message_id}`. */
-  getMessage: {
-    path: {
-      /** A chat's id. */
-      chat_id: string;
-      /** A message's id. */
-      message_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: MessageResponse;
   };
   /** Say something else: `POST /api/chats/{chat_id}/messages/{message_id}/edit`. */
   editMessage: {
@@ -3258,16 +2691,6 @@ export type Operations = {
     body: undefined;
     answer: TriggersResponse;
   };
-  /** Look at a trigger: `GET /api/triggers/{trigger_id}`. */
-  getTrigger: {
-    path: {
-      /** A trigger's id. */
-      trigger_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: TriggerResponse;
-  };
   /** Delete a trigger: `DELETE /api/triggers/{trigger_id}`. */
   deleteTrigger: {
     path: {
@@ -3308,46 +2731,12 @@ export type Operations = {
     body: TriggerFireRequest | undefined;
     answer: ExecutionCreated;
   };
-  /** Send a request to a flow: `POST /hooks/{hook_id}`. */
-  receiveWebhook: {
-    path: {
-      /** The id of a webhook's trigger. */
-      hook_id: string;
-    };
-    query: {
-      /** Seconds to wait for the result, up to the limit `webhook_wait_s`. */
-      wait?: JsonNumber;
-      /** `1` to watch the execution; so does `Accept: text/event-stream`. */
-      stream?: string;
-    };
-    body: unknown | undefined;
-    answer: {
-  execution_id: string;
-};
-  };
   /** List what is notified of executions: `GET /api/notification-targets`. */
   listNotificationTargets: {
     path: Record<string, never>;
     query: Record<string, never>;
     body: undefined;
     answer: TargetsResponse;
-  };
-  /** Notify a URL of the executions of a flow: `POST /api/notification-targets`. */
-  createNotificationTarget: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: TargetCreateRequest;
-    answer: TargetResponse;
-  };
-  /** Notify a URL no more: `DELETE /api/notification-targets/{target_id}`. */
-  deleteNotificationTarget: {
-    path: {
-      /** A target's id, or the name of one of the operator's. */
-      target_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: undefined;
   };
   /** List notifications: `GET /api/notifications`. */
   listNotifications: {
@@ -3363,16 +2752,6 @@ export type Operations = {
     body: undefined;
     answer: NotificationsResponse;
   };
-  /** Look at a notification: `GET /api/notifications/{notification_id}`. */
-  getNotification: {
-    path: {
-      /** A notification's id. */
-      notification_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: NotificationResponse;
-  };
   /** Send a notification again: `POST /api/notifications/{notification_id}/resend`. */
   resendNotification: {
     path: {
@@ -3382,67 +2761,6 @@ export type Operations = {
     query: Record<string, never>;
     body: undefined;
     answer: NotificationResponse;
-  };
-  /** List models: `GET /v1/models`. */
-  listModels: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: ModelsResponse;
-  };
-  /** Look at a model: `GET /v1/models/{model_id}`. */
-  getModel: {
-    path: {
-      /** The id of a model. */
-      model_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: ModelResponse;
-  };
-  /** Have a flow answer a conversation: `POST /v1/chat/completions`. */
-  createChatCompletion: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: ChatCompletionRequest;
-    answer: ChatCompletionResponse;
-  };
-  /** Have a flow answer, by the responses API: `POST /v1/responses`. */
-  createResponse: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: ResponsesRequest;
-    answer: ResponsesResponse;
-  };
-  /** The state of an execution, in a compact shape: `GET /api/execution/{execution_id}/status`. */
-  getFirstStatus: {
-    path: {
-      /** An execution's id. */
-      execution_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: LegacyStatus;
-  };
-  /** The results of an execution, in a compact shape: `GET /api/execution/{execution_id}/result`. */
-  getFirstResult: {
-    path: {
-      /** An execution's id. */
-      execution_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: LegacyResult;
-  };
-  /** The whole execution as one document: `GET /api/execution/{execution_id}/load`. */
-  loadExecution: {
-    path: {
-      /** An execution's id. */
-      execution_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: DocumentResponse;
   };
   /** List providers and models: `GET /api/providers`. */
   listProviders: {
@@ -3508,37 +2826,6 @@ export type Operations = {
     body: undefined;
     answer: undefined;
   };
-  /** List access tokens: `GET /api/tokens`. */
-  listTokens: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: TokensResponse;
-  };
-  /** Create an access token: `POST /api/tokens`. */
-  createToken: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: TokenCreateRequest;
-    answer: TokenCreatedResponse;
-  };
-  /** Revoke an access token: `DELETE /api/tokens/{token_id}`. */
-  revokeToken: {
-    path: {
-      /** An access token's id. */
-      token_id: string;
-    };
-    query: Record<string, never>;
-    body: undefined;
-    answer: undefined;
-  };
-  /** Whether the process is alive: `GET /healthz`. */
-  getHealth: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: Health;
-  };
   /** Whether the service takes work: `GET /readyz`. */
   getReadiness: {
     path: Record<string, never>;
@@ -3546,26 +2833,15 @@ export type Operations = {
     body: undefined;
     answer: Health;
   };
-  /** What the service does, for Prometheus: `GET /metrics`. */
-  getMetrics: {
-    path: Record<string, never>;
-    query: Record<string, never>;
-    body: undefined;
-    answer: string;
-  };
 };
 
 /** The method and the path of each operation. */
 export const ADDRESSES = {
-  streamReply: ["GET", "/api/chats/{chat_id}/messages/{message_id}/events"],
-  streamChat: ["GET", "/api/chats/{chat_id}/events"],
   createPlan: ["POST", "/api/plan"],
   listPlans: ["GET", "/api/plans"],
   getPlan: ["GET", "/api/plans/{plan_id}"],
   deletePlan: ["DELETE", "/api/plans/{plan_id}"],
   editPlan: ["PATCH", "/api/plans/{plan_id}"],
-  validatePlan: ["POST", "/api/plans/{plan_id}/validate"],
-  forecastPlan: ["GET", "/api/plans/{plan_id}/forecast"],
   checkGraph: ["POST", "/api/check"],
   listRevisions: ["GET", "/api/plans/{plan_id}/revisions"],
   getRevision: ["GET", "/api/plans/{plan_id}/revisions/{revision}"],
@@ -3574,7 +2850,6 @@ export const ADDRESSES = {
   approveRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/approve"],
   createExecution: ["POST", "/api/execute"],
   startExecution: ["POST", "/api/execute/{execution_id}/start"],
-  run: ["POST", "/api/run"],
   listExecutions: ["GET", "/api/executions"],
   getExecution: ["GET", "/api/executions/{execution_id}"],
   deleteExecution: ["DELETE", "/api/executions/{execution_id}"],
@@ -3592,46 +2867,27 @@ export const ADDRESSES = {
   forkExecution: ["POST", "/api/executions/{execution_id}/fork"],
   diffExecutions: ["GET", "/api/executions/{execution_id}/diff/{other_id}"],
   createFlow: ["POST", "/api/flows"],
-  listFlows: ["GET", "/api/flows"],
   getFlow: ["GET", "/api/flows/{plan_id}"],
   updateFlow: ["PUT", "/api/flows/{plan_id}"],
-  editFlow: ["PATCH", "/api/flows/{plan_id}"],
-  deleteFlow: ["DELETE", "/api/flows/{plan_id}"],
-  removeName: ["DELETE", "/api/flows/{plan_id}/name"],
-  getPublication: ["GET", "/api/flows/{plan_id}/publication"],
-  publishFlow: ["PUT", "/api/flows/{plan_id}/publication"],
   createChat: ["POST", "/api/chats"],
   listChats: ["GET", "/api/chats"],
   getChat: ["GET", "/api/chats/{chat_id}"],
   updateChat: ["PATCH", "/api/chats/{chat_id}"],
   deleteChat: ["DELETE", "/api/chats/{chat_id}"],
   sendMessage: ["POST", "/api/chats/{chat_id}/messages"],
-  getMessage: ["GET", "/api/chats/{chat_id}/messages/{message_id}"],
   editMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/edit"],
   retryMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/retry"],
   continueMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/continue"],
   cancelMessage: ["POST", "/api/chats/{chat_id}/messages/{message_id}/cancel"],
   createTrigger: ["POST", "/api/triggers"],
   listTriggers: ["GET", "/api/triggers"],
-  getTrigger: ["GET", "/api/triggers/{trigger_id}"],
   deleteTrigger: ["DELETE", "/api/triggers/{trigger_id}"],
   enableTrigger: ["POST", "/api/triggers/{trigger_id}/enable"],
   disableTrigger: ["POST", "/api/triggers/{trigger_id}/disable"],
   fireTrigger: ["POST", "/api/triggers/{trigger_id}/fire"],
-  receiveWebhook: ["POST", "/hooks/{hook_id}"],
   listNotificationTargets: ["GET", "/api/notification-targets"],
-  createNotificationTarget: ["POST", "/api/notification-targets"],
-  deleteNotificationTarget: ["DELETE", "/api/notification-targets/{target_id}"],
   listNotifications: ["GET", "/api/notifications"],
-  getNotification: ["GET", "/api/notifications/{notification_id}"],
   resendNotification: ["POST", "/api/notifications/{notification_id}/resend"],
-  listModels: ["GET", "/v1/models"],
-  getModel: ["GET", "/v1/models/{model_id}"],
-  createChatCompletion: ["POST", "/v1/chat/completions"],
-  createResponse: ["POST", "/v1/responses"],
-  getFirstStatus: ["GET", "/api/execution/{execution_id}/status"],
-  getFirstResult: ["GET", "/api/execution/{execution_id}/result"],
-  loadExecution: ["GET", "/api/execution/{execution_id}/load"],
   listProviders: ["GET", "/api/providers"],
   listMcpServers: ["GET", "/api/mcp-servers"],
   listNodeTypes: ["GET", "/api/node-types"],
@@ -3640,10 +2896,5 @@ export const ADDRESSES = {
   streamEvents: ["GET", "/api/executions/{execution_id}/events"],
   openSession: ["POST", "/api/session"],
   closeSession: ["DELETE", "/api/session"],
-  listTokens: ["GET", "/api/tokens"],
-  createToken: ["POST", "/api/tokens"],
-  revokeToken: ["DELETE", "/api/tokens/{token_id}"],
-  getHealth: ["GET", "/healthz"],
   getReadiness: ["GET", "/readyz"],
-  getMetrics: ["GET", "/metrics"],
 } as const;

@@ -1,4 +1,10 @@
-import type { ExecutionEvent, NodeEventEvent } from "@/api/types";
+import type {
+  ExecutionEvent,
+  NodeAnsweredData,
+  NodeEventEvent,
+  NodeStartedData,
+  PausedData,
+} from "@/api/types";
 import { isObject } from "@/json";
 import { callPhase, isEnded } from "@/stream/calls";
 import { indexOfGraph } from "@/stream/graphIndex";
@@ -86,7 +92,7 @@ function executionLine(event: ExecutionEvent): Line | null {
 function startedLine(
   before: RunState,
   path: string,
-  data: { name?: string; reentry?: number },
+  data: Pick<NodeStartedData, "name" | "reentry">,
 ): Line {
   const node = before.graph ? indexOfGraph(before.graph).nodes.get(path) : undefined;
   const named = node?.name && node.name !== node.id ? `${node.name} ` : "";
@@ -136,7 +142,7 @@ export function argumentsText(given: unknown): string {
 
 function answeredLine(
   before: RunState,
-  data: { request_id: string; answer: unknown; by?: string },
+  data: Pick<NodeAnsweredData, "request_id" | "answer" | "by">,
 ): Line {
   const isLate = data.by === "timeout";
   if (isLate && isTimer(before.requests.get(data.request_id)?.request)) {
@@ -163,7 +169,7 @@ function wasPrompted(before: RunState, path: string): boolean {
 }
 
 /** Return the kind of a pause; older events have only its reason. */
-export function pauseKind(data: { kind?: string; reason?: string }): RunState["pause"] {
+export function pauseKind(data: Pick<PausedData, "kind" | "reason">): RunState["pause"] {
   const { kind, reason } = data;
   if (kind === "waiting" || (kind === undefined && reason === "waiting for an answer")) {
     return "waiting";

@@ -1,7 +1,8 @@
-"""The schemas of streamed messages are those of what is sent, and the web UI's types are current."""
+"""The schemas of streamed messages are those of what is sent; the web UI's types are current, and all are used."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,13 @@ from jsonschema_rs import Draft202012Validator
 
 from planwave.api.schemas.streams import EVENT, PLAN_EVENT, SOCKET_MESSAGE
 from tests.support.engine.golden_events import NAMES, golden_documents, golden_events
-from tools.gen_web_types import TARGET, types_module
+from tools.gen_web_types import (
+    TARGET,
+    imported_names,
+    named_operations,
+    page_modules,
+    types_module,
+)
 from tools.openapi_document import document
 
 
@@ -55,3 +62,36 @@ def test_a_message_of_another_shape_does_not_match(name: str, wrong: Any) -> Non
 
 def test_the_types_of_the_web_ui_are_current() -> None:
     assert TARGET.read_text("utf-8") == types_module(), "bring them up to date: make generate"
+
+
+def test_the_web_ui_has_the_types_and_operations_that_it_uses_and_no_others() -> None:
+    text = re.sub(r"/\*\*.*?\*/", "", TARGET.read_text("utf-8"), flags=re.DOTALL)
+    types = dict(re.findall(r"^export (?:type|const) (\w+) = (.*?);\n$", text, re.M | re.DOTALL))
+    modules = page_modules()
+    imported = imported_names(modules)
+    referred = {
+        name for each, body in types.items() for name in re.findall(r"\w+", body) if name != each
+    }
+    assert "GraphDocument" in imported
+    assert imported - types.keys() == set(), "missing: make generate"
+    assert types.keys() - imported - referred == set(), "unused: make generate"
+    operations = set(re.findall(r'^  (\w+): \["', types["ADDRESSES"], re.MULTILINE))
+    every = {each["operationId"] for path in document()["paths"].values() for each in path.values()}
+    assert operations == named_operations(modules) & every
+    assert "getPlan" in operations < every
+
+
+def test_uses_of_types_and_operations_are_found_in_the_forms_that_the_page_has() -> None:
+    module = """
+        import type { A, B as Other } from "@/api/types";
+        import {
+          C,
+          type D,
+        } from "@/api/types";
+        import { E } from "@/ui/types";
+        call("one", {}); send(\n  isNew ? "two" : "three", parts); addressOf("four");
+        type Body = Operations["five"]["body"];
+        const origin = "run"; recall("six");
+    """
+    assert imported_names([module]) == {"A", "B", "C", "D"}
+    assert named_operations([module]) == {"one", "two", "three", "four", "five"}

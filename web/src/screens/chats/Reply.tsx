@@ -1,9 +1,9 @@
 import { useEffect, useRef } from "react";
 import { useBranchOff } from "@/api/chatMutations";
 import { showError } from "@/api/showError";
-import type { MessageResponse } from "@/api/types";
+import type { ExecutionStatus, MessageResponse } from "@/api/types";
 import { replyText } from "@/stream/chat/blocks";
-import { hasEnded, type ReplyStatus } from "@/stream/chat/replyReducer";
+import { hasEnded } from "@/stream/chat/replyReducer";
 import { announce } from "@/ui/announcer";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
@@ -85,7 +85,7 @@ function Foot({ message, reply, onShow }: FootProps) {
   );
 }
 
-const ANNOUNCED: Partial<Record<ReplyStatus, string>> = {
+const ANNOUNCED: Partial<Record<ExecutionStatus, string>> = {
   completed: "The answer is complete.",
   failed: "The answer failed.",
   paused: "The answer waits for you.",
@@ -93,7 +93,7 @@ const ANNOUNCED: Partial<Record<ReplyStatus, string>> = {
 };
 
 /** Say the end of an answer, and that it waits, where it happens while the page is open. */
-function useAnnouncements(status: ReplyStatus): void {
+function useAnnouncements(status: ExecutionStatus): void {
   const before = useRef(status);
   useEffect(() => {
     if (before.current === status) return;

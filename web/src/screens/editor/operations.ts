@@ -1,20 +1,22 @@
 import { applyMergePatch, mergePatch } from "@/api/mergePatch";
-import type { EdgeDocument, GraphDocument, NodeDocument } from "@/api/types";
+import type {
+  EdgeDocument,
+  GraphDocument,
+  NodeDocument,
+  PlanEditRequest,
+  RenameOperation,
+  ReplaceGraphOperation,
+} from "@/api/types";
 import { writeJson } from "@/json";
 
 /** What an editor changes of a plan. */
 export type PlanContent = { title: string; graph: GraphDocument };
 
-type Patch = Record<string, unknown>;
-
-/** A change of a plan, as `PATCH /api/plans/{id}` takes it. */
-export type PlanOperation =
-  | { op: "add_node"; node: NodeDocument }
-  | { op: "update_node"; id: string; set: Patch }
-  | { op: "remove_node"; id: string }
-  | { op: "add_edge"; edge: EdgeDocument }
-  | { op: "remove_edge"; id: string }
-  | { op: "set_title"; title: string };
+/** A change of a plan that the editor makes by itself, as `PATCH /api/plans/{id}` takes it. */
+export type PlanOperation = Exclude<
+  PlanEditRequest["operations"][number],
+  RenameOperation | ReplaceGraphOperation
+>;
 
 /** Returns the operations that lead from one content to another; nodes are known by id.
  *

@@ -3,17 +3,16 @@ import type {
   CheckResponse,
   EdgeDocument,
   NodeDocument,
+  NodePortsResponse,
   NodeTypesResponse,
   PortResponse,
 } from "@/api/types";
 import type { PortEnd } from "./graphEdits";
 
-export type NodePorts = { inputs: PortResponse[]; outputs: PortResponse[] };
-
 /** The ports of each node of a graph. */
-export type PortLookup = (node: NodeDocument) => NodePorts;
+export type PortLookup = (node: NodeDocument) => NodePortsResponse;
 
-const NO_PORTS: NodePorts = { inputs: [], outputs: [] };
+const NO_PORTS: NodePortsResponse = { inputs: [], outputs: [] };
 
 /** Returns the ports of nodes: those of the check where their data decide, else of their type. */
 export function portLookup(
@@ -35,10 +34,10 @@ const UNKNOWN_PORT = {
 
 /** Returns the ports of a node with those that only its edges name: a wrong wire is drawn as well. */
 export function withWiredPorts(
-  { inputs, outputs }: NodePorts,
+  { inputs, outputs }: NodePortsResponse,
   taken: ReadonlySet<string>,
   given: ReadonlySet<string>,
-): NodePorts {
+): NodePortsResponse {
   return {
     inputs: [...inputs, ...unknownPorts(inputs, taken, "left")],
     outputs: [...outputs, ...unknownPorts(outputs, given, "right")],
@@ -102,7 +101,10 @@ export type DrawnPorts = {
  *
  * Patterns such as `case-{i}` are no ports yet; a link output beside a flow output of its name is
  * shown where it is used. */
-export function drawnPorts({ inputs, outputs }: NodePorts, wired: ReadonlySet<string>): DrawnPorts {
+export function drawnPorts(
+  { inputs, outputs }: NodePortsResponse,
+  wired: ReadonlySet<string>,
+): DrawnPorts {
   const isWired = (port: PortResponse) => wired.has(handleId(port));
   const isNamed = (port: PortResponse) => !port.name.includes("{");
   const isShown = (port: PortResponse, ports: readonly PortResponse[]) =>

@@ -21,7 +21,7 @@ import { NewFlow } from "./NewFlow";
 import { PlanTable } from "./PlanTable";
 import {
   apiFilters,
-  type ListedPlans,
+  type ListedFilters,
   NAMED_FILTERS,
   readFilters,
   withFilters,
@@ -34,9 +34,9 @@ const NAMED_WORDS = { true: "Named", false: "Without a name", all: "All" } as co
 export function PlansScreen() {
   const [params, setParams] = useSearchParams();
   const filters = readFilters(params);
-  const change = (changed: Partial<ListedPlans>) =>
+  const change = (changed: Partial<ListedFilters>) =>
     setParams((now) => withFilters(now, changed), { replace: true });
-  const query = usePlans(apiFilters(filters));
+  const query = usePlans(apiFilters(filters), { isLive: true });
   const plans = query.data?.pages.flatMap((page) => page.plans) ?? [];
   const [isMaking, setMaking] = useState(false);
   const [naming, setNaming] = useState<PlanSummary | null>(null);
@@ -52,7 +52,7 @@ export function PlansScreen() {
   return (
     <ListPage
       title={title}
-      actions={<PlanActions onMake={plans.length > 0 ? () => setMaking(true) : undefined} />}
+      actions={<ListActions onMake={plans.length > 0 ? () => setMaking(true) : undefined} />}
       filters={<PlanFilterFields filters={filters} onChange={change} />}
       query={query}
       empty={<PlansEmpty filters={filters} onChange={change} onMake={() => setMaking(true)} />}
@@ -85,7 +85,7 @@ export function PlansScreen() {
   );
 }
 
-function PlanActions({ onMake }: { onMake: (() => void) | undefined }) {
+function ListActions({ onMake }: { onMake: (() => void) | undefined }) {
   return (
     <>
       <ButtonLink kind="quiet" icon="clock" to="/triggers">
@@ -102,8 +102,8 @@ function PlanActions({ onMake }: { onMake: (() => void) | undefined }) {
 }
 
 type PlanFilterFieldsProps = {
-  filters: ListedPlans;
-  onChange: (changed: Partial<ListedPlans>) => void;
+  filters: ListedFilters;
+  onChange: (changed: Partial<ListedFilters>) => void;
 };
 
 function PlanFilterFields({ filters, onChange }: PlanFilterFieldsProps) {

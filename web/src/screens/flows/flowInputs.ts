@@ -60,7 +60,7 @@ export function executionInputs(
   return given;
 }
 
-export type FlowFile = { name: string; description: string; graph: GraphDocument };
+export type FlowFile = Pick<FlowResponse, "name" | "description" | "graph">;
 
 /** Returns a flow as the text of a file. */
 export function flowFile({ name, description, graph }: FlowResponse): string {

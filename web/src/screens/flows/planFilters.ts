@@ -1,17 +1,18 @@
 import type { PlanFilters } from "@/api/queryKeys";
+import { withChangedFilters } from "@/ui/addressFilters";
 
 export const NAMED_FILTERS = ["true", "false", "all"] as const;
 
 type NamedFilter = (typeof NAMED_FILTERS)[number];
 
 /** What narrows the list of stored graphs; at first it has those with a name, which are flows. */
-export type ListedPlans = { named: NamedFilter; text: string };
+export type ListedFilters = { named: NamedFilter; text: string };
 
-const USUAL: ListedPlans = { named: "true", text: "" };
+const USUAL: ListedFilters = { named: "true", text: "" };
 const NAMES = { named: "named", text: "q" } as const;
 
 /** Returns the filters that an address names; what it does not know is left at its usual value. */
-export function readFilters(params: URLSearchParams): ListedPlans {
+export function readFilters(params: URLSearchParams): ListedFilters {
   const named = params.get(NAMES.named);
   return {
     named: NAMED_FILTERS.find((each) => each === named) ?? USUAL.named,
@@ -19,22 +20,14 @@ export function readFilters(params: URLSearchParams): ListedPlans {
   };
 }
 
-/** Returns an address's parameters with some filters changed; all others stay. */
 export function withFilters(
   params: URLSearchParams,
-  changed: Partial<ListedPlans>,
+  changed: Partial<ListedFilters>,
 ): URLSearchParams {
-  const next = new URLSearchParams(params);
-  for (const name of ["named", "text"] as const) {
-    const value = changed[name];
-    if (value === undefined) continue;
-    if (value === USUAL[name]) next.delete(NAMES[name]);
-    else next.set(NAMES[name], value);
-  }
-  return next;
+  return withChangedFilters(params, changed, USUAL, NAMES);
 }
 
 /** Returns the filters as the API takes them. */
-export function apiFilters({ named, text }: ListedPlans): PlanFilters {
+export function apiFilters({ named, text }: ListedFilters): PlanFilters {
   return { ...(named !== "all" && { named: named === "true" }), ...(text && { q: text }) };
 }

@@ -343,10 +343,11 @@ test("an unknown plan leads back to a new goal", async () => {
 });
 
 test("recent goals are runs, and plans that did not run yet", async () => {
-  const plan = (id: string, status: string, created_at: string) => ({
+  const plan = (id: string, status: string, created_at: string, name: string | null = null) => ({
     plan_id: id,
     user_prompt: `Goal of ${id}`,
     title: `Plan ${id}`,
+    name,
     status,
     revision: 1,
     hash: id,
@@ -357,6 +358,7 @@ test("recent goals are runs, and plans that did not run yet", async () => {
   });
   api.routes["GET /api/plans"] = {
     plans: [
+      plan("p4", "draft", "2026-11-23T12:03:00+00:00", "A flow"),
       plan("p3", "draft", "2026-11-23T12:02:00+00:00"),
       plan("p2", "completed", "2026-11-23T12:01:00+00:00"),
     ],
@@ -367,6 +369,8 @@ test("recent goals are runs, and plans that did not run yet", async () => {
   expect(row.textContent).toContain("Not run yet");
   expect(row.getAttribute("href")).toBe("/?plan=p3");
   expect(screen.queryByText("Plan p2")).toBeNull();
+  const flow = screen.getByRole("link", { name: /A flow/ });
+  expect(flow.getAttribute("href")).toBe("/flows/p4");
 });
 
 test("a plan with errors is a draft, which cannot run", async () => {

@@ -1,18 +1,10 @@
+import type { DiagnosticResponse, Issue } from "@/api/types";
 import styles from "@/screens/goal/GoalScreen.module.css";
 import { Note } from "@/ui/Note";
 
-/** A finding about a plan, as the API says it. */
-interface Finding {
-  code: string;
-  severity?: string | null;
-  message: string;
-  hint?: string | null;
-  node?: string | null;
-  pointer: string;
-}
-
 interface PlanProblemsProps {
-  findings: readonly Finding[];
+  /** Of a plan that is stored, or of a request that is refused. */
+  findings: readonly (DiagnosticResponse | Issue)[];
   /** The names of the steps, by id. */
   names: ReadonlyMap<string, string>;
   /** What was changed in the reply of the model. */

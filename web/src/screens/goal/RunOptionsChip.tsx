@@ -23,7 +23,10 @@ export function RunOptionsChip({ options, onChange }: RunOptionsProps) {
           label="Start a step"
           value={options.scheduling ?? "eager"}
           onChange={(event) =>
-            onChange({ ...options, scheduling: event.target.value as "eager" | "waves" })
+            onChange({
+              ...options,
+              scheduling: event.target.value as NonNullable<RunOptions["scheduling"]>,
+            })
           }
         >
           <option value="eager">The moment it is ready</option>
@@ -33,7 +36,10 @@ export function RunOptionsChip({ options, onChange }: RunOptionsProps) {
           label="If a step fails"
           value={options.on_failure ?? "continue"}
           onChange={(event) =>
-            onChange({ ...options, on_failure: event.target.value as "continue" | "stop" })
+            onChange({
+              ...options,
+              on_failure: event.target.value as NonNullable<RunOptions["on_failure"]>,
+            })
           }
         >
           <option value="continue">Finish what does not need it</option>

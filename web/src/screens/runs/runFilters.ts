@@ -1,4 +1,5 @@
 import type { ExecutionFilters } from "@/api/queryKeys";
+import { withChangedFilters } from "@/ui/addressFilters";
 
 export const STATUS_FILTERS = [
   "all",
@@ -33,19 +34,11 @@ export function readFilters(params: URLSearchParams): RunFilters {
   };
 }
 
-/** Returns an address's parameters with some filters changed; all others stay. */
 export function withFilters(
   params: URLSearchParams,
   changed: Partial<RunFilters>,
 ): URLSearchParams {
-  const next = new URLSearchParams(params);
-  for (const name of ["status", "time", "text"] as const) {
-    const value = changed[name];
-    if (value === undefined) continue;
-    if (value === NONE[name]) next.delete(NAMES[name]);
-    else next.set(NAMES[name], value);
-  }
-  return next;
+  return withChangedFilters(params, changed, NONE, NAMES);
 }
 
 export function withoutFilters(params: URLSearchParams): URLSearchParams {

@@ -1,4 +1,4 @@
-import type { ReplyUsage } from "@/api/types";
+import type { ExecutionStatus, ReplyUsage } from "@/api/types";
 import type {
   ApprovalBlock,
   ApprovalState,
@@ -11,14 +11,6 @@ import type {
   TextBlock,
   ToolCallBlock,
 } from "@/stream/chat/blocks";
-
-export type ReplyStatus =
-  | "starting"
-  | "executing"
-  | "paused"
-  | "completed"
-  | "failed"
-  | "cancelled";
 
 /** One event of a reply, as `docs/chat.md` has them. */
 export type ChatEvent = {
@@ -44,14 +36,14 @@ export type ChatEvent = {
 /** A reply as far as its events have come. */
 export type ReplyState = {
   readonly blocks: readonly ReplyBlock[];
-  readonly status: ReplyStatus;
+  readonly status: ExecutionStatus;
   /** The last event that is here. */
   readonly cursor: number;
   readonly usage: ReplyUsage | null;
 };
 
 /** The events after which nothing comes, with the status that they mean. */
-const ENDS: Readonly<Record<string, ReplyStatus>> = {
+const ENDS: Readonly<Record<string, ExecutionStatus>> = {
   RunCompleted: "completed",
   RunCancelled: "cancelled",
   RunError: "failed",
@@ -84,10 +76,10 @@ function applyChatEvent(state: ReplyState, event: ChatEvent): ReplyState {
 }
 
 function statusAfter(
-  status: ReplyStatus,
+  status: ExecutionStatus,
   blocks: readonly ReplyBlock[],
   { event }: ChatEvent,
-): ReplyStatus {
+): ExecutionStatus {
   const end = ENDS[event];
   if (end !== undefined) return end;
   if (event === "ApprovalRequired") return "paused";

@@ -1,9 +1,7 @@
+import type { MessageResponse } from "@/api/types";
+
 /** A message as far as the tree of a chat needs it. */
-export type TreeMessage = {
-  readonly message_id: string;
-  readonly parent_id: string | null;
-  readonly siblings: readonly string[];
-};
+export type TreeMessage = Readonly<Pick<MessageResponse, "message_id" | "parent_id" | "siblings">>;
 
 /** Return the messages from the first one to the head, in that order. */
 export function branchTo<Message extends TreeMessage>(

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from tests.support.llm.fake_llm_server import FakeLLMServer, TextReply  # noqa: E402
 
-_MODEL = "gpt-5.6-luna"
+MODEL = "gpt-5.6-luna"
 _FLOW: dict[str, Any] = {
     "nodes": [{"id": "ask", "type": "user_input"}, {"id": "answer", "type": "agent"}],
     "edges": [
@@ -79,37 +79,55 @@ def process(*command: str, **env: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def planwave(provider: str, directory: str) -> Iterator[str]:
-    """Serve the flow as a model; yield the address of the API."""
+def planwave(provider: str, directory: str, *, concurrency: int = 16) -> Iterator[tuple[str, int]]:
+    """Serve the flow as a model; yield the address of the API and the id of the process."""
+    config = Path(directory) / "planwave.toml"
+    config.write_text(
+        f'[providers.openai]\nkind = "openai"\nbase_url = "{provider}"\n'
+        f'api_key_env = "OPENAI_API_KEY"\nmax_concurrency = {concurrency}\n',
+        "utf-8",
+    )
     env = {
         "PYTHONPATH": str(ROOT),
         "OPENAI_API_KEY": "sk-test",
-        "OPENAI_BASE_URL": provider,
+        "PLANWAVE_LIMIT_CONCURRENT_EXECUTIONS": "1000",
         "PLANWAVE_STORAGE_DIR": directory,
         "PLANWAVE_LIMIT_REQUESTS_BURST": "1000000",
         "PLANWAVE_LIMIT_REQUESTS_PER_S": "100000",
         "PLANWAVE_LIMIT_EXECUTIONS_PER_MINUTE": "1000000",
     }
     program = "from planwave.main import main; main()"
-    command = (sys.executable, "-c", program, "serve", "--port", "0", "--json")
+    command = (
+        sys.executable,
+        "-c",
+        program,
+        "serve",
+        "--port",
+        "0",
+        "--json",
+        "--config",
+        str(config),
+    )
     with process(*command, **env) as running:
         assert running.stdout is not None
         url = json.loads(running.stdout.readline())["url"]
-        made = httpx2.post(f"{url}/api/flows", json={"name": _MODEL, "graph": _FLOW}).json()
+        made = httpx2.post(f"{url}/api/flows", json={"name": MODEL, "graph": _FLOW}).json()
         path = f"/api/flows/{made['plan_id']}/publication"
         httpx2.put(f"{url}{path}", json={"model": True}).raise_for_status()
-        yield f"{url}/v1"
+        yield f"{url}/v1", running.pid
 
 
 @contextmanager
-def litellm(python: str, provider: str, directory: str, port: int = 18_471) -> Iterator[str]:
-    """Serve the provider through LiteLLM's proxy; yield the address of its API."""
+def litellm(
+    python: str, provider: str, directory: str, port: int = 18_471
+) -> Iterator[tuple[str, int]]:
+    """Serve the provider through LiteLLM's proxy; yield the address of its API and the id of the process."""
     settings = {
         "model_list": [
             {
-                "model_name": _MODEL,
+                "model_name": MODEL,
                 "litellm_params": {
-                    "model": f"openai/{_MODEL}",
+                    "model": f"openai/{MODEL}",
                     "api_base": provider,
                     "api_key": "sk-test",
                 },
@@ -122,10 +140,10 @@ def litellm(python: str, provider: str, directory: str, port: int = 18_471) -> I
     # Without a key of its own, and without asking for the prices of models: all is on this machine.
     env = {
         "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_LOCALMODEL_COST_MAP": "True",
     }
     command = (program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1")
-    with process(*command, **env):
+    with process(*command, **env) as running:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
@@ -134,13 +152,13 @@ def litellm(python: str, provider: str, directory: str, port: int = 18_471) -> I
                 break
             except httpx2.HTTPError:
                 time.sleep(0.5)
-        yield f"{url}/v1"
+        yield f"{url}/v1", running.pid
 
 
 def first_token_ms(client: httpx2.Client, url: str) -> float:
     """Return the time from a request to the first text of its answer."""
     body = {
-        "model": _MODEL,
+        "model": MODEL,
         "stream": True,
         "messages": [{"role": "user", "content": "Count."}],
     }
@@ -181,9 +199,9 @@ def main() -> None:
         provider = opened.enter_context(process(sys.executable, __file__, "--provider"))
         assert provider.stdout is not None
         floor = provider.stdout.readline().strip()
-        urls = {"provider": floor, "planwave": opened.enter_context(planwave(floor, directory))}
+        urls = {"provider": floor, "planwave": opened.enter_context(planwave(floor, directory))[0]}
         if chosen.proxy:
-            urls["litellm"] = opened.enter_context(litellm(chosen.proxy, floor, directory))
+            urls["litellm"] = opened.enter_context(litellm(chosen.proxy, floor, directory))[0]
         client = opened.enter_context(httpx2.Client(timeout=60, trust_env=False))
         times: dict[str, list[float]] = {name: [] for name in urls}
         for number in range(chosen.requests + _WARM_UP):

@@ -84,11 +84,11 @@ def read_json(raw: bytes, json_depth: int) -> Any:
     try:
         return parse_strict_json(raw, max_depth=json_depth + _ENVELOPE_DEPTH)
     except GraphInvalid as error:
-        found = [
+        issues = [
             _too_deep(json_depth) if each.code == "limit-exceeded" else each
             for each in error.diagnostics
         ]
-        raise _invalid_body(found) from error
+        raise _invalid_body(issues) from error
 
 
 def _too_deep(json_depth: int) -> Diagnostic:
@@ -96,9 +96,9 @@ def _too_deep(json_depth: int) -> Diagnostic:
     return limit_exceeded("json_depth", json_depth, f"more than {json_depth}", "nesting")
 
 
-def _invalid_body(found: Sequence[Diagnostic]) -> InvalidBody:
-    refusal = InvalidBody(found)
-    if len(codes := {each.code for each in found}) == 1:
+def _invalid_body(issues: Sequence[Diagnostic]) -> InvalidBody:
+    refusal = InvalidBody(issues)
+    if len(codes := {each.code for each in issues}) == 1:
         refusal.code = codes.pop()
     refusal.status_hint = {"invalid-json": 400, "limit-exceeded": 413}.get(refusal.code, 422)
     return refusal
@@ -130,17 +130,17 @@ def _validated(model: type[_Model], value: Any) -> _Model:
     try:
         return model.model_validate(value, strict=True)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        raise InvalidBody([_issue(model, value, each) for each in found]) from error
+        errors = error.errors(include_url=False)
+        raise InvalidBody([_issue(model, value, each) for each in errors]) from error
 
 
-def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
-    kind, pointer = found["type"], _pointer(value, found["loc"], found["type"])
+def _issue(model: type[BaseModel], value: Any, detail: Any) -> Diagnostic:
+    kind, pointer = detail["type"], _pointer(value, detail["loc"], detail["type"])
     hint = None
-    if kind == "extra_forbidden" and len(found["loc"]) == 1:
+    if kind == "extra_forbidden" and len(detail["loc"]) == 1:
         hint = f"known are: {', '.join(_names(model))}"
     code = _CODES.get(kind, "invalid-field")
-    message = describe_error(pointer or "the body", found)
+    message = describe_error(pointer or "the body", detail)
     return Diagnostic(code, "error", message, pointer, hint=hint)
 
 

@@ -43,8 +43,8 @@ current_request: Final[ContextVar[RequestContext | None]] = ContextVar(
 
 def request_id() -> str | None:
     """Return the id of the current request."""
-    found = current_request.get()
-    return None if found is None or found.is_ended else found.id
+    context = current_request.get()
+    return None if context is None or context.is_ended else context.id
 
 
 class _RequestIdFilter(logging.Filter):
@@ -52,8 +52,8 @@ class _RequestIdFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         fields: dict[str, Any] = dict(getattr(record, FIELDS, None) or {})
-        if "request_id" not in fields and (found := request_id()) is not None:
-            fields["request_id"] = found
+        if "request_id" not in fields and (own_id := request_id()) is not None:
+            fields["request_id"] = own_id
         setattr(record, FIELDS, fields)
         return True
 

@@ -350,8 +350,8 @@ class PrometheusObserver:
     def _node_type_of(self, event: Event) -> _NodeTypeMetrics:
         """Return the metrics of an event's node type; all nested nodes count as ``other``."""
         running = self._running.get(event.execution_id)
-        found = None if running is None else running.node_types.get(event.path)
-        return self._node_type(OTHER) if found is None else found
+        metrics = None if running is None else running.node_types.get(event.path)
+        return self._node_type(OTHER) if metrics is None else metrics
 
     def _node_type(self, name: str) -> _NodeTypeMetrics:
         metrics = self._node_types.get(name)

@@ -66,8 +66,8 @@ _SECURITY: Final[list[dict[str, list[str]]]] = [{"token": []}, {"session": []}]
 
 def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return FastAPI's document, from ``generate``, with the parts it does not know."""
-    made = generate()
-    components = made.setdefault("components", {})
+    document = generate()
+    components = document.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
     for name in _FASTAPI_SCHEMAS:
         schemas.pop(name, None)
@@ -82,14 +82,14 @@ def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[
     }
     for route in routes:
         for method in (route.methods or ()) if route.include_in_schema else ():
-            operation = made["paths"][route.path_format][method.lower()]
+            operation = document["paths"][route.path_format][method.lower()]
             if takes_key(method, route.path or ""):
                 operation.setdefault("parameters", []).append(_KEY_PARAMETER)
             _complete(operation, route.dependant)
             _restore_examples(operation["responses"], route.responses)
             if (route.path or "").startswith(OPENAI_PREFIX):
                 _write_errors_as_openai(operation["responses"])
-    return made
+    return document
 
 
 def http_routes(app: FastAPI) -> Generator[RouteContext]:
@@ -123,7 +123,7 @@ def _complete(operation: dict[str, Any], dependant: Dependant) -> None:
             "content": {"application/json": content},
         }
     responses = operation["responses"]
-    if any(_is_fastapi_default(given) for given in responses.values()):
+    if any(_is_fastapi_default(response) for response in responses.values()):
         statuses.append(422)
     for status, described in problems(*statuses).items():
         if _is_fastapi_default(responses.get(str(status), {"content": _NOTHING})):
@@ -193,9 +193,9 @@ def _names_in(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shapes_of_responses(routes: Iterable[RouteContext]) -> list[Any]:
-    known = shapes_by_name()
+    shapes = shapes_by_name()
     names = {name for each in routes for names in response_shapes(each).values() for name in names}
-    return [OpenAIError, *(known[name] for name in sorted(names))]
+    return [OpenAIError, *(shapes[name] for name in sorted(names))]
 
 
 def _body_models(routes: Iterable[RouteContext]) -> list[Any]:
@@ -216,19 +216,19 @@ def _describe_fields(schemas: dict[str, Any]) -> None:
 
 
 def _field_docstrings(shape: Any) -> dict[str, str]:
-    found = dict(_docstrings_in(shape.__module__)[shape.__name__])
+    docstrings = dict(_docstrings_in(shape.__module__)[shape.__name__])
     for base in filter(is_typeddict, get_original_bases(shape)):
-        found |= _field_docstrings(base)
-    return found
+        docstrings |= _field_docstrings(base)
+    return docstrings
 
 
 @cache
 def _docstrings_in(module: str) -> dict[str, dict[str, str]]:
     """Return the docstrings of fields, by class and field."""
-    found: dict[str, dict[str, str]] = {}
+    by_class: dict[str, dict[str, str]] = {}
     for statement in ast.parse(inspect.getsource(import_module(module))).body:
         if isinstance(statement, ast.ClassDef):
-            fields = found[statement.name] = {}
+            fields = by_class[statement.name] = {}
             for field, text in pairwise(statement.body):
                 match field, text:
                     case (
@@ -238,7 +238,7 @@ def _docstrings_in(module: str) -> dict[str, dict[str, str]]:
                         fields[name] = inspect.cleandoc(docstring)
                     case _:
                         pass
-    return found
+    return by_class
 
 
 def _modules_of_shapes() -> Iterator[ModuleType]:

@@ -176,10 +176,10 @@ def decode_cursor(cursor: str | None) -> PageCursor | None:
         text = b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
     except ValueError:
         text = ""
-    found = _CURSOR.fullmatch(text)
-    if found is None:
+    match = _CURSOR.fullmatch(text)
+    if match is None:
         raise _invalid_cursor()
-    return PageCursor(found[1], found[2])
+    return PageCursor(match[1], match[2])
 
 
 def decode_request_cursor(cursor: str | None) -> tuple[str, ...] | None:
@@ -247,13 +247,13 @@ def _invalid_cursor() -> InputError:
     )
 
 
-def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
+def paginate(records: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
     """Return a page and the cursor of the next one, from at most one record more than the page holds."""
-    if len(found) <= size:
-        return found, None
-    last = found[size - 1]
+    if len(records) <= size:
+        return records, None
+    last = records[size - 1]
     place = f"{last.created_at} {_record_id(last)}"
-    return found[:size], urlsafe_b64encode(place.encode()).decode("ascii")
+    return records[:size], urlsafe_b64encode(place.encode()).decode("ascii")
 
 
 def _record_id(

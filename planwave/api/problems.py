@@ -324,21 +324,23 @@ def _allowed_methods(connection: HTTPConnection) -> list[str]:
     """Return the methods of all routes of a path; the framework lists those of the first one."""
     routes = iter_route_contexts(connection.app.routes)
     here = (r.methods or () for r in routes if r.path_regex.match(connection.scope["path"]))
-    found = {method for methods in here for method in methods}
-    return sorted(found | {"HEAD"} if "GET" in found else found)  # see middleware/head_method.py
+    allowed = {method for methods in here for method in methods}
+    return sorted(
+        allowed | {"HEAD"} if "GET" in allowed else allowed
+    )  # see middleware/head_method.py
 
 
-def _from_validation_error(connection: HTTPConnection, found: Sequence[Any]) -> PlanwaveError:
+def _from_validation_error(connection: HTTPConnection, errors: Sequence[Any]) -> PlanwaveError:
     """Convert validation errors of path, query and headers; an invalid id in a path is not found."""
     issues: list[dict[str, Any]] = []
-    for each in found:
+    for each in errors:
         place, *rest = each["loc"]
         name = ".".join(str(part) for part in rest)
         if place == "path":
-            given = short_repr(connection.path_params.get(name, ""))
+            value = short_repr(connection.path_params.get(name, ""))
             kind = name.removesuffix("_id")
             hint = f"GET /api/{kind}s lists the {kind}s and their ids" if kind in _LISTED else None
-            return NotFound(f"{given} is no {name.replace('_', ' ')}", hint=hint)
+            return NotFound(f"{value} is no {name.replace('_', ' ')}", hint=hint)
         message = describe_error(f"{place} parameter {short_repr(name)}", each)
         issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
         issues.append(issue)
@@ -361,16 +363,16 @@ def prefix_error_pointers(graph: str = "") -> Generator[None]:
     try:
         yield
     except GraphInvalid as error:
-        found: tuple[Diagnostic, ...] = error.diagnostics
+        diagnostics: tuple[Diagnostic, ...] = error.diagnostics
         error.diagnostics = tuple(
             replace(
                 each,
                 pointer=f"{_OPTIONS_POINTER if _is_policy_error(each) else graph}{each.pointer}",
             )
-            for each in found
+            for each in diagnostics
         )
         raise
 
 
-def _is_policy_error(found: Diagnostic) -> bool:
-    return found.pointer.startswith(f"{POLICIES}/")
+def _is_policy_error(finding: Diagnostic) -> bool:
+    return finding.pointer.startswith(f"{POLICIES}/")

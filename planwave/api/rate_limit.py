@@ -49,12 +49,12 @@ class TokenBucket:
             TooManyRequests: The bucket is empty; ``retry_after_s`` is the time to the next token.
         """
         now = self._clock()
-        left, at = self._buckets.get(principal, (float(self._burst), now))
-        left = min(self._burst, left + (now - at) * self._rate)
-        if left < 1:
-            self._buckets[principal] = left, now
-            raise self._busy((1 - left) / self._rate)
-        self._buckets[principal] = left - 1, now
+        tokens, at = self._buckets.get(principal, (float(self._burst), now))
+        tokens = min(self._burst, tokens + (now - at) * self._rate)
+        if tokens < 1:
+            self._buckets[principal] = tokens, now
+            raise self._busy((1 - tokens) / self._rate)
+        self._buckets[principal] = tokens - 1, now
 
     def _busy(self, retry_after_s: float) -> TooManyRequests:
         raising = f", or raise {self._setting_names}" if self._setting_names else ""

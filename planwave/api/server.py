@@ -112,13 +112,13 @@ def lasting_objects_frozen() -> Generator[None]:
     """
     gc.collect()
     gc.freeze()
-    known = len(sys.modules)
+    module_count = len(sys.modules)
 
     def freeze_new_modules(phase: str, info: dict[str, int]) -> None:
-        nonlocal known
-        if phase == "stop" and info["generation"] == 2 and len(sys.modules) > known:
+        nonlocal module_count
+        if phase == "stop" and info["generation"] == 2 and len(sys.modules) > module_count:
             gc.freeze()
-            known = len(sys.modules)
+            module_count = len(sys.modules)
 
     gc.callbacks.append(freeze_new_modules)
     try:
@@ -452,8 +452,8 @@ def url_of(listener: socket.socket) -> str:
 def _connection_limit() -> int:
     """Raise the limit of open files where allowed; return half of it, for connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
+    most = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
     return _MAX_OPEN_FILES // 2 if soft == resource.RLIM_INFINITY else max(1, soft // 2)

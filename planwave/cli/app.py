@@ -80,12 +80,12 @@ class _CommandGroup(TyperGroup):
             _discard_broken_streams()
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
-        asked = JSON_FLAG in args
+        is_json = JSON_FLAG in args
         try:
             ctx = super().make_context(info_name, args, *more, **extra)
         except typer.TyperException as error:
-            raise _reported(CommandConsole(json=asked), error) from error
-        ctx.meta[_JSON_REQUESTED] = asked
+            raise _reported(CommandConsole(json=is_json), error) from error
+        ctx.meta[_JSON_REQUESTED] = is_json
         return ctx
 
     def invoke(self, ctx: Any) -> Any:
@@ -146,9 +146,9 @@ def _discard_broken_streams() -> None:
 
 
 def _console_of(ctx: Context) -> CommandConsole:
-    asked: Any = ctx.obj
-    if isinstance(asked, CommandContext) and asked.json:
-        return asked.console()
+    context: Any = ctx.obj
+    if isinstance(context, CommandContext) and context.json:
+        return context.console()
     return CommandConsole(json=bool(ctx.meta.get(_JSON_REQUESTED)))
 
 
@@ -172,8 +172,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"planwave {version('planwave')}")
         raise typer.Exit
 

@@ -77,11 +77,11 @@ class CommandConsole:
 
     def line(self, text: Line = "") -> None:
         """Write one line: cut to the width on a terminal, whole everywhere else."""
-        shown = Text(clean(text)) if isinstance(text, str) else text
+        line = Text(clean(text)) if isinstance(text, str) else text
         if self.pretty:
-            self.out.print(shown, no_wrap=True, overflow="ellipsis")
+            self.out.print(line, no_wrap=True, overflow="ellipsis")
         else:
-            self.out.print(shown, soft_wrap=True)
+            self.out.print(line, soft_wrap=True)
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Write several lines."""
@@ -90,8 +90,8 @@ class CommandConsole:
 
     def text(self, text: Line) -> None:
         """Write a text of any length, wrapped at words on a terminal."""
-        shown = Text(clean(text)) if isinstance(text, str) else text
-        self.out.print(shown, soft_wrap=not self.pretty)
+        line = Text(clean(text)) if isinstance(text, str) else text
+        self.out.print(line, soft_wrap=not self.pretty)
 
     def texts(self, texts: Iterable[Line]) -> None:
         """Write several texts."""

@@ -57,25 +57,25 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 def usage_error(error: Any) -> InputError:
     """Convert a usage error of Typer into an :class:`InputError`."""
-    said = str(error.format_message()).strip()
+    message = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
-        fault = describe_error("it", refused.errors()[0]).removeprefix("it: ")
-        said = said.removesuffix(error.message) + fault
-    said = said.rstrip(".")
+        reason = describe_error("it", refused.errors()[0]).removeprefix("it: ")
+        message = message.removesuffix(error.message) + reason
+    message = message.rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "planwave")
     hint = f"see: {command} --help"
-    if said == "Missing argument 'ID'":
+    if message == "Missing argument 'ID'":
         hint = f"the newest one: {command} last; {hint}"
-    return InputError(said[:1].lower() + said[1:], code="usage", hint=hint)
+    return InputError(message[:1].lower() + message[1:], code="usage", hint=hint)
 
 
 def system_error(error: OSError) -> PlanwaveError:
     """Convert an error of the operating system into a :class:`PlanwaveError`."""
-    said = error.strerror or str(error) or type(error).__name__
+    message = error.strerror or str(error) or type(error).__name__
     what, hint = "", "check where the output goes, and the working directory"
     if error.filename:
         what, hint = f"{str(error.filename)!r}: ", "check its owner, its permissions and the disk"
-    return PlanwaveError(f"the system refused: {what}{said}", code="system-error", hint=hint)
+    return PlanwaveError(f"the system refused: {what}{message}", code="system-error", hint=hint)
 
 
 def internal_error(error: Exception, hint: str) -> PlanwaveError:
@@ -124,10 +124,12 @@ def show_error(console: CommandConsole, error: PlanwaveError) -> None:
     diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
     if console.json:
         hint = hint_of(error)
-        shown: dict[str, Any] = {"error": {**error.as_json(), **({"hint": hint} if hint else {})}}
+        document: dict[str, Any] = {
+            "error": {**error.as_json(), **({"hint": hint} if hint else {})}
+        }
         if diagnostics:
-            shown["diagnostics"] = [each.as_json() for each in diagnostics]
-        console.result(shown)
+            document["diagnostics"] = [each.as_json() for each in diagnostics]
+        console.result(document)
     if not _says_all(error, diagnostics):
         console.error(error.message.partition(": (1) ")[0])  # the list follows
         show_diagnostics(console, diagnostics)

@@ -101,13 +101,13 @@ def status_reason(status: str, facts: Mapping[str, Any]) -> str:
         facts: The data of the node's event, or the node in an execution's document: error, reason,
             cause, reused, request and its id.
     """
-    said = error_text(facts.get("error"))
+    message = error_text(facts.get("error"))
     match status:
         case "failed":
-            return f"{said} (handled)" if facts.get("handled") else said
+            return f"{message} (handled)" if facts.get("handled") else message
         case "retrying":
             wait = facts.get("delay_s")
-            return said if wait is None else f"{said}; tries again in {duration(float(wait))}"
+            return message if wait is None else f"{message}; tries again in {duration(float(wait))}"
         case "blocked":
             return f"because {json_object(facts.get('cause')).get('node')} failed"
         case "cancelled":
@@ -151,7 +151,7 @@ def one_line(text: str) -> str:
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
     """Return indented JSON; characters that are unsafe on a terminal are escaped."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
-    return _UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def tail(text: str, width: int) -> str:
@@ -209,8 +209,8 @@ def tokens_text(usage: Mapping[str, Any]) -> str:
     """Return the tokens of a usage: ``1,439 in (of which 1,024 from the cache), 821 out``."""
     cached = usage.get("cache_read_tokens") or 0
     from_cache = f" (of which {cached:,} from the cache)" if cached else ""
-    given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-    return f"{given:,} in{from_cache}, {made:,} out"
+    tokens_in, tokens_out = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    return f"{tokens_in:,} in{from_cache}, {tokens_out:,} out"
 
 
 def number_range(low: float, high: float) -> str:
@@ -247,12 +247,12 @@ _GOAL_CHARS = 400
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the end of each id, long enough that no two of these ids have the same end."""
-    known = set(ids)
-    longest = max(map(len, known), default=0)
+    all_ids = set(ids)
+    longest = max(map(len, all_ids), default=0)
     length = SHORT_ID
-    while length < longest and len({each[-length:] for each in known}) < len(known):
+    while length < longest and len({each[-length:] for each in all_ids}) < len(all_ids):
         length += 1
-    return {each: each[-length:] for each in known}
+    return {each: each[-length:] for each in all_ids}
 
 
 def facts_lines(facts: Mapping[str, Any]) -> Iterable[str]:

@@ -68,14 +68,14 @@ def resolve_inputs(
     """
     if not arguments:
         return {}
-    program, given = Program(graph, catalogue), InputValues()
+    program, by_node = Program(graph, catalogue), InputValues()
     entries = [graph.nodes[number].id for number in sorted(program.entry_nodes)]
     for each in arguments:
         more = each if isinstance(each, dict) else _text(each, graph, entries)
-        said = copy_inputs(program, more)
-        for node, values in said.items():
-            given.setdefault(node, {}).update(values)
-    return given
+        inputs = copy_inputs(program, more)
+        for node, values in inputs.items():
+            by_node.setdefault(node, {}).update(values)
+    return by_node
 
 
 def merge_inputs(
@@ -91,27 +91,29 @@ def merge_inputs(
     Raises:
         InputError: A text names no node of the graph, and there is no one entry node.
     """
-    given: dict[str, Any] = {}
+    by_node: dict[str, Any] = {}
     entries = [node.id for node in graph.nodes if node.type in entry_types]
     for each in arguments:
-        said: dict[str, Any] = {**(each if isinstance(each, dict) else _text(each, graph, entries))}
-        if len(entries) == 1 and not said.keys() & graph.by_id.keys():
-            said = {entries[0]: said}
-        for node, values in said.items():
-            before: Any = given.get(node)
+        inputs: dict[str, Any] = {
+            **(each if isinstance(each, dict) else _text(each, graph, entries))
+        }
+        if len(entries) == 1 and not inputs.keys() & graph.by_id.keys():
+            inputs = {entries[0]: inputs}
+        for node, values in inputs.items():
+            before: Any = by_node.get(node)
             is_more = isinstance(before, dict) and isinstance(values, dict)
-            given[node] = before | values if is_more else values
-    return given
+            by_node[node] = before | values if is_more else values
+    return by_node
 
 
 def nodes_with_input(arguments: Sequence[InputArgument], graph: Graph) -> set[str]:
     """Return the ids of the nodes that ``--input`` values name; those without a name are for all."""
-    given: set[str] = set()
+    node_ids: set[str] = set()
     for each in arguments:
         text = each if isinstance(each, str) else ""
         names = each if isinstance(each, dict) else {text.partition("=")[0].partition(":")[0]}
-        given |= {name.strip() for name in names} & graph.by_id.keys() or graph.by_id.keys()
-    return given
+        node_ids |= {name.strip() for name in names} & graph.by_id.keys() or graph.by_id.keys()
+    return node_ids
 
 
 def _text(written: str | PlainText, graph: Graph, entries: Sequence[str]) -> InputValues:
@@ -227,16 +229,16 @@ def _read_stdin_text(what: str) -> str:
 
 
 def _read_file(file: str) -> bytes:
-    shown = truncate(repr(file), _NAME_SHOWN)
+    name = truncate(repr(file), _NAME_SHOWN)
     try:
         with open(file, "rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError as error:
-        raise NotFound(f"there is no file {shown}") from error
+        raise NotFound(f"there is no file {name}") from error
     except (OSError, ValueError) as error:  # ValueError: a name no file can have
-        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(f"{shown} cannot be read: {said}") from error
-    return _check_size(content, shown)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{name} cannot be read: {reason}") from error
+    return _check_size(content, name)
 
 
 def _read_stdin(what: str) -> bytes:

@@ -79,8 +79,8 @@ async def ask(
         try:
             return PromptResult(validate_answer(request.request, await questions.answer()))
         except InvalidAnswer as error:
-            for found in error.diagnostics:
-                console.note(found.message + (f" ({found.hint})" if found.hint else ""))
+            for finding in error.diagnostics:
+                console.note(finding.message + (f" ({finding.hint})" if finding.hint else ""))
         except _Skipped:
             return None
 
@@ -156,12 +156,12 @@ class _Questions:
         if can_edit:
             self._console.line(f"  {_EDIT}  edit the value first")
         while True:
-            said = (await self._read_line("Decision: ")).strip()
-            if can_edit and said == _EDIT:
+            line = (await self._read_line("Decision: ")).strip()
+            if can_edit and line == _EDIT:
                 edited = {"value": await self._edit_value(edited.get("value", self._value))}
-            elif (chosen := _matching_action(said, self._actions)) is not None:
+            elif (chosen := _matching_action(line, self._actions)) is not None:
                 return {"decision": chosen, **edited}
-            elif said:
+            elif line:
                 self._console.note(f"decisions are {', '.join(self._actions)}")
 
     async def _new_limits(self) -> Json:
@@ -169,9 +169,9 @@ class _Questions:
         limits: dict[str, Json] = {}
         for name, most in self._limits.items():
             now = amount_text(name, cast("float", most))
-            while said := (await self._read_line(f"New limit, {name} (Enter: {now}): ")).strip():
+            while line := (await self._read_line(f"New limit, {name} (Enter: {now}): ")).strip():
                 try:
-                    limits[name] = json.loads(said.removeprefix("$").replace(",", ""))
+                    limits[name] = json.loads(line.removeprefix("$").replace(",", ""))
                     break
                 except ValueError:
                     self._console.note("this is not a number")
@@ -183,8 +183,8 @@ class _Questions:
         try:
             if not self._prompter.has_editor:
                 return _parse_new_value(value, await self._read_line(f"New value ({kind}): "))
-            made = await self._prompter.edit(_as_text(value), ending)
-            return _parse_new_value(value, made.removesuffix("\n"))
+            new_text = await self._prompter.edit(_as_text(value), ending)
+            return _parse_new_value(value, new_text.removesuffix("\n"))
         except InputError as error:
             self._console.note(error.message)
             return value
@@ -198,9 +198,9 @@ class _Questions:
         needed: list[Any] = cast("list[Any]", required) if isinstance(required, list) else []
         form: dict[str, Json] = {}
         for name, field in fields.items():
-            given = await self._field(name, json_object(field), name in needed)
-            if given is not _OMITTED:
-                form[name] = given
+            value = await self._field(name, json_object(field), name in needed)
+            if value is not _OMITTED:
+                form[name] = value
         return form
 
     async def _field(self, name: str, field: Mapping[str, Any], is_needed: bool) -> Any:
@@ -209,13 +209,13 @@ class _Questions:
             self._console.text(Text(one_line(str(description)), style="dim"))
         prompt = _field_prompt(name, field, is_needed)
         while True:
-            said = (await self._read_line(prompt)).strip()
-            if not said and "default" in field:
+            line = (await self._read_line(prompt)).strip()
+            if not line and "default" in field:
                 return field["default"]
-            if not said and not is_needed:
+            if not line and not is_needed:
                 return _OMITTED
             try:
-                return _parse_field(said, field)
+                return _parse_field(line, field)
             except ValueError:
                 self._console.note(
                     f"this is not a valid value; expected: {_type_label(field) or 'JSON'}"
@@ -229,20 +229,20 @@ class _Questions:
                 self._console.note(f"this is not JSON: {error}")
 
     async def _read_line(self, prompt: str) -> str:
-        said = await self._prompter.read_line(prompt)
-        if said is None:
+        line = await self._prompter.read_line(prompt)
+        if line is None:
             raise _Skipped
-        return said
+        return line
 
 
-def _matching_action(said: str, actions: Sequence[str]) -> str | None:
+def _matching_action(line: str, actions: Sequence[str]) -> str | None:
     """Return the action with this name, number, or unique start of a name; else None."""
-    if said in actions:
-        return said
-    if said.isdecimal():
-        return actions[int(said) - 1] if 0 < int(said) <= len(actions) else None
-    found = [each for each in actions if said and each.casefold().startswith(said.casefold())]
-    return found[0] if len(found) == 1 else None
+    if line in actions:
+        return line
+    if line.isdecimal():
+        return actions[int(line) - 1] if 0 < int(line) <= len(actions) else None
+    matches = [each for each in actions if line and each.casefold().startswith(line.casefold())]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _field_prompt(name: str, field: Mapping[str, Any], is_needed: bool) -> str:
@@ -251,9 +251,9 @@ def _field_prompt(name: str, field: Mapping[str, Any], is_needed: bool) -> str:
         notes.append(f"Enter: {_as_text(field['default'])}")
     elif not is_needed:
         notes.append("Enter: leave out")
-    said = ", ".join(filter(None, notes))
+    note = ", ".join(filter(None, notes))
     title = one_line(str(field.get("title") or name))
-    return f"{title}{f' ({one_line(said)})' if said else ''}: "
+    return f"{title}{f' ({one_line(note)})' if note else ''}: "
 
 
 def _type_label(field: Mapping[str, Any]) -> str:
@@ -264,7 +264,7 @@ def _type_label(field: Mapping[str, Any]) -> str:
     return "" if kind == "string" else _KINDS.get(str(kind), "JSON")
 
 
-def _parse_field(said: str, field: Mapping[str, Any]) -> Json:
+def _parse_field(line: str, field: Mapping[str, Any]) -> Json:
     """Parse the text typed for a field.
 
     Raises:
@@ -273,31 +273,31 @@ def _parse_field(said: str, field: Mapping[str, Any]) -> Json:
     choices = field.get("enum")
     if isinstance(choices, list):
         for each in cast("list[Any]", choices):
-            if said == _as_text(each):
+            if line == _as_text(each):
                 return each
         raise ValueError
     kind = field.get("type")
     if kind == "string":
-        return said
-    if kind == "boolean" and said.casefold() in (*_YES, *_NO):
-        return said.casefold() in _YES
-    return json.loads(said)
+        return line
+    if kind == "boolean" and line.casefold() in (*_YES, *_NO):
+        return line.casefold() in _YES
+    return json.loads(line)
 
 
-def _parse_new_value(before: Json, said: str) -> Json:
+def _parse_new_value(before: Json, text: str) -> Json:
     """Parse a new value: as text if the old value is a text, else as JSON.
 
     Raises:
         InputError: The new value is not JSON.
     """
-    return said if isinstance(before, str) else parse_json(said, "the value")
+    return text if isinstance(before, str) else parse_json(text, "the value")
 
 
-def _parse_json_or_text(said: str) -> Json:
+def _parse_json_or_text(text: str) -> Json:
     try:
-        return json.loads(said)
+        return json.loads(text)
     except ValueError:
-        return said
+        return text
 
 
 def _as_text(value: Json) -> str:
@@ -401,12 +401,12 @@ async def edit_text(text: str, ending: str) -> str:
         try:
             await asyncio.to_thread(file.write_text, text, "utf-8")
             code = await _run_program([*command, str(file)])
-            made = await asyncio.to_thread(file.read_text, "utf-8")
+            new_text = await asyncio.to_thread(file.read_text, "utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{command[0]} could not edit the text: {reason_of(error)}") from error
     if code:
         raise InputError(f"{command[0]} ended with exit code {code}; nothing was changed")
-    return made
+    return new_text
 
 
 async def _run_program(command: list[str]) -> int:

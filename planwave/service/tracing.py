@@ -81,9 +81,9 @@ class _TracedExecution:
     __slots__ = ("callers", "calls", "ended_ns", "graphs", "nested", "nodes", "span")
 
     def __init__(self, span: Span, state: ExecutionState) -> None:
-        known = state.nested_graphs
+        nested = state.nested_graphs
         self.span = span
-        self.nested = NestedGraphs(dict(known.documents), dict(known.runs))
+        self.nested = NestedGraphs(dict(nested.documents), dict(nested.runs))
         self.graphs = GraphLookup(state.graph, self.nested)
         self.nodes: dict[str, Span] = {}
         self.calls: dict[str, dict[str, Span]] = {}
@@ -388,7 +388,7 @@ def _headers(context: Context | None = None) -> dict[str, str]:
 
 def _resource() -> Resource:
     """Return the resource; the environment names it, else it is ``planwave``."""
-    found = Resource.create({SERVICE_VERSION: version("planwave")})
-    if str(found.attributes[SERVICE_NAME]).startswith("unknown_service"):
-        found = found.merge(Resource({SERVICE_NAME: "planwave"}))
-    return found
+    resource = Resource.create({SERVICE_VERSION: version("planwave")})
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "planwave"}))
+    return resource

@@ -219,14 +219,14 @@ def _path_ids(scope: Scope) -> dict[str, str]:
 
 def _ids_of(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the ids that the headers of a response name: of what was created."""
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for name, value in headers:
         text = value.decode("latin-1")
         if name.lower() == b"location" and (located := _LOCATED.search(text)):
-            found[f"new_{located[1]}_id"] = located[2]
+            ids[f"new_{located[1]}_id"] = located[2]
         elif name.lower() == _EXECUTION_HEADER.encode() and _ID.fullmatch(text):
-            found["new_execution_id"] = text
-    return found
+            ids["new_execution_id"] = text
+    return ids
 
 
 def _route_name(route: Any) -> str | None:

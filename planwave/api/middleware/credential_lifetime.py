@@ -110,11 +110,11 @@ def access_ended() -> Unauthorized:
 def _closing_event() -> Message:
     """Return the last event of a stream; clients of OpenAI's protocol look for ``error``."""
     error = access_ended()
-    shown = {
+    problem = {
         **problem_details(error),
         "error": {"message": error.message, "type": "invalid_request_error", "code": error.code},
     }
-    body = b"\n\nevent: problem\ndata: %s\n\n" % dumps_trusted(shown)
+    body = b"\n\nevent: problem\ndata: %s\n\n" % dumps_trusted(problem)
     return {"type": "http.response.body", "body": body, "more_body": False}
 
 

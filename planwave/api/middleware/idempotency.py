@@ -135,14 +135,14 @@ class IdempotencyMiddleware:
         self, name: str, claim: _InFlight, request: Request, body: bytes, send: Send
     ) -> None:
         service = app_state(request).service
-        kept = await service.maintenance.claim_idempotency_key(name, claim.digest)
-        _require_same_request(kept.digest, claim.digest)
-        if kept.status is not None and kept.body is not None:
-            answer = _parse_stored(kept.status, kept.body)
+        record = await service.maintenance.claim_idempotency_key(name, claim.digest)
+        _require_same_request(record.digest, claim.digest)
+        if record.status is not None and record.body is not None:
+            answer = _parse_stored(record.status, record.body)
             claim.response.set_result(answer)
             await answer.send(send)
             return
-        request.scope[PREASSIGNED_ID] = kept.subject
+        request.scope[PREASSIGNED_ID] = record.subject
         let_go = partial(self._release, name, claim)
         recorder = _Recorder(service, name, claim, let_go, request.scope, send)
         try:
@@ -271,8 +271,8 @@ def _canonical(body: bytes) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def _require_same_request(kept: str, given: str) -> None:
-    if kept != given:
+def _require_same_request(stored_digest: str, digest: str) -> None:
+    if stored_digest != digest:
         raise InputError(
             f"this {IDEMPOTENCY_HEADER} came with another request before",
             code="idempotency-key-reused",
@@ -304,9 +304,9 @@ def _still_running() -> ProblemError:
 
 
 def _parse_stored(status: int, text: str) -> StoredResponse:
-    kept: dict[str, Any] = json.loads(text)
-    headers = [(name, value) for name, value in kept["headers"]]
-    return StoredResponse(status, headers, kept["body"].encode())
+    response: dict[str, Any] = json.loads(text)
+    headers = [(name, value) for name, value in response["headers"]]
+    return StoredResponse(status, headers, response["body"].encode())
 
 
 def _replayed_body(body: bytes, receive: Receive) -> Receive:

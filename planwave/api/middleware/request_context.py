@@ -73,8 +73,10 @@ class _Request:
     """One request under way."""
 
     def __init__(self, scope: Scope, send: Send, metrics: PrometheusObserver) -> None:
-        given = HTTPConnection(scope).headers.get(REQUEST_ID_HEADER, "")
-        self.context = RequestContext(given if _VALID_REQUEST_ID.fullmatch(given) else new_id())
+        client_id = HTTPConnection(scope).headers.get(REQUEST_ID_HEADER, "")
+        self.context = RequestContext(
+            client_id if _VALID_REQUEST_ID.fullmatch(client_id) else new_id()
+        )
         self._scope = scope
         self._send = send
         self._metrics = metrics

@@ -216,12 +216,12 @@ class _LimitedBody:
 
     async def _drain(self) -> None:
         """Take the rest of a refused body off the wire, for a moment."""
-        left = _LINGER_BYTES
+        remaining = _LINGER_BYTES
         try:
             async with asyncio.timeout(_LINGER_S):
-                while left > 0:
+                while remaining > 0:
                     message = await self._receive()
-                    left -= len(message.get("body", b""))
+                    remaining -= len(message.get("body", b""))
                     if not message.get("more_body", False):
                         return
         except TimeoutError:

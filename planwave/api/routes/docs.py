@@ -58,12 +58,12 @@ def _page(document: Mapping[str, Any]) -> Generator[str]:
 
 
 def _by_tag(document: Mapping[str, Any]) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
-    found: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    by_tag: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             tag = (operation.get("tags") or ["other"])[0]
-            found.setdefault(tag, []).append((method.upper(), path, operation))
-    return found
+            by_tag.setdefault(tag, []).append((method.upper(), path, operation))
+    return by_tag
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Generator[str]:

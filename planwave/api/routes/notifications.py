@@ -110,8 +110,8 @@ _RESPONSES: Final = {
 )
 async def list_targets(service: ServiceDep) -> Response:
     """Return the URLs that are notified: those of the operator, then those of flows."""
-    found = await service.notifications.targets()
-    return json_response({"targets": [target_document(each) for each in found]})
+    targets = await service.notifications.targets()
+    return json_response({"targets": [target_document(each) for each in targets]})
 
 
 @router.post(
@@ -127,14 +127,14 @@ async def create_target(
     body: Annotated[TargetCreateRequest, json_body(TargetCreateRequest)],
 ) -> Response:
     """Send what happens to the executions of a flow to a URL, signed, from now on."""
-    made = await service.notifications.create_target(
+    target = await service.notifications.create_target(
         validate_id(body.plan_id, "flow"),
         body.url,
         body.secrets,
         body.events,
         target_id=preassigned_id,
     )
-    return json_response(target_document(made), 201)
+    return json_response(target_document(target), 201)
 
 
 @router.delete(
@@ -166,10 +166,10 @@ async def list_notifications(
     """Return what was sent, is to be sent, or was accepted by nobody (``dead``), newest first."""
     size = page_size(limit, service.limits)
     before = decode_cursor(cursor)
-    found = await service.notifications.list(status=status, before=before, limit=size + 1)
-    page, next_cursor = paginate(found, size)
-    shown = [notification_document(each) for each in page]
-    return json_response({"notifications": shown, "next_cursor": next_cursor})
+    records = await service.notifications.list(status=status, before=before, limit=size + 1)
+    page, next_cursor = paginate(records, size)
+    documents = [notification_document(each) for each in page]
+    return json_response({"notifications": documents, "next_cursor": next_cursor})
 
 
 @router.get(

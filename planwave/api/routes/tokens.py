@@ -83,8 +83,8 @@ async def create_token(
     flows = [validate_id(each, "flow") for each in body.flows]
     created = await service.access_tokens.create(body.name, body.scopes, flows, limits)
     add_audit_ids(request, token_id=created.record.token_id)
-    shown = {**token_json(created.record), "token": created.secret}
-    return json_response(shown, 201)
+    document = {**token_json(created.record), "token": created.secret}
+    return json_response(document, 201)
 
 
 @router.get(

@@ -109,13 +109,13 @@ class ChatChangeStream(_FramedStream):
         await service.chats.record(self._chat_id)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
             changes = service.chats.changes(self._chat_id, self._after)
-            async with aclosing(changes) as found:
+            async with aclosing(changes) as chats:
                 pending: asyncio.Task[Any] | None = None
 
                 async def next_chunk() -> bytes | None:
                     nonlocal pending
                     if pending is None:
-                        pending = asyncio.get_running_loop().create_task(anext(found, None))  # pyright: ignore[reportArgumentType]
+                        pending = asyncio.get_running_loop().create_task(anext(chats, None))  # pyright: ignore[reportArgumentType]
                     done, _ = await asyncio.wait([pending], timeout=PING_INTERVAL_S)
                     if not done:
                         return PING
@@ -139,8 +139,8 @@ async def chat_frames(service: Service, chat_id: str, after: int | None) -> Asyn
 
 def change_frame(chat: Any) -> dict[str, Any]:
     """Return the event of a change of a chat."""
-    shown = chat.as_json()
-    return {"event": "ChatChanged", "chat": shown, "seq": shown["revision"]}
+    document = chat.as_json()
+    return {"event": "ChatChanged", "chat": document, "seq": document["revision"]}
 
 
 def _format(events: Sequence[dict[str, Any]]) -> bytes:

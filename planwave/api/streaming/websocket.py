@@ -206,18 +206,21 @@ def messages_of(batch: EventBatch, limit: int) -> tuple[SocketMessage, ...]:
         return (SocketMessage(batch.json_array.decode(), batch.last_seq),) if batch.events else ()
     messages: list[SocketMessage] = []
     pieces: list[bytes] = []
-    size, known = 1, next((event.seq - 1 for event in batch.events if event.seq), batch.last_seq)
+    size, seq_before = (
+        1,
+        next((event.seq - 1 for event in batch.events if event.seq), batch.last_seq),
+    )
 
     def flush(last_seq: int) -> None:
         *first, last = split_message(b"[%s]" % b",".join(pieces), limit)
-        messages.extend(SocketMessage(text, known) for text in first)
+        messages.extend(SocketMessage(text, seq_before) for text in first)
         messages.append(SocketMessage(last, last_seq))
 
-    last_seq = known
+    last_seq = seq_before
     for event, piece in zip(batch.events, batch.json_events, strict=True):
         if pieces and size + len(piece) + 1 > limit:
             flush(last_seq)
-            pieces, size, known = [], 1, last_seq
+            pieces, size, seq_before = [], 1, last_seq
         pieces.append(piece)
         size += len(piece) + 1
         last_seq = event.seq or last_seq

@@ -12,7 +12,7 @@ from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, Plan
 
 def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
     """Return the record of a plan; of one of a list, its approval and its editor are not known."""
-    given = plan.get("approval")
+    approval = plan.get("approval")
     return PlanRecord(
         plan["plan_id"],
         plan["created_at"],
@@ -24,7 +24,7 @@ def plan_from_json(plan: Mapping[str, Any]) -> PlanRecord:
         description=plan["description"],
         published=tuple(plan["published"]),
         sound_revision=plan["live_revision"],
-        approvals={} if given is None else {plan["hash"]: Approval.from_json(given)},
+        approvals={} if approval is None else {plan["hash"]: Approval.from_json(approval)},
     )
 
 
@@ -44,11 +44,11 @@ def principal_of(item: Mapping[str, Any]) -> Principal | None:
 
 def revision_from_json(revision: Mapping[str, Any]) -> PlanRevision:
     """Return a revision of a list."""
-    given = revision["approval"]
+    approval = revision["approval"]
     fields: dict[str, Any] = {
         **revision,
         "created_by": principal_of(revision),
-        "approval": None if given is None else Approval.from_json(given),
+        "approval": None if approval is None else Approval.from_json(approval),
     }
     return PlanRevision(**fields)
 

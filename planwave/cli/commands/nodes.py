@@ -44,9 +44,10 @@ def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
         suggestion = f"did you mean {close!r}?" if close else "planwave nodes lists all types;"
         hint = hint_with_command("unknown-node-type", f"{suggestion} {LOAD_OWN_TYPE}")
         raise NotFound(f"there is no node type {node_type!r}", hint=hint)
-    shown = names if node_type is None else (node_type,)
+    types_to_show = names if node_type is None else (node_type,)
     types: list[dict[str, Any]] = [
-        {**registry.describe(name), "origin": registry.origin(name)._asdict()} for name in shown
+        {**registry.describe(name), "origin": registry.origin(name)._asdict()}
+        for name in types_to_show
     ]
     if console.json:
         brief = ("node_type", "purpose", "effect", "origin")
@@ -129,13 +130,13 @@ def _near(file: str) -> str:
 
 
 def _show_rows(console: CommandConsole, title: str, rows: Iterable[tuple[str, str, str]]) -> None:
-    found = list(rows)
-    if not found:
+    table = list(rows)
+    if not table:
         return
     console.line()
     console.line(Text(title, style="bold"))
-    first, second = (max(len(row[i]) for row in found) for i in (0, 1))
-    console.lines(_row_line(row, first, second) for row in found)
+    first, second = (max(len(row[i]) for row in table) for i in (0, 1))
+    console.lines(_row_line(row, first, second) for row in table)
 
 
 def _row_line(row: tuple[str, str, str], first: int, second: int) -> Line:

@@ -161,8 +161,8 @@ def run_options(
 
 def run_budget(usd: float | None, tokens: int | None) -> dict[str, float] | None:
     """Return the budget given on the command line; None without one."""
-    given = {"usd": usd, "tokens": tokens}
-    return {name: most for name, most in given.items() if most is not None} or None
+    amounts = {"usd": usd, "tokens": tokens}
+    return {name: most for name, most in amounts.items() if most is not None} or None
 
 
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
@@ -224,21 +224,21 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings, interrupt) as backend:
             try:
-                made = await interrupt.cancel_on_signal(_make_plan(backend, console, settings, job))
+                plan = await interrupt.cancel_on_signal(_make_plan(backend, console, settings, job))
             except Interrupted as stopped:
                 stopped.message = (
                     "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
                 )
                 raise
             if job.options is not None:
-                _note_missing_inputs(console, made.graph, job)
-                execution_id = await _start_execution(ctx, backend, made, job)
+                _note_missing_inputs(console, plan.graph, job)
+                execution_id = await _start_execution(ctx, backend, plan, job)
                 return await follow_run(ctx, backend, interrupt, execution_id)
     if console.json:
-        console.result(made.as_json())
+        console.result(plan.as_json())
     else:
         console.line()
-        console.verbatim(f"Stored; show it with: {ctx.command_hint(f'show {made.plan_id}')}")
+        console.verbatim(f"Stored; show it with: {ctx.command_hint(f'show {plan.plan_id}')}")
     return ExitCode.OK
 
 
@@ -246,17 +246,17 @@ async def _make_plan(
     backend: Backend, console: CommandConsole, settings: Settings, job: RunJob
 ) -> Plan:
     if job.flow is not None:
-        made = await backend.plan_flow(job.flow, job.inputs)
+        plan = await backend.plan_flow(job.flow, job.inputs)
     elif job.source is not None:
-        made = await backend.plan_source(job.source, job.inputs)
+        plan = await backend.plan_source(job.source, job.inputs)
     else:
         with live_draft(console, PlanDraft(backend.planner_name())) as tell:
-            made = await backend.plan_goal(job.goal, tell)
+            plan = await backend.plan_goal(job.goal, tell)
         console.line()
     usual = {"usd": settings.limits.budget_usd, "tokens": settings.limits.budget_tokens}
-    given = {} if job.options is None else job.options.budget_limits
-    show_plan(console, made, budget={**usual, **given})
-    return made
+    budget = {} if job.options is None else job.options.budget_limits
+    show_plan(console, plan, budget={**usual, **budget})
+    return plan
 
 
 def _note_missing_inputs(console: CommandConsole, graph: Graph, job: RunJob) -> None:
@@ -267,20 +267,20 @@ def _note_missing_inputs(console: CommandConsole, graph: Graph, job: RunJob) -> 
     from planwave.nodes.checking.entries import entries_without_input
     from planwave.nodes.registry import default_registry
 
-    given = nodes_with_input(job.inputs, graph)
-    for node_id in entries_without_input(graph, default_registry(), given):
+    node_ids = nodes_with_input(job.inputs, graph)
+    for node_id in entries_without_input(graph, default_registry(), node_ids):
         console.note(f"the entry node {node_id!r} has no input and begins with an empty value")
         console.hint(f"give it one: --input {node_id}=TEXT")
 
 
-async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
+async def _start_execution(ctx: CommandContext, backend: Backend, plan: Plan, job: RunJob) -> str:
     """Start a plan; return the id of its execution, which is stored by then."""
     try:
         return await backend.start(
-            made, job.inputs, job.options, require_approval=job.require_approval
+            plan, job.inputs, job.options, require_approval=job.require_approval
         )
     except PlanwaveError as error:
         if not job.is_planned:
-            kept = f"the plan is stored: {ctx.command_hint(f'show {made.plan_id}')}"
-            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+            note = f"the plan is stored: {ctx.command_hint(f'show {plan.plan_id}')}"
+            error.hint = f"{error.hint}; {note}" if error.hint else note
         raise

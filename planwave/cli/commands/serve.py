@@ -111,14 +111,14 @@ def _show_address(
     """Write the URL of the service; with ``--json``, one object."""
     directory = settings.storage_dir.absolute()
     if console.json:
-        told = {
+        document = {
             "url": url,
             "page": _page(settings, url),
             "pid": os.getpid(),
             "storage": str(directory),
             "needs_token": settings.token is not None,
         }
-        sys.stdout.write(dumps(told) + "\n")  # one line, which a parent process can wait for
+        sys.stdout.write(dumps(document) + "\n")  # one line, which a parent process can wait for
         sys.stdout.flush()
         return
     console.verbatim(f"planwave listens on {url}")

@@ -34,18 +34,18 @@ def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     * `planwave --import shop_tools tools look_up_order`
     """
     console, settings = ctx.console(), ctx.settings()
-    found = ctx.factories.catalog(settings).describe_tools()
+    documents = ctx.factories.catalog(settings).describe_tools()
     if name is None:
         if console.json:
-            console.result({"tools": found})
-        elif found:
-            show_tools(console, found)
+            console.result({"tools": documents})
+        elif documents:
+            show_tools(console, documents)
         else:
             console.text(f"There are no tools here; {_LOAD_OWN_TOOL}")
     else:
-        about = next((each for each in found if each["name"] == name), None)
+        about = next((each for each in documents if each["name"] == name), None)
         if about is None:
-            close = closest_match(name, [each["name"] for each in found])
+            close = closest_match(name, [each["name"] for each in documents])
             suggestion = f"did you mean {close!r}?" if close else "planwave tools lists all;"
             raise NotFound(f"there is no tool {name!r}", hint=f"{suggestion} {_LOAD_OWN_TOOL}")
         if console.json:

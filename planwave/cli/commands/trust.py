@@ -109,15 +109,15 @@ def _trust_storage(ctx: CommandContext, path: Path, *, yes: bool) -> None:
         raise InputError(
             f"{path} is a link", hint=f"name what it points to: --storage {path.readlink()}"
         )
-    console, found = ctx.console(), asyncio.run(_contents(path))
+    console, contents = ctx.console(), asyncio.run(_contents(path))
     if not console.json:
         console.verbatim(f"{path} has:")
-        console.lines(f"  {counted(count, what)}" for what, count in found.items())
-        if not found:
+        console.lines(f"  {counted(count, what)}" for what, count in contents.items())
+        if not contents:
             console.line("  a database of an older planwave, which is changed for this one")
     _confirm(ctx, path, yes=yes)
     _note_unless(ctx, ownership.mark(path))
-    _show_done(ctx, path, {"has": found})
+    _show_done(ctx, path, {"has": contents})
 
 
 async def _contents(path: Path) -> dict[str, int]:
@@ -182,12 +182,12 @@ def _revoke(ctx: CommandContext, path: Path) -> None:
 
 
 def _show_all(ctx: CommandContext) -> None:
-    console, found = ctx.console(), records.recorded()
+    console, entries = ctx.console(), records.recorded()
     if console.json:
-        console.result({"trusted": [{**each._asdict(), "state": _state(each)} for each in found]})
-    elif not found:
+        console.result({"trusted": [{**each._asdict(), "state": _state(each)} for each in entries]})
+    elif not entries:
         console.text("Nothing is trusted yet.")
-    for each in () if console.json else found:
+    for each in () if console.json else entries:
         console.verbatim(f"{local_time(each.at)}  {_state(each):<8} {one_line(each.path)}")
 
 

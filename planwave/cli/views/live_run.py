@@ -188,10 +188,10 @@ class RunScreen:
 
     def rows(self, width: int, height: int) -> list[Text]:
         """Return the rows of the live area: running and pending waves, then a line of totals."""
-        left = self._progress.waves[self._progress.written_waves :]
-        rows = [row for wave in left for row in self._wave(wave, width)]
+        waves = self._progress.waves[self._progress.written_waves :]
+        rows = [row for wave in waves for row in self._wave(wave, width)]
         if len(rows) > height - 2:
-            rows = [row for wave in left for row in self._wave(wave, width, only_active=True)]
+            rows = [row for wave in waves for row in self._wave(wave, width, only_active=True)]
         if len(rows) > height - 2:
             hidden = len(rows) - max(height - 3, 0)
             rows = rows[: max(height - 3, 0)]

@@ -61,17 +61,19 @@ def show_plan(
         console.text(Text(text, style="yellow"))
     for fix in plan.fixes:
         console.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
-    for found in plan.diagnostics:
-        if found.get("severity") == "warning":
-            console.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
+    for diagnostic in plan.diagnostics:
+        if diagnostic.get("severity") == "warning":
+            console.text(
+                Text(f"Warning   {one_line(str(diagnostic.get('message')))}", style="yellow")
+            )
 
 
 def inputs_text(inputs: Mapping[str, Any] | None) -> str:
     """Return the inputs of a plan in one line, from their JSON Schema: the name and the type of each."""
-    found = inputs or {"properties": {}, "required": []}
+    inputs_schema = inputs or {"properties": {}, "required": []}
     return ", ".join(
-        f"{name}{_type_text(schema)}{'' if name in found['required'] else ' (optional)'}"
-        for name, schema in found["properties"].items()
+        f"{name}{_type_text(schema)}{'' if name in inputs_schema['required'] else ' (optional)'}"
+        for name, schema in inputs_schema["properties"].items()
     )
 
 
@@ -152,11 +154,11 @@ def _author(provider: Any, model: Any) -> str:
 
 
 def _sources(graph: Graph, channel: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    sources: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.channel == channel:
-            found.setdefault(edge.target, []).append(edge.source)
-    return found
+            sources.setdefault(edge.target, []).append(edge.source)
+    return sources
 
 
 def _number(values: Mapping[str, Any], name: str) -> int:
@@ -252,8 +254,8 @@ def live_draft(
     if not console.live:
         console.line(f"planning with {draft.author}")
 
-        def tell(told: PlanUpdate) -> None:
-            console.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
+        def tell(update: PlanUpdate) -> None:
+            console.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(update))
 
         yield tell
         return
@@ -261,8 +263,8 @@ def live_draft(
         _DraftView(console, draft), console=console.out, refresh_per_second=10, transient=True
     ):
 
-        def show(told: PlanUpdate) -> None:
-            draft.apply(told)
+        def show(update: PlanUpdate) -> None:
+            draft.apply(update)
 
         yield show
 

@@ -432,8 +432,8 @@ def _plan_progress(event: Event) -> str | None:
     """Return a line on the progress of a node that writes a plan; None for other events."""
     if event.type != "node.event" or event.data.get("event_type") != PLANNING:
         return None
-    told = json_object(event.data.get("data"))
-    return plan_progress_text(str(told.get("kind")), told)
+    data = json_object(event.data.get("data"))
+    return plan_progress_text(str(data.get("kind")), data)
 
 
 _EVENT_WORDS = {

@@ -250,8 +250,8 @@ def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping
     for request in requests:
         awaits = awaited(request.get("request_id"), request.get("request"))
         asker = asker_of(request.get("path"), request.get("request"))
-        said = f"{asker}: waiting {awaits}"
-        console.text(Text(f"{console.glyph('waiting')} {one_line(said)}", style="yellow"))
+        sentence = f"{asker}: waiting {awaits}"
+        console.text(Text(f"{console.glyph('waiting')} {one_line(sentence)}", style="yellow"))
         fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
             console.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))

@@ -28,10 +28,10 @@ def show_settings_file(
         file: The file.
         only: Names, such as ``limits.nodes``; None for all.
     """
-    wanted, is_cut = None if only is None else set(only), False
+    names, is_cut = None if only is None else set(only), False
     console.verbatim(f"{file.path} sets:")
     for name, value in setting_values(file):
-        if wanted is None or name in wanted or name.partition(".")[0] in wanted:
+        if names is None or name in names or name.partition(".")[0] in names:
             is_cut = is_cut or len(one_line(value)) > _VALUE_CHARS
             console.verbatim(f"  {one_line(name)} = {truncate(one_line(value), _VALUE_CHARS)}")
     if is_cut:

@@ -40,19 +40,19 @@ def graph_of(config: Mapping[str, Any]) -> dict[str, Any]:
                 code=INVALID_CHAT,
                 hint=f"did you mean {near!r}?" if near else f"its fields are {', '.join(FIELDS)}",
             )
-    given = {name: value for name, value in config.items() if value is not None}
-    data = {field: given[name] for name, field in _AGENT_FIELDS.items() if name in given}
-    prompts = (given.get("system_prompt"), given.get("instructions"))
+    fields = {name: value for name, value in config.items() if value is not None}
+    data = {field: fields[name] for name, field in _AGENT_FIELDS.items() if name in fields}
+    prompts = (fields.get("system_prompt"), fields.get("instructions"))
     if system := "\n\n".join(each for each in prompts if each):
         data["systemPrompt"] = system
-    start = {"onDisconnect": given["on_disconnect"]} if "on_disconnect" in given else {}
+    start = {"onDisconnect": fields["on_disconnect"]} if "on_disconnect" in fields else {}
     nodes = [
         {"id": ENTRY_ID, "type": _CHAT_START, "name": "Message", "data": start},
         {"id": AGENT_ID, "type": "agent", "name": "Answer", "data": data},
     ]
     edges = [_edge(ENTRY_ID, "messages", "messages", "flow")]
-    if given.get("tools"):
-        nodes.append({"id": _TOOLS_ID, "type": "toolset", "data": {"names": given["tools"]}})
+    if fields.get("tools"):
+        nodes.append({"id": _TOOLS_ID, "type": "toolset", "data": {"names": fields["tools"]}})
         edges.append(_edge(_TOOLS_ID, "tools", "tools", "link"))
     return {"nodes": nodes, "edges": edges}
 

@@ -37,11 +37,11 @@ class MessageTree:
 
     def branch(self, message_id: str | None) -> list[MessageRecord]:
         """Return the messages from the first one to one of them."""
-        found: list[MessageRecord] = []
+        messages: list[MessageRecord] = []
         while (message := self.get(message_id)) is not None:
-            found.append(message)
+            messages.append(message)
             message_id = message.parent_id
-        return found[::-1]
+        return messages[::-1]
 
 
 def text_of(blocks: Iterable[Block]) -> str:
@@ -68,10 +68,10 @@ def entry_values(branch: Sequence[MessageRecord], seed: Sequence[Block] = ()) ->
     last = branch[-1]
     history = [message for each in branch[:-1] if (message := turn_of(each)) is not None]
     values = {**_content(last), "chatId": last.chat_id, "threadId": branch[0].message_id}
-    if said := text_of(seed):
-        asked = turn_of(last)
-        answered = {"role": "assistant", "content": said}
-        before = [*history, *([asked] if asked else []), answered]
+    if beginning := text_of(seed):
+        question = turn_of(last)
+        answered = {"role": "assistant", "content": beginning}
+        before = [*history, *([question] if question else []), answered]
         return {**values, "message": CONTINUE_PROMPT, "files": [], "images": [], "history": before}
     return {**values, "history": history}
 

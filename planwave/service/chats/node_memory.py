@@ -55,8 +55,8 @@ class ChatMemory:
         if record is not None and record.status not in ENDED:
             return turn
         text = "" if record is None else await self._said(turn.execution_id)
-        said = [{"role": "assistant", "content": text}] if text else []
-        complete = replace(turn, messages=[*turn.messages, *said], is_complete=True)
+        reply = [{"role": "assistant", "content": text}] if text else []
+        complete = replace(turn, messages=[*turn.messages, *reply], is_complete=True)
         await self._store.chats.remember(complete)
         return complete
 

@@ -56,9 +56,9 @@ def open_request(state: ExecutionState, request_id: str) -> OpenRequest:
         Conflict: ``request-answered``.
         Gone: ``request-closed``: its time was over, or its node or execution was cancelled.
     """
-    found = state.requests.get(request_id)
-    if found is not None:
-        return found
+    request = state.requests.get(request_id)
+    if request is not None:
+        return request
     closed_by = state.closed_requests.get(request_id)
     if closed_by is None:
         raise NotFound(
@@ -102,28 +102,28 @@ def validate_answer(request: Json, answer: Json) -> Json:
     """
     if unsound := json_findings(answer):
         raise InvalidAnswer(unsound, _INVALID)
-    asked = _expected_fields(request)
-    if asked is None:
+    expected = _expected_fields(request)
+    if expected is None:
         return answer
     if not isinstance(answer, dict):
         message = f"an answer is an object with a decision, not {short_repr(answer)}"
-        hint = _decisions_hint(asked)
-        if isinstance(answer, str) and answer in cast("list[str]", asked.get("actions", ())):
+        hint = _decisions_hint(expected)
+        if isinstance(answer, str) and answer in cast("list[str]", expected.get("actions", ())):
             hint = f'write {{"decision": "{answer}"}}'
         raise InvalidAnswer([_answer_error(_INVALID, message, "", hint)])
-    given = cast("dict[str, Json]", answer)
-    found = [
-        *_shape_errors(asked, given),
-        *_decision_errors(asked, given),
-        *_value_errors(asked, given),
-        *_form_errors(asked, given),
+    fields = cast("dict[str, Json]", answer)
+    findings = [
+        *_shape_errors(expected, fields),
+        *_decision_errors(expected, fields),
+        *_value_errors(expected, fields),
+        *_form_errors(expected, fields),
     ]
-    if found:
-        raise InvalidAnswer(found)
-    kept = {name: given[name] for name in _FIELDS if name in given}
-    if "form" not in asked:
-        kept.pop("form", None)  # null, which stands for none
-    return {**kept, "note": given.get("note", "")}
+    if findings:
+        raise InvalidAnswer(findings)
+    answer_fields = {name: fields[name] for name in _FIELDS if name in fields}
+    if "form" not in expected:
+        answer_fields.pop("form", None)  # null, which stands for none
+    return {**answer_fields, "note": fields.get("note", "")}
 
 
 def _expected_fields(request: Json) -> dict[str, Json] | None:
@@ -131,35 +131,35 @@ def _expected_fields(request: Json) -> dict[str, Json] | None:
     if not isinstance(request, dict):
         return None
     named = cast("dict[str, Json]", request)
-    asked: dict[str, Json] = {}
+    expected: dict[str, Json] = {}
     actions = named.get("actions")
     if isinstance(actions, list) and actions and _are_strings(cast("list[Json]", actions)):
-        asked["actions"] = actions
+        expected["actions"] = actions
     if isinstance(named.get("form"), dict):
-        asked["form"] = named["form"]
+        expected["form"] = named["form"]
     if isinstance(named.get("editable"), bool):
-        asked["editable"] = named["editable"]
+        expected["editable"] = named["editable"]
         if isinstance(named.get("valueSchema"), dict):
-            asked["value_schema"] = named["valueSchema"]
+            expected["value_schema"] = named["valueSchema"]
     kind = named.get("kind")
-    if asked and isinstance(kind, str) and kind in _GIVES:
-        asked["gives"] = _GIVES[kind]
-        asked |= {name: named.get(name) for name in ("limits", "used") if kind == BUDGET}
-    return asked or None
+    if expected and isinstance(kind, str) and kind in _GIVES:
+        expected["gives"] = _GIVES[kind]
+        expected |= {name: named.get(name) for name in ("limits", "used") if kind == BUDGET}
+    return expected or None
 
 
 def _are_strings(items: list[Json]) -> bool:
     return all(isinstance(item, str) for item in items)
 
 
-def _shape_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
-    fields = [name for name in _FIELDS if name != "decision" or "actions" in asked]
-    for name in given:
+def _shape_errors(expected: dict[str, Json], answer: dict[str, Json]) -> Iterator[Diagnostic]:
+    fields = [name for name in _FIELDS if name != "decision" or "actions" in expected]
+    for name in answer:
         if name not in fields:
             message = f"an answer has no field {short_repr(name)}"
             hint = f"its fields are {', '.join(fields)}"
             yield _answer_error(_INVALID, message, pointer_of_name(name), hint)
-    note = given.get("note", "")
+    note = answer.get("note", "")
     if not isinstance(note, str):
         yield _answer_error(_INVALID, f"the note is text, not {short_repr(note)}", "/note")
     elif len(note) > MAX_NOTE_CHARS:
@@ -167,40 +167,42 @@ def _shape_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Di
         yield _answer_error(_INVALID, message, "/note", "shorten it")
 
 
-def _decision_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
-    actions: Collection[str] | None = asked.get("actions")
-    decision = given.get("decision")
+def _decision_errors(expected: dict[str, Json], answer: dict[str, Json]) -> Iterator[Diagnostic]:
+    actions: Collection[str] | None = expected.get("actions")
+    decision = answer.get("decision")
     if actions is None or (isinstance(decision, str) and decision in actions):
         return
     near = closest_match(decision, actions) if isinstance(decision, str) else None
     hint = f"did you mean {near!r}? " if near else ""
-    said = (
+    message = (
         f"there is no decision {short_repr(decision)} here" if decision else "a decision is missing"
     )
-    yield _answer_error("unknown-decision", said, "/decision", f"{hint}{_decisions_hint(asked)}")
+    yield _answer_error(
+        "unknown-decision", message, "/decision", f"{hint}{_decisions_hint(expected)}"
+    )
 
 
-def _value_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
-    gives = asked.get("gives")
-    if gives is not None and given.get("decision") == gives:
-        if "value" not in given:
+def _value_errors(expected: dict[str, Json], answer: dict[str, Json]) -> Iterator[Diagnostic]:
+    gives = expected.get("gives")
+    if gives is not None and answer.get("decision") == gives:
+        if "value" not in answer:
             what, hint = _GIVEN[str(gives)]
             yield _answer_error(_INVALID, f"{gives} needs a value: {what}", "/value", hint)
         elif gives == RAISE:
-            yield from _budget_errors(asked, given["value"])
-    elif "value" in given and asked.get("editable") is not True:
+            yield from _budget_errors(expected, answer["value"])
+    elif "value" in answer and expected.get("editable") is not True:
         message = (
             "the value cannot be edited here" if gives is None else f"only {gives} has a value"
         )
         yield _answer_error("value-not-editable", message, "/value", "leave out value")
-    elif "value" in given and "value_schema" in asked:
-        yield from _schema_errors("value", asked["value_schema"], given["value"], _INVALID)
+    elif "value" in answer and "value_schema" in expected:
+        yield from _schema_errors("value", expected["value_schema"], answer["value"], _INVALID)
 
 
-def _budget_errors(asked: dict[str, Json], value: Json) -> Iterator[Diagnostic]:
+def _budget_errors(expected: dict[str, Json], value: Json) -> Iterator[Diagnostic]:
     """Yield what is wrong with the limits that raise a budget."""
-    limits = cast("dict[str, float]", asked.get("limits") or {})
-    used = cast("dict[str, float]", asked.get("used") or {})
+    limits = cast("dict[str, float]", expected.get("limits") or {})
+    used = cast("dict[str, float]", expected.get("used") or {})
     hint = f"its limits are {', '.join(limits)}; only those that are to change are given"
     raised = cast("dict[str, Json]", value if isinstance(value, dict) else {})
     if not raised:
@@ -221,26 +223,26 @@ def _budget_errors(asked: dict[str, Json], value: Json) -> Iterator[Diagnostic]:
             yield _answer_error(_INVALID, message, pointer)
 
 
-def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
-    if "form" not in asked:
-        if given.get("form") is not None:
+def _form_errors(expected: dict[str, Json], answer: dict[str, Json]) -> Iterator[Diagnostic]:
+    if "form" not in expected:
+        if answer.get("form") is not None:
             message = "no form is asked for here"
             yield _answer_error("invalid-form", message, "/form", "leave out form")
         return
-    yield from _schema_errors("form", asked["form"], given.get("form", {}), "invalid-form")
+    yield from _schema_errors("form", expected["form"], answer.get("form", {}), "invalid-form")
 
 
-def _schema_errors(field: str, schema: Json, given: Json, code: str) -> Iterator[Diagnostic]:
+def _schema_errors(field: str, schema: Json, value: Json, code: str) -> Iterator[Diagnostic]:
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import validate
 
-    for fault in validate(schema, given):
-        message = f"{field}{fault.pointer}: {fault.message}"
-        yield _answer_error(code, message, f"/{field}{fault.pointer}", fault.hint)
+    for error in validate(schema, value):
+        message = f"{field}{error.pointer}: {error.message}"
+        yield _answer_error(code, message, f"/{field}{error.pointer}", error.hint)
 
 
-def _decisions_hint(asked: dict[str, Json]) -> str | None:
-    actions = asked.get("actions")
+def _decisions_hint(expected: dict[str, Json]) -> str | None:
+    actions = expected.get("actions")
     return None if actions is None else f"decisions are {', '.join(actions)}"
 
 

@@ -137,9 +137,9 @@ class DocumentWriter:
         """Release the callers that wait for documents that will not be written."""
         self._writer = None
         self._released_after_write.clear()
-        for left in (*self._in_progress.values(), *self._due.values()):
-            if not left.done():
-                left.set_result(None)
+        for waiter in (*self._in_progress.values(), *self._due.values()):
+            if not waiter.done():
+                waiter.set_result(None)
         self._in_progress, self._due = {}, {}
 
     async def _write_due(self, directory: Path) -> None:
@@ -179,9 +179,9 @@ class DocumentWriter:
         odd = set[str]()
         try:
             calls = await self._store.calls(execution_ids)
-            made = await self._store.project_each(execution_ids, partial(_text_of, calls))
-            whole = {of: each for of, each in made.items() if each.error is None}
-            failed = {of: each.error for of, each in made.items() if each.error is not None}
+            projections = await self._store.project_each(execution_ids, partial(_text_of, calls))
+            whole = {of: each for of, each in projections.items() if each.error is None}
+            failed = {of: each.error for of, each in projections.items() if each.error is not None}
             odd = {of for of, error in failed.items() if not _is_transient(error)}
             failed |= await write_documents(directory, {of: whole[of].text for of in whole})
             seqs = {of: whole[of].seq for of in whole if of not in failed}

@@ -50,7 +50,7 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 
 
 class InvalidChanges(GraphInvalid):
-    """What a fork is to change cannot be changed so; ``diagnostics`` holds every fault."""
+    """What a fork is to change cannot be changed so; ``diagnostics`` holds every finding."""
 
     code = "invalid-changes"
 
@@ -150,28 +150,28 @@ def build_fork(
 
     Raises:
         Conflict: ``still-running``.
-        ChangesInvalid: ``invalid-changes``, with every fault; pointers are below ``/changes`` and
+        ChangesInvalid: ``invalid-changes``, with every finding; pointers are below ``/changes`` and
             ``/rerun``.
     """
     require_settled(parent)
     rerun = request.rerun
     changes: NodeChanges = {} if request.changes is None else request.changes
     reading = _ChangeReader(parent, parent_graph, json_limits(limits))
-    faults = [fault for n, each in enumerate(rerun) for fault in reading.rerun_errors(n, each)]
-    faults += json_findings(changes, CHANGES, json_limits(limits)) or [
-        fault for node_id, change in changes.items() for fault in reading.add(node_id, change)
+    errors = [error for n, each in enumerate(rerun) for error in reading.rerun_errors(n, each)]
+    errors += json_findings(changes, CHANGES, json_limits(limits)) or [
+        error for node_id, change in changes.items() for error in reading.add(node_id, change)
     ]
-    if faults:
-        raise InvalidChanges(faults)
+    if errors:
+        raise InvalidChanges(errors)
     inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
-    inputs |= {node_id: given for node_id, given in reading.preset.items() if node_id in inputs}
-    given = {node_id: given for node_id, given in reading.preset.items() if node_id not in inputs}
+    inputs |= {each: values for each, values in reading.preset.items() if each in inputs}
+    preset = {each: values for each, values in reading.preset.items() if each not in inputs}
     if request.is_retry:  # results that the parent was to set, and perhaps did not reach
-        asked = cast("Mapping[str, Any]", parent.parent or {})
-        given = {**asked.get("given", {}), **given}
+        lineage = cast("Mapping[str, Any]", parent.parent or {})
+        preset = {**lineage.get("given", {}), **preset}
     nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
     graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
-    return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))
+    return Fork(graph, inputs, preset, tuple(dict.fromkeys(rerun)))
 
 
 def fork_spec(
@@ -312,11 +312,11 @@ class _ChangeReader:
         node = self._graph.by_id.get(node_id)
         if node is None:
             return [self._unknown_node(node_id, pointer)]
-        fields, faults = _change_fields(change, pointer, node_id)
+        fields, errors = _change_fields(change, pointer, node_id)
         for name, value in fields.items():
             add = self._add_text if name == _DESCRIPTION else self._add_object
-            faults += add(node, name, value, f"{pointer}/{name}")
-        return faults
+            errors += add(node, name, value, f"{pointer}/{name}")
+        return errors
 
     def _add_text(self, node: Node, name: str, value: Json, pointer: str) -> list[Diagnostic]:
         if not isinstance(value, str):

@@ -71,8 +71,8 @@ async def load_reuse(
     if parent is None:
         return None
     before = [each async for each in _load_ancestors(dependencies, parent)]
-    rerun, given = parent.get("rerun", ()), parent.get("given", {})
-    reuse = Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
+    rerun, preset = parent.get("rerun", ()), parent.get("given", {})
+    reuse = Reuse(parent[_ID], before, rerun, preset, is_retry=parent.get(_RETRY, False))
     if dependencies.parent_calls is not None:
         dependencies.parent_calls.share(execution_id, reuse)
     return reuse
@@ -151,9 +151,9 @@ class ParentCallRecorder:
         reuse = self._forks.get(key.execution_id)
         if key.attempt == NO_ATTEMPT and reuse is not None:
             return await self._note(key, reuse)
-        found = await self._recorder.recorded(key)
-        if found is not None or reuse is None:
-            return found
+        reply = await self._recorder.recorded(key)
+        if reply is not None or reuse is None:
+            return reply
         before = await self._call_of_parent(reuse, key)
         lent = None if before is None else await self._recorder.recorded(before)
         if before is None or lent is None:

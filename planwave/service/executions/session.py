@@ -343,8 +343,8 @@ async def recorded_bytes(store: CallReader, execution_id: str, options: RunOptio
     """Return the size of the recorded calls of an execution; 0 where no option bounds it."""
     if options.max_state_bytes is None:
         return 0
-    found = await store.calls([execution_id])
-    return sum(size_of(call.reply) for call in found.get(execution_id, ()))
+    calls = await store.calls([execution_id])
+    return sum(size_of(call.reply) for call in calls.get(execution_id, ()))
 
 
 def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
@@ -352,14 +352,14 @@ def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
 
     An owner says its epoch when it takes an execution up; one that did not get to that counts too.
     """
-    of_progress = said = 1
+    of_progress = owner = 1
     for event in events:
         if event.type == "execution.resumed":
-            said = event.data.get("epoch", said)
+            owner = event.data.get("epoch", owner)
             if event.data.get("reason") != "recovery":  # a command continued it
-                of_progress = said
+                of_progress = owner
         elif event.type in PROGRESS_EVENTS:
-            of_progress = said
+            of_progress = owner
     return epoch - of_progress
 
 

@@ -75,12 +75,12 @@ def chat_entry(graph: Mapping[str, Any], name: str) -> EntryNode:
         InputError: ``not-a-model``: there is no such node, or there are several.
     """
     for node_type in _ENTRIES:
-        found = _entries(graph, node_type)
-        if len(found) == 1:
-            return found[0]
-        if found:
+        entries = _entries(graph, node_type)
+        if len(entries) == 1:
+            return entries[0]
+        if entries:
             raise InputError(
-                f"flow {name!r} has several nodes that take a message: {_ids(found)}",
+                f"flow {name!r} has several nodes that take a message: {_ids(entries)}",
                 code=NOT_A_MODEL,
                 hint="keep one of them",
             )
@@ -102,12 +102,12 @@ def chat_start_entry(graph: Mapping[str, Any], name: str, node_id: str | None) -
     Raises:
         InputError: ``invalid-chat``: there is no such node, or there are several.
     """
-    found = _entries(graph, _CHAT_START)
-    chosen = [entry for entry in found if node_id in (None, entry.node_id)]
+    entries = _entries(graph, _CHAT_START)
+    chosen = [entry for entry in entries if node_id in (None, entry.node_id)]
     if len(chosen) == 1:
         return chosen[0]
-    hint = f"node_id is one of {_ids(found)}"
-    if not found:
+    hint = f"node_id is one of {_ids(entries)}"
+    if not entries:
         message = f"flow {name!r} has no node of the type {_CHAT_START!r}"
         hint = f"begin it with a {_CHAT_START} node"
     elif node_id is None:
@@ -119,13 +119,13 @@ def chat_start_entry(graph: Mapping[str, Any], name: str, node_id: str | None) -
 
 def _entries(graph: Mapping[str, Any], node_type: str) -> list[EntryNode]:
     nodes: Sequence[Mapping[str, Any]] = graph.get("nodes", ())
-    found: list[EntryNode] = []
+    entries: list[EntryNode] = []
     for node in nodes:
         if node["type"] == node_type:
             data: Mapping[str, Any] = node.get("data") or {}
             on_disconnect = str(data.get("onDisconnect") or "continue")
-            found.append(EntryNode(node["id"], node_type, on_disconnect))
-    return found
+            entries.append(EntryNode(node["id"], node_type, on_disconnect))
+    return entries
 
 
 def _ids(entries: Sequence[EntryNode]) -> str:
@@ -142,9 +142,9 @@ def chat_inputs(graph: Mapping[str, Any], name: str, turn: ChatTurn) -> dict[str
     entry = chat_entry(graph, name)
     required = sorted(_REQUIRED.intersection(turn.options))
     if required and (entry.node_type == _START or not _takes_options(graph)):
-        asked = ", ".join(required)
+        names = ", ".join(required)
         raise _unsupported(
-            f"flow {name!r} takes no {asked} of its caller",
+            f"flow {name!r} takes no {names} of its caller",
             f"wire its entry node to the socket {_OPTIONS!r} of the agent that answers",
         )
     if entry.node_type != _START:
@@ -175,9 +175,9 @@ def _check_turn(turn: ChatTurn) -> None:
     try:
         CallerOptions.model_validate({"messages": [*turn.history], **turn.options})
     except ValidationError as error:
-        found = error.errors(include_url=False)[:_MAX_ERRORS]
-        faults = [describe_error(".".join(map(str, each["loc"])), {**each}) for each in found]
-        raise InputError("; ".join(faults), code="invalid-conversation") from error
+        errors = error.errors(include_url=False)[:_MAX_ERRORS]
+        reasons = [describe_error(".".join(map(str, each["loc"])), {**each}) for each in errors]
+        raise InputError("; ".join(reasons), code="invalid-conversation") from error
     is_answered = bool(turn.history) and turn.history[-1]["role"] == "tool"
     if not (turn.message.strip() or turn.images or is_answered):
         raise InputError("the last message is empty", code="invalid-conversation")

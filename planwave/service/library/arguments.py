@@ -29,18 +29,20 @@ def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callabl
 
     The function itself passes its keyword arguments on to the twin.
     """
-    by_place, known = _argument_names(twin)
+    by_place, names = _argument_names(twin)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        shown = _shown_name(function)
+        function_name = _shown_name(function)
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs:
-                if name not in known:
-                    raise TypeError(f"{shown} has no argument {name!r}; {_way_out(name, known)}")
+                if name not in names:
+                    raise TypeError(
+                        f"{function_name} has no argument {name!r}; {_way_out(name, names)}"
+                    )
             if len(args) > len(by_place):
-                raise TypeError(_too_many(shown, by_place, known))
+                raise TypeError(_too_many(function_name, by_place, names))
             return function(*args, **kwargs)
 
         return call
@@ -83,8 +85,8 @@ def _shown_name(function: Callable[..., Any]) -> str:
     return f"{kind.lower()}.{name}" if kind else f"planwave.{name}"
 
 
-def _too_many(function: str, by_place: Sequence[str], known: Sequence[str]) -> str:
-    first, rest = _without_self(by_place), [f"{name}=…" for name in known[len(by_place) :]]
+def _too_many(function: str, by_place: Sequence[str], names: Sequence[str]) -> str:
+    first, rest = _without_self(by_place), [f"{name}=…" for name in names[len(by_place) :]]
     if not first:
         return f"{function} takes no argument by position; write {', '.join(rest)}"
     message = f"{function} takes only {' and '.join(first)} by position"
@@ -99,13 +101,13 @@ def _without_self(names: Iterable[str]) -> list[str]:
     return [name for name in names if name != "self"]
 
 
-def _way_out(name: str, known: Collection[str]) -> str:
-    if name in _OF_THE_GRAPH and "inputs" in known:
+def _way_out(name: str, arguments: Collection[str]) -> str:
+    if name in _OF_THE_GRAPH and "inputs" in arguments:
         return f"build the graph with it: planwave.build(graph, {name}=…)"
-    if name in _OF_THE_OPTIONS and "options" in known:
+    if name in _OF_THE_OPTIONS and "options" in arguments:
         return f"pass options=planwave.RunOptions({name}=…)"
-    if name in _OF_AN_ANSWER and "answer" in known:
+    if name in _OF_AN_ANSWER and "answer" in arguments:
         return f'write it in the answer: {{"{name}": …}}'
-    if near := closest_match(name, names := _without_self(known)):
+    if near := closest_match(name, names := _without_self(arguments)):
         return f"did you mean {near!r}?"
     return f"its arguments are {', '.join(names)}"

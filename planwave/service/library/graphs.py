@@ -110,9 +110,9 @@ def _entry_inputs(program: Program, message: Json, images: list[str]) -> dict[st
     """Return the inputs that set the outputs of the one entry node to a message and images."""
     entries = [program.steps[n] for n in sorted(program.entry_nodes)]
     if len(entries) != 1:
-        found = f"{len(entries)} entry nodes" if entries else "no entry node"
+        entries_text = f"{len(entries)} entry nodes" if entries else "no entry node"
         raise InputError(
-            f"the graph has {found}, so the message cannot be assigned to one",
+            f"the graph has {entries_text}, so the message cannot be assigned to one",
             code="no-entry" if not entries else "several-entries",
             hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
         )

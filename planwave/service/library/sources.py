@@ -53,8 +53,8 @@ class LoadedRun:
 
     async def catch_up(self, store: RunStore) -> None:
         """Read the events that another run may have stored meanwhile."""
-        known = len(self.events)
-        self.events.extend(await store.events(self.record.execution_id, after=known))
+        last_seq = len(self.events)
+        self.events.extend(await store.events(self.record.execution_id, after=last_seq))
 
 
 def new_run(

@@ -65,8 +65,8 @@ class EventLog:
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Event]:
         """Return the events of an execution with ``seq`` above ``after``, none if it is unknown."""
-        found = [event for event in self._events.get(execution_id, ()) if event.seq > after]
-        return found if limit is None else found[:limit]
+        events = [event for event in self._events.get(execution_id, ()) if event.seq > after]
+        return events if limit is None else events[:limit]
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         """Return the record of an execution, or None."""
@@ -86,10 +86,10 @@ class EventLog:
 
     async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]:
         """Return what is recorded of the calls of some executions, by id."""
-        found: dict[str, list[StoredCall]] = {}
+        by_execution: dict[str, list[StoredCall]] = {}
         for key, reply in self._calls.of(execution_ids):
-            found.setdefault(key.execution_id, []).append(StoredCall(key, reply))
-        return found
+            by_execution.setdefault(key.execution_id, []).append(StoredCall(key, reply))
+        return by_execution
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Record the reply of a call."""

@@ -91,13 +91,13 @@ class NotificationSender:
     async def _start_due(self) -> None:
         """Start a task for each target with messages whose time has come."""
         while len(self._busy) < _TARGETS_AT_ONCE:
-            found = await self._store.notifications.due(
+            batch = await self._store.notifications.due(
                 self._dependencies.timestamp(), _TAKEN, busy=self._busy
             )
-            if not found:
+            if not batch:
                 return
-            target_id = found[0].target_id
-            own = [each for each in found if each.target_id == target_id]
+            target_id = batch[0].target_id
+            own = [each for each in batch if each.target_id == target_id]
             self._busy[target_id] = self._tasks.create_task(self._serve(target_id, own))
 
     async def _seconds_left(self) -> float:

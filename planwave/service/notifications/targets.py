@@ -52,10 +52,10 @@ def problem_of(target: NotificationTarget, secrets: Mapping[str, Secret]) -> str
         return error.message
     if signing_keys(target, secrets):
         return None
-    known = [secrets[name] for name in target.secrets if name in secrets]
-    if not known:
+    own = [secrets[name] for name in target.secrets if name in secrets]
+    if not own:
         return "none of its secrets has a value; see [secrets.NAME] in planwave.toml"
-    if not any(_may_sign(secret, target) for secret in known):
+    if not any(_may_sign(secret, target) for secret in own):
         return "none of its secrets may be used for its host; see hosts of [secrets.NAME] in planwave.toml"
     return "none of its secrets is whsec_ and base64 of 24 to 64 bytes"
 

@@ -146,20 +146,20 @@ def _require_size(graph: Mapping[str, Json], limits: Limits) -> None:
 
 def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
     if is_execution_document(document):
-        kept = {name: document[name] for name in ("execution_id", "graph")}
-        return kept, {name: document.get(name) for name in ("title", "user_prompt")}
+        fields = {name: document[name] for name in ("execution_id", "graph")}
+        return fields, {name: document.get(name) for name in ("title", "user_prompt")}
     envelope = {name: document[name] for name in document if name in _PLAN_FIELDS}
     return {name: document[name] for name in document if name not in _PLAN_FIELDS}, envelope
 
 
-def is_provider_error(found: Diagnostic) -> bool:
+def is_provider_error(finding: Diagnostic) -> bool:
     """Return whether a diagnostic is about this machine's providers, not about the graph."""
-    return found.code in _PROVIDER_ERRORS
+    return finding.code in _PROVIDER_ERRORS
 
 
-def is_graph_error(found: Mapping[str, Any]) -> bool:
+def is_graph_error(finding: Mapping[str, Any]) -> bool:
     """Return whether a stored diagnostic is an error of the graph, not of this machine's providers."""
-    return found.get("severity") == "error" and found.get("code") not in _PROVIDER_ERRORS
+    return finding.get("severity") == "error" and finding.get("code") not in _PROVIDER_ERRORS
 
 
 def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
@@ -180,8 +180,8 @@ def raise_for_run(diagnostics: Sequence[Diagnostic]) -> None:
         UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
     """
     raise_for_graph(diagnostics)
-    for found in errors_in(diagnostics):
-        raise _PROVIDER_ERRORS[found.code](found.message, hint=found.hint)
+    for finding in errors_in(diagnostics):
+        raise _PROVIDER_ERRORS[finding.code](finding.message, hint=finding.hint)
 
 
 def plan_from_graph(
@@ -200,16 +200,16 @@ def plan_from_graph(
     graph = report.graph
     if graph is None:
         raise GraphInvalid(report.diagnostics)
-    said = report.envelope
+    envelope = report.envelope
     return Plan(
         plan_id=plan_id,
-        user_prompt=_text(said.get("user_prompt")),
-        title=_text(said.get("title")) or UNTITLED_PLAN,
+        user_prompt=_text(envelope.get("user_prompt")),
+        title=_text(envelope.get("title")) or UNTITLED_PLAN,
         graph=graph,
         hash=graph_hash(graph),
         created_at=created_at,
-        diagnostics=tuple(found.as_json() for found in report.diagnostics),
-        fixes=tuple(found.fix for found in report.diagnostics if found.fix),
+        diagnostics=tuple(finding.as_json() for finding in report.diagnostics),
+        fixes=tuple(finding.fix for finding in report.diagnostics if finding.fix),
         forecast=forecast(graph),
     )
 

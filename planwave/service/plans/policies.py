@@ -27,25 +27,25 @@ def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | Non
     the graph can run with them is for the checker to say.
 
     Raises:
-        GraphInvalid: A node there is not, or no policy; with every fault, pointers below
+        GraphInvalid: A node there is not, or no policy; with every finding, pointers below
             ``/policies``.
     """
     if not policies:
         return graph
-    faults = json_findings(policies, POLICIES, json_limits(limits))
+    findings = json_findings(policies, POLICIES, json_limits(limits))
     changed: dict[str, Node] = {}
-    for node_id, wanted in () if faults else policies.items():
+    for node_id, policy in () if findings else policies.items():
         pointer = POLICIES + pointer_of_name(node_id)
         if (node := graph.by_id.get(node_id)) is None:
-            faults.append(_unknown_node(node_id, pointer, graph))
-        elif not isinstance(cast(object, wanted), Mapping):
-            message = f"the policy of node {node_id!r} is {short_repr(wanted)}, must be an object"
-            faults.append(Diagnostic("invalid-field", "error", message, pointer, node=node_id))
+            findings.append(_unknown_node(node_id, pointer, graph))
+        elif not isinstance(cast(object, policy), Mapping):
+            message = f"the policy of node {node_id!r} is {short_repr(policy)}, must be an object"
+            findings.append(Diagnostic("invalid-field", "error", message, pointer, node=node_id))
         else:
-            changed[node_id], found = _apply_policy(node, wanted, pointer)
-            faults += found
-    if faults:
-        raise GraphInvalid(faults)
+            changed[node_id], policy_findings = _apply_policy(node, policy, pointer)
+            findings += policy_findings
+    if findings:
+        raise GraphInvalid(findings)
     return Graph(tuple(changed.get(node.id, node) for node in graph.nodes), graph.edges)
 
 
@@ -57,12 +57,12 @@ def json_limits(limits: Limits | None) -> JsonLimits:
 
 
 def _apply_policy(
-    node: Node, wanted: Mapping[str, Json], pointer: str
+    node: Node, change: Mapping[str, Json], pointer: str
 ) -> tuple[Node, list[Diagnostic]]:
-    both: dict[str, Any] = {**(node.policy_document or {}), **wanted}
+    both: dict[str, Any] = {**(node.policy_document or {}), **change}
     document = {name: value for name, value in both.items() if value is not None}
-    policy, faults = read_policy(document, pointer, node.id)
-    return node._replace(policy=policy, policy_document=document or None), faults
+    policy, findings = read_policy(document, pointer, node.id)
+    return node._replace(policy=policy, policy_document=document or None), findings
 
 
 def _unknown_node(node_id: str, pointer: str, graph: Graph) -> Diagnostic:

@@ -28,14 +28,14 @@ class GivenAnswer:
 
     Attributes:
         place: Its place in the list.
-        asked: The request, as it was while it was open.
+        request: The request, as it was while it was open.
         by: ``person``, or ``timeout`` where nobody answered in time.
         answer: The answer.
         answered_by: The principal that answered; None where nobody did, or an older planwave.
     """
 
     place: AnsweredRequest
-    asked: PendingRequest
+    request: PendingRequest
     by: Literal["person", "timeout"]
     answer: Any
     answered_by: PrincipalDocument | None = None
@@ -48,7 +48,7 @@ class GivenAnswer:
             "answered_by": self.answered_by,
             "answer": self.answer,
         }
-        return {**self.asked.as_json(), "answered": answered}
+        return {**self.request.as_json(), "answered": answered}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +75,30 @@ class AnsweredRequests:
     async def page(self, before: AnswerPlace | None, size: int) -> AnswersPage:
         """Return the page after a place."""
         places = await self._store.answered_requests(before=before, limit=size + 1)
-        found = [await self._read(place) for place in places[:size]]
+        answers = [await self._read(place) for place in places[:size]]
         last = places[size - 1][:3] if len(places) > size else None
         total = await self._store.count_answered_requests()
-        return AnswersPage([each for each in found if each is not None], total, last)
+        return AnswersPage([each for each in answers if each is not None], total, last)
 
     async def _read(self, place: AnsweredRequest) -> GivenAnswer | None:
         """Return an answer; None if its execution was deleted meanwhile."""
         record = await self._store.execution(place.execution_id)
-        asked = await self._event(place.execution_id, place.request)
+        question = await self._event(place.execution_id, place.request)
         answered = await self._event(place.execution_id, place.answer)
-        if record is None or asked is None or answered is None:
+        if record is None or question is None or answered is None:
             return None
         request = OpenRequest(
-            asked.data["request_id"],
-            asked.path,
-            asked.data.get("request"),
-            asked.at,
-            asked.data.get("timeout_s"),
+            question.data["request_id"],
+            question.path,
+            question.data.get("request"),
+            question.at,
+            question.data.get("timeout_s"),
         )
         by = answered.data.get("by") or PERSON
-        name = await self._name_of(record, asked.path)
+        name = await self._name_of(record, question.path)
         pending = PendingRequest.of(record, request, name)
-        given = answered.data.get("answer"), answered.data.get("answered_by")
-        return GivenAnswer(place, pending, by, *given)
+        content = answered.data.get("answer"), answered.data.get("answered_by")
+        return GivenAnswer(place, pending, by, *content)
 
     async def _name_of(self, record: ExecutionRecord, path: str | None) -> str:
         """Return the name of the node that asked, or the title of the plan."""

@@ -33,7 +33,7 @@ class Dependency(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the dependency as JSON, with the handles that carried a value where others did not."""
-        shown: dict[str, Any] = {
+        document: dict[str, Any] = {
             "node": self.node.path,
             "status": self.node.status,
             "settled": self.settled,
@@ -42,12 +42,12 @@ class Dependency(NamedTuple):
             "targetHandle": self.handle,
         }
         if self.through is not None:
-            shown["through"] = self.through
+            document["through"] = self.through
         if self.node.error is not None:
-            shown["error"] = self.node.error
+            document["error"] = self.node.error
         if self.settled == "skipped" and self.node.outputs is not None:
-            shown["gave"] = list(self.node.outputs)
-        return shown
+            document["gave"] = list(self.node.outputs)
+        return document
 
 
 class DependencyView:
@@ -81,19 +81,19 @@ class DependencyView:
 
     def dependencies(self, path: str, through: str | None = None) -> list[Dependency]:
         """Return the dependencies of a node in edge order; consumers inherit those of linked nodes."""
-        found: list[Dependency] = []
+        dependencies: list[Dependency] = []
         prefix, graph, own_id = self.location_of(path)
         for edge in graph.incoming.get(own_id, ()):
             source = prefix + edge["source"]
             if self._is_linked(source):
-                found += self.dependencies(source, source)
+                dependencies += self.dependencies(source, source)
             elif edge["data"]["channel"] == FLOW:
                 node = self.node(source)
                 leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
                 enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
                 fate = _edge_status(node, leaves)
-                found.append(Dependency(node, fate, edge.get("id"), leaves, enters, through))
-        return found
+                dependencies.append(Dependency(node, fate, edge.get("id"), leaves, enters, through))
+        return dependencies
 
     def _is_linked(self, path: str) -> bool:
         """Return whether a node only runs through a link; for nested nodes their graph decides."""
@@ -108,7 +108,7 @@ class DependencyView:
 
     def blockers(self, path: str) -> list[NodeState]:
         """Return the running or waiting nodes that block everything open before a node."""
-        found: dict[str, NodeState] = {}
+        nodes: dict[str, NodeState] = {}
         seen = {path}
         stack = [path]
         while stack:
@@ -119,8 +119,8 @@ class DependencyView:
                 if need.node.status == "pending":
                     stack.append(need.node.path)
                 else:
-                    found[need.node.path] = need.node
-        return [node for each, node in self.state.nodes.items() if each in found]
+                    nodes[need.node.path] = need.node
+        return [node for each, node in self.state.nodes.items() if each in nodes]
 
     def reused(self, path: str) -> Mapping[str, Any] | None:
         """Return ``{"execution_id"}`` of the execution whose result a node reused, or None."""

@@ -116,7 +116,7 @@ def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> 
 def _node(
     path: str, change: Change, a: NodeState | None, b: NodeState | None, written: list[str]
 ) -> NodeDifference:
-    found: NodeDifference = {
+    document: NodeDifference = {
         "path": path,
         "change": change,
         "status": [each and each.status for each in (a, b)],
@@ -125,30 +125,30 @@ def _node(
     }
     errors = [each and _error(each.error) for each in (a, b)]
     if errors[0] != errors[1]:
-        found["error"] = errors
+        document["error"] = errors
     if written and change == "changed":
-        found["written"] = written
+        document["written"] = written
     of_a, of_b = (dict[str, Any]((each and each.outputs) or {}) for each in (a, b))
     changed = (h for h in dict.fromkeys([*of_a, *of_b]) if not _is_same(of_a.get(h), of_b.get(h)))
     outputs = {
         h: [_preview(of_a.get(h)), _preview(of_b.get(h))] for h in islice(changed, MAX_HANDLES)
     }
     if outputs:
-        found["outputs"] = outputs
+        document["outputs"] = outputs
     texts = _main_output_text(of_a), _main_output_text(of_b)
     if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
-        found["result"] = text_diff(texts[0], texts[1])
-    return found
+        document["result"] = text_diff(texts[0], texts[1])
+    return document
 
 
 def text_diff(a: str, b: str) -> str:
     """Return the unified diff of two texts, without its header lines; a long diff is cut."""
     lines: list[str] = []
-    left = DIFF_CHARS
+    room = DIFF_CHARS
     for line in islice(unified_diff(_lines(a), _lines(b), lineterm=""), 2, None):
         lines.append(_cut(line, 2 * LINE_CHARS))
-        left -= len(lines[-1]) + 1
-        if left < 0:
+        room -= len(lines[-1]) + 1
+        if room < 0:
             lines.append(_ELLIPSIS)
             break
     if not lines:
@@ -157,10 +157,10 @@ def text_diff(a: str, b: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for line in text[:TEXT_CHARS].split("\n"):
-        found += [line] if len(line) <= LINE_CHARS else _SENTENCE_END.split(line)
-    return found[:TEXT_LINES]
+        lines += [line] if len(line) <= LINE_CHARS else _SENTENCE_END.split(line)
+    return lines[:TEXT_LINES]
 
 
 def _cut(text: str, most: int = VALUE_CHARS) -> str:
@@ -193,8 +193,8 @@ def _preview(output: Any) -> dict[str, Json] | None:
 def _error(error: Any) -> ErrorDocument | None:
     if not isinstance(error, dict):
         return None
-    said = cast("_Document", error)
-    code, message = (str(said.get(name) or "") for name in ("code", "message"))
+    fields = cast("_Document", error)
+    code, message = (str(fields.get(name) or "") for name in ("code", "message"))
     return {"code": _cut(code), "message": _cut(message)}
 
 

@@ -12,22 +12,22 @@ def coalesce_text(events: Iterable[Event]) -> list[Event]:
 
     The joined piece takes the place of the first, so that text never comes after its node's end.
     """
-    told: list[Event] = []
+    joined: list[Event] = []
     open_at: dict[tuple[str | None, int | None, str], int] = {}
     pieces: dict[int, list[str]] = {}
     for event in events:
         if event.type not in TRANSIENT:
             if event.path is not None and open_at:
                 open_at = {key: at for key, at in open_at.items() if key[0] != event.path}
-            told.append(event)
+            joined.append(event)
             continue
         key = (event.path, event.attempt, event.data["kind"])
         at = open_at.get(key)
         if at is None:
-            open_at[key] = len(told)
-            told.append(event)
+            open_at[key] = len(joined)
+            joined.append(event)
         else:
-            pieces.setdefault(at, [told[at].data["text"]]).append(event.data["text"])
+            pieces.setdefault(at, [joined[at].data["text"]]).append(event.data["text"])
     for at, texts in pieces.items():
-        told[at] = told[at]._replace(data={**told[at].data, "text": "".join(texts)})
-    return told
+        joined[at] = joined[at]._replace(data={**joined[at].data, "text": "".join(texts)})
+    return joined

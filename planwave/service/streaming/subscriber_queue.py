@@ -52,8 +52,8 @@ class EventBatch:
         """Return the result of ``render`` for the batch; it is called once for all subscribers."""
         if render not in self._rendered:
             self._rendered[render] = render(self)
-        made: _T = self._rendered[render]
-        return made
+        rendering: _T = self._rendered[render]
+        return rendering
 
 
 class BacklogLimits(NamedTuple):

@@ -70,9 +70,9 @@ class StreamParser:
         for line in lines:
             if self._is_at_start:
                 self._is_at_start, line = False, line.removeprefix(BOM_UTF8)
-            found = self._line(line.decode("utf-8", "replace"))
-            if found is not None:
-                yield found
+            event = self._line(line.decode("utf-8", "replace"))
+            if event is not None:
+                yield event
             self._check_size(0)
         self._check_size(len(self._rest))
 

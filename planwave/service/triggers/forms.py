@@ -60,10 +60,10 @@ def _url_encoded(raw: bytes, charset: str) -> Iterable[tuple[str, Json]]:
 
 
 def _collected(fields: Iterable[tuple[str, Json]]) -> dict[str, Json]:
-    found: dict[str, list[Json]] = {}
+    by_name: dict[str, list[Json]] = {}
     for name, value in fields:
-        found.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+        by_name.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in by_name.items()}
 
 
 def _parts(raw: bytes, boundary: bytes, charset: str) -> Iterator[tuple[str, Json]]:

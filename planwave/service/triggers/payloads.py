@@ -82,10 +82,10 @@ def check_payload(value: Json, schema: dict[str, Json] | None) -> None:
     # Lazy: test_the_schema_library_is_loaded_only_for_forms
     from planwave.nodes.json_schema import validate
 
-    if found := validate(schema, value):
-        shown = "; ".join(f"{each.pointer or '/'}: {each.message}" for each in found[:_SHOWN])
-        more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
-        raise InputError(f"the body does not fit its schema: {shown}{more}", code=_CODE)
+    if errors := validate(schema, value):
+        reasons = "; ".join(f"{each.pointer or '/'}: {each.message}" for each in errors[:_SHOWN])
+        more = f" (and {len(errors) - _SHOWN} more)" if len(errors) > _SHOWN else ""
+        raise InputError(f"the body does not fit its schema: {reasons}{more}", code=_CODE)
 
 
 def _refusal(error: GraphInvalid) -> InputError:

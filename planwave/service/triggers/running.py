@@ -33,16 +33,16 @@ async def running_deliveries(store: Store, trigger_id: str, plan_id: str) -> lis
     Executions are read, not the list of deliveries: that is short, and an execution may run, or wait
     for a person, while many later deliveries are skipped.
     """
-    found: dict[str, RunningDelivery] = {}
+    deliveries: dict[str, RunningDelivery] = {}
     for status in _ACTIVE:
         async for execution_id in _executions(store, plan_id, status):
-            if execution_id in found:
+            if execution_id in deliveries:
                 continue
             key = await _delivery_key(store, trigger_id, execution_id)
             if key is not None:
-                found[execution_id] = RunningDelivery(execution_id, key)
+                deliveries[execution_id] = RunningDelivery(execution_id, key)
     # Ids of executions are in the order of their creation.
-    return [found[each] for each in sorted(found, reverse=True)]
+    return [deliveries[each] for each in sorted(deliveries, reverse=True)]
 
 
 async def _executions(store: Store, plan_id: str, status: str) -> AsyncIterator[str]:

@@ -118,7 +118,7 @@ async def create_chat(
     config = None
     if body.config is not None:
         config = {name: value for name, value in body.config.items() if value is not None}
-    made = await service.chats.create(
+    chat = await service.chats.create(
         title=body.title,
         plan_id=plan_id,
         plan_revision=body.plan_revision,
@@ -126,8 +126,8 @@ async def create_chat(
         config=config,
         chat_id=preassigned_id,
     )
-    location = f"/api/chats/{made.record.chat_id}"
-    return json_response(made.as_json(), 201, location=location)
+    location = f"/api/chats/{chat.record.chat_id}"
+    return json_response(chat.as_json(), 201, location=location)
 
 
 @router.get(
@@ -144,10 +144,10 @@ async def list_chats(
 ) -> Response:
     """Return chats without their messages, newest first."""
     size = page_size(limit, service.limits)
-    found = await service.chats.list(text=text, before=decode_cursor(cursor), limit=size + 1)
-    _, next_cursor = paginate([each.record for each in found], size)
-    shown = [each.as_json() for each in found[:size]]
-    return json_response({"chats": shown, "next_cursor": next_cursor})
+    chats = await service.chats.list(text=text, before=decode_cursor(cursor), limit=size + 1)
+    _, next_cursor = paginate([each.record for each in chats], size)
+    documents = [each.as_json() for each in chats[:size]]
+    return json_response({"chats": documents, "next_cursor": next_cursor})
 
 
 @router.get(

@@ -103,8 +103,8 @@ async def send_message(
 )
 async def get_message(service: ServiceDep, chat_id: ChatId, message_id: MessageId) -> Response:
     """Return one message, a reply as far as it has come."""
-    found = await service.chats.message(chat_id, message_id)
-    return json_response(await _shown(service, found))
+    message = await service.chats.message(chat_id, message_id)
+    return json_response(await _shown(service, message))
 
 
 @router.post(
@@ -181,10 +181,10 @@ def _content(body: UserMessageRequest) -> UserContent:
 async def _turn_response(service: Service, turn: Turn) -> Response:
     """Return the response to a request that began a reply."""
     chat_id, reply_id = turn.reply.chat_id, turn.reply.message_id
-    shown: dict[str, Any] = {"chat_id": chat_id, "message": await _shown(service, turn.reply)}
+    document: dict[str, Any] = {"chat_id": chat_id, "message": await _shown(service, turn.reply)}
     if turn.user is not None:
-        shown["user_message"] = await _shown(service, turn.user)
-    return json_response(shown, 202, location=f"/api/chats/{chat_id}/messages/{reply_id}")
+        document["user_message"] = await _shown(service, turn.user)
+    return json_response(document, 202, location=f"/api/chats/{chat_id}/messages/{reply_id}")
 
 
 async def _shown(service: Service, message: MessageRecord) -> MessageResponse:

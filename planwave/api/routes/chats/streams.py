@@ -63,8 +63,8 @@ async def stream_reply(
     last_event_id: LastEventId = None,
 ) -> Response:
     """Stream the events of a reply after the last one known; docs/chat.md describes them."""
-    known = known_seq(last_event_id) if last_event_id else after or 0
-    return ReplyEventStream(state, principal.account, chat_id, message_id, known)
+    last_seq = known_seq(last_event_id) if last_event_id else after or 0
+    return ReplyEventStream(state, principal.account, chat_id, message_id, last_seq)
 
 
 @router.get(
@@ -82,8 +82,8 @@ async def stream_chat(
     last_event_id: LastEventId = None,
 ) -> Response:
     """Stream a `ChatChanged` now, unless its revision is known, and after each change."""
-    known = known_seq(last_event_id) if last_event_id else after
-    return ChatChangeStream(state, principal.account, chat_id, known)
+    last_revision = known_seq(last_event_id) if last_event_id else after
+    return ChatChangeStream(state, principal.account, chat_id, last_revision)
 
 
 @router.websocket("/ws/chats/{chat_id}/messages/{message_id}")
@@ -114,7 +114,7 @@ async def watch_chat(websocket: WebSocket) -> None:
 
 
 def _ids(websocket: WebSocket, *names: str) -> list[str]:
-    found = [websocket.path_params[name] for name in names]
-    if any(UUID_PATTERN.fullmatch(each) is None for each in found):
+    ids = [websocket.path_params[name] for name in names]
+    if any(UUID_PATTERN.fullmatch(each) is None for each in ids):
         raise NotFound("the path holds no id of a chat or a message")
-    return found
+    return ids

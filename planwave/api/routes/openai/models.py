@@ -34,8 +34,8 @@ ModelId = Annotated[str, Path(description="The id of a model.", examples=["triag
 )
 async def list_models(request: Request) -> Response:
     """Return the flows that are published as models, and `planwave/planner`."""
-    found = await models_of(request).all()
-    return json_response({"object": "list", "data": [model.as_json() for model in found]})
+    models = await models_of(request).all()
+    return json_response({"object": "list", "data": [model.as_json() for model in models]})
 
 
 @router.get(

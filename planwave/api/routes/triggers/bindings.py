@@ -105,13 +105,13 @@ async def create_trigger(
     body: Annotated[TriggerCreateRequest, json_body(TriggerCreateRequest)],
 ) -> Response:
     """Bind an entry node of a flow; from then on, what it receives starts executions."""
-    made = await triggers.create(
+    trigger = await triggers.create(
         validate_id(body.plan_id, "flow"),
         node_id=body.node_id,
         revision=body.revision,
         trigger_id=preassigned_id,
     )
-    return await _trigger_response(triggers, made, 201)
+    return await _trigger_response(triggers, trigger, 201)
 
 
 @router.get(
@@ -129,8 +129,8 @@ async def list_triggers(
 ) -> Response:
     """Return what is listened for, newest first, each with its last 20 deliveries."""
     size = page_size(limit, service.limits)
-    found = await triggers.page(plan_id=plan_id, before=decode_cursor(cursor), limit=size + 1)
-    page, next_cursor = paginate(found, size)
+    bindings = await triggers.page(plan_id=plan_id, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(bindings, size)
     return json_response({"triggers": await triggers.as_json(page), "next_cursor": next_cursor})
 
 
@@ -203,6 +203,6 @@ async def delete_trigger(triggers: TriggersDep, trigger_id: TriggerId) -> Respon
 
 
 async def _trigger_response(triggers: TriggerHost, trigger: Trigger, status: int = 200) -> Response:
-    (shown,) = await triggers.as_json([trigger])
+    (document,) = await triggers.as_json([trigger])
     location = f"/api/triggers/{trigger.trigger_id}" if status == 201 else None
-    return json_response(shown, status, location=location)
+    return json_response(document, status, location=location)

@@ -121,8 +121,8 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     sender_is_known(request.scope)
     _count(state, hook)
     received = _read_request(request, hook, headers, body, state.settings.limits.webhook_wait_s)
-    left = partial(wait_for_disconnect, request.receive)
-    answer = await webhooks.receive(hook, received, left)
+    disconnect = partial(wait_for_disconnect, request.receive)
+    answer = await webhooks.receive(hook, received, disconnect)
     streams = received.streams and answer.execution_id
     return _stream(request, hook, answer) if streams else _response(answer)
 
@@ -232,14 +232,14 @@ def format_public_batch(batch: EventBatch) -> bytes:
 
 
 def _format(event: Event) -> bytes | None:
-    shown: dict[str, Any] = {**event.as_json(), "data": {}}
+    document: dict[str, Any] = {**event.as_json(), "data": {}}
     data: Any = event.data
     if event.type in _WITH_DATA:
-        shown["data"] = {
+        document["data"] = {
             name: data[name] for name in ("outputs", "kind", "text", "offset") if name in data
         }
     elif event.type == "node.event" and data.get("event_type") == MESSAGE:
-        shown["data"] = data
+        document["data"] = data
     elif event.type not in _WITHOUT_DATA:
         return None
-    return format_event(event.type, dumps_trusted(shown), event.seq)
+    return format_event(event.type, dumps_trusted(document), event.seq)

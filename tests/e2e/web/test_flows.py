@@ -217,6 +217,7 @@ async def test_flow_in_use_is_renamed_or_deleted_with_what_leads_to_it(pages: Pa
     await dialog.get_by_role("button", name="Delete the flow").click()
     await expect(dialog.get_by_text("it is published as a tool")).to_be_visible()
     await dialog.get_by_role("button", name="Delete it with these").click()
+    await expect(dialog).to_have_count(0)  # while it is open, nothing else has a role
     await expect(page.get_by_role("link", name="Used no more")).to_have_count(0)
     assert (await page.request.get(f"/api/flows/{plan_id}")).status == 404
 
@@ -242,6 +243,7 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
     await page.get_by_role("button", name="More for Moved flow").click()
     await page.get_by_role("menuitem", name="Delete").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete the flow").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await expect(page.get_by_role("link", name="Moved flow")).to_have_count(0)
     await page.get_by_label("File to import").set_input_files(file)
     await expect(page.get_by_role("heading", name="Moved flow", level=1)).to_be_visible()

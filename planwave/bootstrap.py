@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planwave.providers.registry import ProviderRegistry
     from planwave.redaction import Redactor
     from planwave.service.dependencies import ServiceDependencies
-    from planwave.service.queries.history import QueryService
+    from planwave.service.queries.history import History
     from planwave.service.service import Service
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
@@ -272,16 +272,16 @@ def open_renderer(limits: Limits) -> Renderer:
     )
 
 
-def open_history(settings: Settings) -> QueryService:
+def open_history(settings: Settings) -> History:
     """Open the stored data for reading only, also while another process writes."""
     # Lazy: test_help_loads_no_heavy_library
-    from planwave.service.queries.history import QueryService
+    from planwave.service.queries.history import History
     from planwave.storage.ownership import is_trusted
     from planwave.storage.sqlite.store import SqliteStore
 
     store = SqliteStore.open(settings.storage_dir, read_only=True, migrates=is_trusted(settings))
     store.requires_approval = settings.require_approval
-    return QueryService(store, settings.storage_dir)
+    return History(store, settings.storage_dir)
 
 
 def open_providers(settings: Settings) -> tuple[ProviderRegistry, LocalModelServers]:

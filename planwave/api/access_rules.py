@@ -167,13 +167,13 @@ async def _require_owner(
             raise flow_not_found(own_id)
         asked = connection.query_params.get("revision")
         if rule.live and asked is not None:
-            require_live(_number(asked), (await service.flow_to_start(own_id)).revision)
+            require_live(_number(asked), (await service.flows.to_start(own_id)).revision)
         return
-    record = await service.execution(own_id)
+    record = await service.executions.get(own_id)
     if record.flow_id is None or record.flow_id not in token.flows:
         raise execution_not_found(own_id)
     if rule.live:
-        require_live(record.revision, (await service.flow_to_start(record.flow_id)).revision)
+        require_live(record.revision, (await service.flows.to_start(record.flow_id)).revision)
 
 
 def _number(text: str) -> int | None:

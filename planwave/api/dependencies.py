@@ -147,11 +147,11 @@ async def document_response(
     service = app_state(connection).service
     in_flight = cast("BytesInFlight", connection.app.state.in_flight)
     if names is None:
-        file = await service.document_file(execution_id)
+        file = await service.executions.document_file(execution_id)
         if file is not None:
             return file_response(file)
     async with in_flight.rendering:
-        pieces = await service.document_pieces(execution_id, names)
+        pieces = await service.executions.document_pieces(execution_id, names)
         return await pieces_response(pieces, in_flight.hold(authenticate(connection).account))
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
-    from planwave.service.queries.history import QueryService
+    from planwave.service.queries.history import History
     from planwave.service.service import Service
     from planwave.settings import Settings
 
@@ -76,7 +76,7 @@ class Factories:
 
     settings: Callable[[Path | None], LoadedSettings]
     service: Callable[[Settings], Service]
-    history: Callable[[Settings], QueryService]
+    history: Callable[[Settings], History]
     catalog: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
@@ -231,11 +231,11 @@ class CommandContext:
             hint=again if served.is_service else "wait until that command ends",
         )
 
-    def queries(self, settings: Settings) -> QueryService | RemoteBackend:
+    def queries(self, settings: Settings) -> History | RemoteBackend:
         """Return the stored data: through the service that owns it, or read from the disk."""
         return self.remote_backend(settings) or self.history(settings)
 
-    def history(self, settings: Settings) -> QueryService:
+    def history(self, settings: Settings) -> History:
         """Return the stored data read from the disk; note, once, that its directory is not trusted."""
         if not is_trusted(settings) and not self._has_noted_storage:
             self._has_noted_storage = True

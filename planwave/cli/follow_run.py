@@ -52,14 +52,14 @@ async def follow_run(
     progress = await _progress(backend, execution_id, after)
     attendance = _RunFollower(backend, console, interrupt, progress, execution_id, after)
     await attendance.skip_answered()
-    if progress.is_idle and (await backend.document(execution_id))["last_seq"] <= after:
+    if progress.is_idle and (await backend.executions.document(execution_id))["last_seq"] <= after:
         return await _show_outcome(
             ctx, backend, console, interrupt, execution_id
         )  # idle, without a new event
 
     async def stop() -> None:
         with suppress(Conflict):
-            await backend.cancel(execution_id, interrupt.cause)
+            await backend.executions.cancel(execution_id, interrupt.cause)
 
     console.line()
     async with asyncio.TaskGroup() as tasks:
@@ -70,7 +70,7 @@ async def follow_run(
 
         with interrupt.on_stop(begin_to_stop):
             await attendance.until_idle()
-            await backend.wait(execution_id)
+            await backend.executions.wait(execution_id)
     if attendance.superseded_by is not None:
         return await follow_run(ctx, backend, interrupt, attendance.superseded_by)
     return await _show_outcome(ctx, backend, console, interrupt, execution_id)
@@ -78,7 +78,7 @@ async def follow_run(
 
 async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:
     """Return the progress of an execution up to an event, or as of its first event."""
-    async with aclosing(backend.watch(execution_id)) as events:
+    async with aclosing(backend.executions.watch(execution_id)) as events:
         progress = progress_of(await anext(events))
         if after > 1:
             async for event in events:
@@ -114,7 +114,9 @@ class _RunFollower:
 
     async def skip_answered(self) -> None:
         """Mark requests that are closed already, so that they are not shown again."""
-        open_now = {each.request_id for each in await self._backend.requests(self._execution_id)}
+        open_now = {
+            each.request_id for each in await self._backend.executions.requests(self._execution_id)
+        }
         self._closed_requests = self._progress.requests.keys() - open_now
         self._handled |= self._closed_requests
 
@@ -132,7 +134,7 @@ class _RunFollower:
 
     async def _events(self) -> AsyncGenerator[Event]:
         """Yield events after the last one shown, until the execution is idle."""
-        watched = self._backend.watch(self._execution_id, after=self._seq)
+        watched = self._backend.executions.watch(self._execution_id, after=self._seq)
         async with aclosing(watched) as events:
             async for event in events:
                 self._seq = max(self._seq, event.seq)
@@ -182,7 +184,7 @@ class _RunFollower:
         name = asker_of(request.path, request.request) if node is None else node.name
         graph = None
         if request.path is None:
-            graph = (await self._backend.document(self._execution_id)).get("graph")
+            graph = (await self._backend.executions.document(self._execution_id)).get("graph")
         async with asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(ask(self._console, prompter, request, name, graph))
             closing = tasks.create_task(self._closed(request))
@@ -198,7 +200,7 @@ class _RunFollower:
 
     async def _closed(self, request: OpenRequest) -> str:
         """Wait until a request is closed; return the sentence that says so."""
-        watched = self._backend.watch(self._execution_id, after=self._seq)
+        watched = self._backend.executions.watch(self._execution_id, after=self._seq)
         async with aclosing(watched) as events:
             async for event in events:
                 if _closes_request(event, request):
@@ -221,8 +223,8 @@ async def _show_outcome(
     execution_id: str,
 ) -> int:
     """Show the result of an execution; return the exit code."""
-    document: Mapping[str, Any] = await backend.document(execution_id)
-    show_result(console, document, backend.document_path(execution_id))
+    document: Mapping[str, Any] = await backend.executions.document(execution_id)
+    show_result(console, document, backend.executions.document_path(execution_id))
     show_next(ctx, console, document)
     status = document["status"]
     if interrupt.received is not None and status in ("cancelled", "paused"):

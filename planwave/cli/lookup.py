@@ -42,7 +42,7 @@ async def find(queries: Queries, name: str) -> Match:
         InputError: Several ids match; the hint lists some of them.
     """
     if name == LAST:
-        newest = await queries.executions(limit=1)
+        newest = await queries.executions.list(limit=1)
         if not newest:
             raise NotFound(
                 "nothing has run here yet",
@@ -103,7 +103,7 @@ async def find_plan(queries: Queries, name: str) -> str:
         raise
     if match.kind == "plan":
         return match.id
-    execution = await queries.execution(match.id)
+    execution = await queries.executions.get(match.id)
     if execution.plan_id is None:
         raise InputError(f"execution {match.id} has no plan", hint="name a plan, or a file")
     return execution.plan_id
@@ -111,7 +111,7 @@ async def find_plan(queries: Queries, name: str) -> str:
 
 async def _plan_after_executions(queries: Queries) -> str | None:
     """Return the newest plan if it is newer than all executions; ids begin with the time."""
-    plans, executions = await queries.plans(limit=1), await queries.executions(limit=1)
+    plans, executions = await queries.plans.list(limit=1), await queries.executions.list(limit=1)
     if not plans or (executions and executions[0].execution_id > plans[0].plan_id):
         return None
     return plans[0].plan_id
@@ -129,7 +129,7 @@ async def find_flow(queries: Queries, name: str, revision: int | None = None) ->
         NotFound: No flow matches, or it has no such revision.
         InputError: Several flows match; the hint lists some of them.
     """
-    return await queries.flow(await find_flow_id(queries, name), revision)
+    return await queries.flows.get(await find_flow_id(queries, name), revision)
 
 
 async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> str:
@@ -148,7 +148,7 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
         return named
     matches: list[str] = []
     if by_part and (part := _id_part(name)):
-        ids = [flow.plan_id async for flow in _read_all(queries.flows, _flow_id)]
+        ids = [flow.plan_id async for flow in _read_all(queries.flows.list, _flow_id)]
         matches = [plan_id for plan_id in ids if part in plan_id]
     if not matches:
         raise _flow_not_found(name, await _closest_name(queries, name))
@@ -163,18 +163,18 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
 
 async def _flow_named(queries: Queries, name: str) -> str | None:
     """Return the id of the flow of a name, whatever its case; None where there is none."""
-    found = await queries.flows(name=name, limit=1) if name else ()
+    found = await queries.flows.list(name=name, limit=1) if name else ()
     return found[0].plan_id if found else None
 
 
 async def _closest_name(queries: Queries, name: str) -> str | None:
-    names = [flow.name or "" async for flow in _read_all(queries.flows, _flow_id)]
+    names = [flow.name or "" async for flow in _read_all(queries.flows.list, _flow_id)]
     return closest_match(name, names)
 
 
 async def _flow_exists(queries: Queries, plan_id: str) -> bool:
     try:
-        await queries.flow(plan_id)
+        await queries.flows.get(plan_id)
     except NotFound:
         return False
     return True
@@ -186,7 +186,7 @@ def _flow_id(flow: PlanRecord) -> str:
 
 async def _find_exact(queries: Queries, name: str) -> Match | None:
     try:
-        await queries.execution(name)
+        await queries.executions.get(name)
     except NotFound:
         pass
     except Conflict:  # the execution exists, and what is stored of it is unreadable
@@ -194,7 +194,7 @@ async def _find_exact(queries: Queries, name: str) -> Match | None:
     else:
         return Match("execution", name)
     try:
-        await queries.plan(name)
+        await queries.plans.get(name)
     except NotFound:
         return None
     return Match("plan", name)
@@ -208,13 +208,13 @@ def _id_part(name: str) -> str:
 async def _find_by_part(queries: Queries, part: str) -> list[Match]:
     executions = [
         record
-        async for record in _read_all(queries.executions, lambda record: record.execution_id)
+        async for record in _read_all(queries.executions.list, lambda record: record.execution_id)
         if part in record.execution_id
     ]
     own_plans = {record.plan_id for record in executions}
     return [Match("execution", record.execution_id) for record in executions] + [
         Match("plan", record.plan_id)
-        async for record in _read_all(queries.plans, lambda record: record.plan_id)
+        async for record in _read_all(queries.plans.list, lambda record: record.plan_id)
         if part in record.plan_id and record.plan_id not in own_plans
     ]
 

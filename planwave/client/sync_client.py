@@ -220,7 +220,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
 
         Raises:
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
-            PlanwaveError: Any error of :meth:`Service.create_plan`.
+            PlanwaveError: Any error of :meth:`PlanService.create`.
         """
         if on_progress is None:
             return self._send(requests.create_plan(prompt, provider, model, idempotency_key))

@@ -93,7 +93,7 @@ class AccessTokens:
                 hint=f"give a name of one line, scopes of {', '.join(SCOPES)}, and flows",
             )
         for plan_id in flows:
-            await self._flows.flow_record(plan_id)
+            await self._flows.record(plan_id)
         limits = limits or TokenLimits()
         now = self._dependencies.now()
         lifetime = limits.expires_in_s
@@ -125,7 +125,7 @@ class AccessTokens:
             Forbidden: The inputs name another node; ``old-revision``: another revision than the live one.
             Conflict: ``not-approved``: no revision is live.
         """
-        found = await self._flows.flow_to_start(flow.plan_id)
+        found = await self._flows.to_start(flow.plan_id)
         require_live(flow.revision or found.revision, found.revision)
         nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
         for node in nodes:

@@ -66,13 +66,13 @@ class TriggerHost:
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._listens = True
-        self._service.plan_changes.append(self._on_flow_change)
+        self._service.plans.changes.append(self._on_flow_change)
         await self._refresh(None)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._listens = False
-        self._service.plan_changes.remove(self._on_flow_change)
+        self._service.plans.changes.remove(self._on_flow_change)
         for trigger_id in list(self._listeners):
             self._stop(trigger_id)
         await self._tasks.__aexit__(None, None, None)
@@ -127,7 +127,7 @@ class TriggerHost:
         Raises:
             NotFound: There is no flow of this id.
         """
-        flow = await self._service.flow(plan_id)
+        flow = await self._service.flows.get(plan_id)
         hooks: list[PublishedHook] = [
             {
                 "trigger_id": each.trigger_id,
@@ -151,7 +151,7 @@ class TriggerHost:
 
         Args:
             plan_id: The flow.
-            changes: See :meth:`FlowService.publish_flow`.
+            changes: See :meth:`FlowService.publish`.
             hook: Whether its ``webhook`` node is listened for; None leaves that as it is.
 
         Raises:
@@ -164,7 +164,7 @@ class TriggerHost:
                 await self._service.triggers.create(plan_id, {WEBHOOK})
             for each in hooks:
                 await self._service.triggers.set_enabled(each.trigger_id, enabled=hook)
-        await self._service.publish_flow(plan_id, changes)
+        await self._service.flows.publish(plan_id, changes)
         return await self.publication(plan_id)
 
     async def _hooks(self, plan_id: str) -> list[Trigger]:

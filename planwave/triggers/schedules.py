@@ -141,14 +141,14 @@ class Schedules(TriggerAdapter):
             case "cancel_previous":
                 for each in earlier:
                     with suppress(Conflict, NotFound):  # it has ended by now
-                        await self.service.cancel(
+                        await self.service.executions.cancel(
                             each.execution_id, "the next time of its schedule came"
                         )
                 return True
             case "queue":
                 await deliveries.set_position(f"{position.isoformat()} {slot.isoformat()}")
                 for each in earlier:
-                    async for _ in self.service.watch(each.execution_id):
+                    async for _ in self.service.executions.watch(each.execution_id):
                         pass
                 return True
             case _:

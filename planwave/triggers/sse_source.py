@@ -70,7 +70,7 @@ class SseSources(TriggerAdapter):
             len(running := await running_deliveries(self.service, trigger))
             >= trigger.data.max_parallel
         ):
-            async for _ in self.service.watch(running[-1].execution_id):
+            async for _ in self.service.executions.watch(running[-1].execution_id):
                 pass
         value = {"event": event.event, "id": event.id, "data": self._parsed(event.data)}
         await deliveries.start(_key(event), {"output": value})

@@ -60,7 +60,7 @@ async def wait_for_answer(
     """
     finder = ReplyFinder()
     try:
-        async for event in service.watch(execution_id):
+        async for event in service.executions.watch(execution_id):
             if (reply := finder.reply_in(event)) is not None:
                 return _answer_of(reply, execution_id)
             if event.type in _ENDED:
@@ -96,14 +96,14 @@ def _answer_of(reply: Mapping[str, Any], execution_id: str) -> WebhookAnswer:
 async def _end_of(
     service: Service, event: Event, execution_id: str, *, with_result: bool
 ) -> WebhookAnswer:
-    await service.wait_end_written(execution_id)
+    await service.executions.wait_end_written(execution_id)
     if event.type != "execution.completed":
         # Which node failed, and how, is for the people who run the flow.
-        is_of_sender = failed_at_url_of_caller(await service.state(execution_id))
+        is_of_sender = failed_at_url_of_caller(await service.executions.state(execution_id))
         return _json_answer(400 if is_of_sender else 500, {"execution_id": execution_id})
     if not with_result:
         return accepted_answer(execution_id)
-    result = (await service.state(execution_id)).result()
+    result = (await service.executions.state(execution_id)).result()
     document = {"execution_id": execution_id, "status": "completed", "outputs": result.values}
     return _json_answer(200, document)
 

@@ -347,7 +347,7 @@ class Webhooks(TriggerAdapter):
     async def cancel(self, execution_id: str) -> None:
         """Cancel an execution whose sender has left, unless it has ended."""
         with suppress(Conflict):
-            await self.service.cancel(execution_id, "the sender of the webhook left")
+            await self.service.executions.cancel(execution_id, "the sender of the webhook left")
 
     async def _reject(self, trigger: Trigger, claim: DeliveryRecord, note: str) -> None:
         """Forget a delivery, which may come again, and list that one was rejected."""

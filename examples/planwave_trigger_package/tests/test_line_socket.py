@@ -36,14 +36,14 @@ async def test_line_starts_one_execution(tmp_path: Path) -> None:
     service = open_service(settings)
     service.catalogue.register(package.LineSocket, replace=True)
     async with service, TriggerHost(service, settings, [package.LineSockets]) as triggers:
-        flow = await service.create_flow("alarms", graph=FLOW)
+        flow = await service.flows.create("alarms", graph=FLOW)
         await triggers.create(flow.plan_id)
         reader, writer = await connect(port)
         writer.write(b"[42] the disk is full\n[42] the disk is full\n")
         execution_id = (await reader.readline()).decode().strip()
         assert await reader.readline() == b"known\n"
-        await service.wait(execution_id)
-        document = await service.document(execution_id)
+        await service.executions.wait(execution_id)
+        document = await service.executions.document(execution_id)
         assert document["node_results"]["alarm"] == "Alarm: the disk is full"
         assert document["trigger"]["delivery"] == "42"
         writer.close()

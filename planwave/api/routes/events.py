@@ -90,7 +90,7 @@ async def stream_events(
 
 
 async def _stored_events(service: Service, execution_id: str, after: int) -> Response:
-    events = await service.events(execution_id, after=after, limit=_PAGE)
+    events = await service.executions.events(execution_id, after=after, limit=_PAGE)
     return await json_response_in_thread(
         {
             "execution_id": execution_id,

@@ -118,8 +118,8 @@ async def cancel_execution(
 
     With `node`, only that node is stopped: what depends on it is blocked, everything else goes on.
     """
-    await service.cancel(execution_id, body.cause, node=body.node)
-    return created_response(service, await service.execution(execution_id), 200)
+    await service.executions.cancel(execution_id, body.cause, node=body.node)
+    return created_response(service, await service.executions.get(execution_id), 200)
 
 
 @router.post(
@@ -133,7 +133,7 @@ async def cancel_execution(
 )
 async def pause_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Have nothing more of it started; nodes at work go on to their end. It stays so over restarts."""
-    return created_response(service, await service.pause(execution_id), 200)
+    return created_response(service, await service.executions.pause(execution_id), 200)
 
 
 @router.post(
@@ -147,7 +147,7 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
 
     One that waits for an answer goes on by it: `POST …/requests/{request_id}`.
     """
-    return created_response(service, await service.resume(execution_id), 200)
+    return created_response(service, await service.executions.resume(execution_id), 200)
 
 
 @router.get(
@@ -161,7 +161,7 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the open requests of an execution, oldest first."""
-    found = await service.requests(execution_id)
+    found = await service.executions.requests(execution_id)
     return await json_response_in_thread({"requests": [each.as_json() for each in found]})
 
 
@@ -186,10 +186,12 @@ async def list_pending_requests(
     """
     size = page_size(limit, service.limits)
     if status == "answered":
-        answered = await service.answered_requests(decode_answer_cursor(cursor), size)
+        answered = await service.executions.answered_requests.page(
+            decode_answer_cursor(cursor), size
+        )
         page, total, last = answered.answers, answered.total, answered.last
     else:
-        waiting = await service.pending_requests()
+        waiting = await service.executions.pending_requests()
         total, after = len(waiting), decode_request_cursor(cursor)
         left = waiting if after is None else [each for each in waiting if each.order > after]
         page, last = left[:size], left[size - 1].order if len(left) > size else None
@@ -225,4 +227,6 @@ async def answer_request(
     A second answer is refused (`409`, `request-answered`), and so is one that comes after the time
     for it was over or its node or execution was cancelled (`410`, `request-closed`).
     """
-    return created_response(service, await service.answer(execution_id, request_id, body.root), 200)
+    return created_response(
+        service, await service.executions.answer(execution_id, request_id, body.root), 200
+    )

@@ -200,7 +200,7 @@ async def create_execution(
     service = app_state(request).service
     flow_id = await _flow_id(body.flow, service)
     require_flow(request, flow_id)
-    make = service.execute if body.start else service.create_execution
+    make = service.executions.execute if body.start else service.executions.create
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         chosen = await _execution_source(body, flow_id, service)
         if isinstance(chosen, FlowRef):
@@ -224,7 +224,7 @@ async def create_execution(
 )
 async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Queue an execution that was made before; it starts when its turn comes."""
-    return created_response(service, await service.start(execution_id), 202)
+    return created_response(service, await service.executions.start(execution_id), 202)
 
 
 @router.post(
@@ -242,14 +242,14 @@ async def run(
     """Have a model write a plan for a goal, keep it, and run it, in one step."""
     plan_id = await _plan_of_first_request(service, preassigned_id)
     if plan_id is None:
-        service.check_capacity()
+        service.executions.runner.check_capacity()
         own_id = None if preassigned_id is None else sibling_id(preassigned_id)
-        plan = await service.create_plan(body.prompt, body.provider, body.model, plan_id=own_id)
+        plan = await service.plans.create(body.prompt, body.provider, body.model, plan_id=own_id)
         plan_id = plan.plan_id
     how = run_arguments(body.inputs, body.options)
     try:
         with prefix_error_pointers():
-            record = await service.execute(
+            record = await service.executions.execute(
                 plan_id,
                 **how,
                 execution_id=preassigned_id,
@@ -300,7 +300,7 @@ async def list_executions(
     filters: dict[str, Any] = {"text": q, "since": since, "plan_id": listed_flow(request, plan_id)}
     # Runs of the plan before it had a name, and of its drafts, are not for tokens.
     filters["as_flow"] = access_token(request) is not None
-    found = await service.executions(
+    found = await service.executions.list(
         status=status,
         waiting=waiting,
         before=decode_cursor(cursor),
@@ -308,13 +308,13 @@ async def list_executions(
         **filters,
     )
     page, next_cursor = paginate(found, size)
-    digests = await service.digests(page) if digest else {}
+    digests = await service.executions.digests.of(page) if digest else {}
     listed: ExecutionsResponse = {
         "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
         "next_cursor": next_cursor,
     }
     if counts:
-        listed["counts"] = await service.count_executions(**filters)
+        listed["counts"] = await service.executions.count(**filters)
     return json_response(listed)
 
 
@@ -361,7 +361,9 @@ async def get_node(
     service: ServiceDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
 ) -> Response:
     """Return what the document of the execution has of one node: inputs, prompt, outputs, usage."""
-    return await json_response_in_thread(await service.node_document(execution_id, path, call))
+    return await json_response_in_thread(
+        await service.executions.node_document(execution_id, path, call)
+    )
 
 
 @router.get(
@@ -376,7 +378,7 @@ async def explain_node(
     path: NodePath,
 ) -> Response:
     """Explain the status of one node."""
-    return json_response(await service.explain(execution_id, path))
+    return json_response(await service.executions.explain(execution_id, path))
 
 
 @router.delete(
@@ -400,7 +402,7 @@ async def log_response(service: Service, execution_id: str, after: int = 0) -> R
         NotFound: There is no execution of that id.
         Conflict: ``unreadable_error``.
     """
-    events = await service.events(execution_id)
+    events = await service.executions.events(execution_id)
     shown = await asyncio.to_thread(_log_json, events, after)
     return await json_response_in_thread({"execution_id": execution_id, **shown})
 
@@ -412,8 +414,10 @@ async def execution_state_json(service: Service, execution_id: str) -> Execution
         NotFound: There is no execution of that id.
         Conflict: ``unreadable_error``.
     """
-    events = await service.events(execution_id)
-    return await asyncio.to_thread(_state_json, events, service.position(execution_id))
+    events = await service.executions.events(execution_id)
+    return await asyncio.to_thread(
+        _state_json, events, service.executions.runner.position(execution_id)
+    )
 
 
 def _state_json(events: Sequence[Event], queue_position: int | None) -> ExecutionResponse:
@@ -470,7 +474,7 @@ async def _flow_id(flow: str | None, service: Service) -> str | None:
     if flow is None:
         return None
     try:
-        return (await service.find_flow(flow)).plan_id
+        return (await service.flows.find(flow)).plan_id
     except NotFound as error:
         raise flow_not_found(flow) from error
 
@@ -485,7 +489,7 @@ async def _execution_source(
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.parse_and_check(body.graph)
+        return await service.plans.parse_and_check(body.graph)
     if flow_id is not None:
         return FlowRef(flow_id, body.revision)
     plan_id = validate_id(body.plan_id or "", "plan")
@@ -496,7 +500,7 @@ async def _plan_of_first_request(service: Service, execution_id: str | None) -> 
     """Return the plan of the execution that an earlier try of this request created."""
     if execution_id is not None:
         with suppress(NotFound):
-            return (await service.execution(execution_id)).plan_id
+            return (await service.executions.get(execution_id)).plan_id
     return None
 
 
@@ -530,7 +534,7 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
         "revision": record.revision,
         "flow": record.flow,
         "status": record.status,
-        "position": service.position(record.execution_id),
+        "position": service.executions.runner.position(record.execution_id),
     }
     return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
 

@@ -154,7 +154,7 @@ async def create_flow(
     It is checked first; what could run nowhere gets no name. A plan that has a name is copied.
     """
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
-        flow = await service.create_flow(
+        flow = await service.flows.create(
             body.name,
             graph=body.graph,
             plan_id=None if body.plan_id is None else validate_id(body.plan_id, "plan"),
@@ -179,9 +179,9 @@ async def list_flows(
 ) -> Response:
     """Return flows, newest first, page by page, each in the revision that callers start."""
     size, before = page_size(limit, service.limits), decode_cursor(cursor)
-    found = await service.flows(text=q, name=name, before=before, limit=size + 1)
+    found = await service.flows.list(text=q, name=name, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
-    flows = await service.flow_summaries(page)
+    flows = await service.flows.summaries(page)
     return json_response({"flows": flows, "next_cursor": next_cursor})
 
 
@@ -200,10 +200,10 @@ async def get_flow(
     `GET /api/plans/{plan_id}` shows: while `draft` is not null, they answer `412` to another `ETag`.
     """
     if access_token(request) is not None:
-        flow = replace(await service.flow_to_start(plan_id), draft=None)
+        flow = replace(await service.flows.to_start(plan_id), draft=None)
     else:
-        flow = await service.flow(plan_id, revision)
-    return _flow_response(await service.with_inputs(flow))
+        flow = await service.flows.get(plan_id, revision)
+    return _flow_response(await service.flows.with_inputs(flow))
 
 
 @router.put(
@@ -225,7 +225,7 @@ async def update_flow(
     forbids to delete the flow.
     """
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
-        flow = await service.update_flow(
+        flow = await service.flows.update(
             plan_id,
             name=body.name,
             graph=body.graph,
@@ -258,7 +258,7 @@ async def edit_flow(
 
     `If-Match` is required, as for `PATCH /api/plans/{plan_id}`, which stores such a graph as a draft.
     """
-    flow, found = await service.edit_flow(
+    flow, found = await service.flows.edit(
         plan_id,
         body.to_operations(),
         expected=required_versions(if_match),
@@ -279,7 +279,7 @@ async def edit_flow(
 )
 async def delete_flow(service: ServiceDep, plan_id: FlowId, force: Force = False) -> Response:
     """Delete a flow: the same as `DELETE /api/plans/{plan_id}`."""
-    await service.delete_flow(plan_id, force=force)
+    await service.flows.delete(plan_id, force=force)
     return Response(status_code=204)
 
 
@@ -296,7 +296,7 @@ async def remove_name(service: ServiceDep, plan_id: FlowId, force: Force = False
 
     What leads to the name forbids it, as it forbids to delete the flow.
     """
-    await service.remove_name(plan_id, force=force)
+    await service.flows.remove_name(plan_id, force=force)
     return Response(status_code=204)
 
 

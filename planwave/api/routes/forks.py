@@ -82,7 +82,7 @@ async def retry_execution(
 
     Results of completed nodes are reused; the new execution's `parent` names this one.
     """
-    record = await service.retry(execution_id, start=body.start, new_id=preassigned_id)
+    record = await service.executions.retry(execution_id, start=body.start, new_id=preassigned_id)
     return created_response(service, record, 202 if body.start else 201)
 
 
@@ -109,7 +109,7 @@ async def fork_execution(
     have ended or be paused; nothing of it changes.
     """
     with _prefix_fork_pointers(body.changes or {}):
-        record = await service.fork(
+        record = await service.executions.fork(
             execution_id,
             rerun=body.rerun,
             changes=body.changes,
@@ -157,4 +157,4 @@ async def diff_executions(
     Status, time, tokens and cost of both; of nodes that are not the same what they gave, and how
     their texts differ.
     """
-    return await json_response_in_thread(await service.diff(execution_id, other_id))
+    return await json_response_in_thread(await service.executions.diff(execution_id, other_id))

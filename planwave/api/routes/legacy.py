@@ -43,7 +43,7 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the result of each node as a list, and the log."""
-    document = await service.document(execution_id)
+    document = await service.executions.document(execution_id)
     shown: LegacyResult = {
         "execution_id": document["execution_id"],
         "plan_id": document["plan_id"],

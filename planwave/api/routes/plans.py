@@ -87,7 +87,7 @@ async def create_plan(
     """
 
     async def create(on_progress: Callable[[Any], None] | None = None) -> PlanResponse:
-        plan = await service.create_plan(
+        plan = await service.plans.create(
             body.prompt,
             body.provider,
             body.model,
@@ -120,9 +120,9 @@ async def list_plans(
 ) -> Response:
     """Return plans, with a name and without, newest first, page by page, each in its newest revision."""
     size, before = page_size(limit, service.limits), decode_cursor(cursor)
-    found = await service.plans(text=q, name=name, named=named, before=before, limit=size + 1)
+    found = await service.plans.list(text=q, name=name, named=named, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
-    statuses = await service.plan_statuses([plan.plan_id for plan in page])
+    statuses = await service.plans.statuses([plan.plan_id for plan in page])
     plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
     return json_response({"plans": plans, "next_cursor": next_cursor})
 
@@ -138,7 +138,7 @@ async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
 
     Its `ETag` is what `If-Match` compares in all changes of the plan, also through `/api/flows`.
     """
-    return await plan_response(service, await service.plan(plan_id))
+    return await plan_response(service, await service.plans.get(plan_id))
 
 
 @router.delete(
@@ -156,7 +156,7 @@ async def delete_plan(service: ServiceDep, plan_id: PlanId, force: Force = False
     tokens, targets of notifications, and graphs that name it. With `force` all but the graphs are
     removed too.
     """
-    await service.delete_plan(plan_id, force=force)
+    await service.plans.delete(plan_id, force=force)
     return Response(status_code=204)
 
 
@@ -168,7 +168,7 @@ async def delete_plan(service: ServiceDep, plan_id: PlanId, force: Force = False
 )
 async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Check a plan against the node types, providers and limits there are now."""
-    return await _check_response(service, await service.validate(plan_id))
+    return await _check_response(service, await service.plans.validate(plan_id))
 
 
 @router.get(
@@ -179,7 +179,7 @@ async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
 )
 async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Return waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
-    return json_response(await service.forecast(plan_id))
+    return json_response(await service.plans.forecast(plan_id))
 
 
 @router.post(
@@ -195,7 +195,7 @@ async def check_graph(
 
     Pointers are into the graph.
     """
-    report = await asyncio.to_thread(service.check_document, body.graph)
+    report = await asyncio.to_thread(service.plans.check, body.graph)
     return await _check_response(service, report)
 
 
@@ -205,7 +205,7 @@ async def plan_response(service: Service, plan: PlanRecord) -> Response:
 
 
 async def _plan_document(service: Service, plan: PlanRecord) -> PlanResponse:
-    return await _with_inputs(service, plan_json(plan, await service.plan_status(plan.plan_id)))
+    return await _with_inputs(service, plan_json(plan, await service.plans.status(plan.plan_id)))
 
 
 async def _with_inputs(service: Service, plan: PlanDocument) -> PlanResponse:
@@ -214,7 +214,7 @@ async def _with_inputs(service: Service, plan: PlanDocument) -> PlanResponse:
 
 async def _check_response(service: Service, report: CheckReport) -> Response:
     """Write what was found, in a thread: the ports and the forecast of a large graph take long."""
-    report = await service.check_flows(report)
+    report = await service.flows.check_references(report)
     return json_response(await asyncio.to_thread(_check_document, service, report))
 
 
@@ -224,7 +224,7 @@ def _check_document(service: Service, report: CheckReport) -> dict[str, Any]:
         "diagnostics": [diagnostic.as_json() for diagnostic in report.diagnostics],
         "graph": report.graph_document(),
         "ports": {} if report.graph is None else service.node_ports(report.graph),
-        "forecast": service.forecast_report(report),
+        "forecast": service.plans.forecast_report(report),
     }
 
 

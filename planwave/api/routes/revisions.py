@@ -205,7 +205,7 @@ async def edit_plan(
     `diagnostics`, and cannot be executed; callers of a flow go on starting `live_revision`. A change of
     nothing but `ui` and the title makes no revision and leaves the hash as it is.
     """
-    plan = await service.edit_plan(
+    plan = await service.plans.edit(
         plan_id,
         body.to_operations(),
         expected=required_versions(if_match),
@@ -227,7 +227,7 @@ async def list_revisions(
     """Return all revisions of a plan, newest first, page by page."""
     size = page_size(limit, service.limits)
     before = decode_revision_cursor(cursor)
-    found = await service.plan_revisions(plan_id, before=before, limit=size + 1)
+    found = await service.revisions.list(plan_id, before=before, limit=size + 1)
     page, next_cursor = paginate(found, size)
     revisions = [revision_summary(each) for each in page]
     return json_response({"plan_id": plan_id, "revisions": revisions, "next_cursor": next_cursor})
@@ -241,7 +241,7 @@ async def list_revisions(
 )
 async def get_revision(service: ServiceDep, plan_id: PlanId, revision: Revision) -> Response:
     """Return one revision of a plan, with its graph and its diagnostics."""
-    found = await service.plan_revision(plan_id, revision)
+    found = await service.revisions.get(plan_id, revision)
     return json_response(revision_json(found), etag=found.hash)
 
 
@@ -258,7 +258,7 @@ async def diff_revisions(
     service: ServiceDep, plan_id: PlanId, revision: Revision, to: OtherRevision = None
 ) -> Response:
     """Return the nodes and edges that were added, removed and changed from one to the other."""
-    return json_response(await service.diff_revisions(plan_id, revision, to))
+    return json_response(await service.revisions.diff(plan_id, revision, to))
 
 
 @router.post(
@@ -278,7 +278,7 @@ async def restore_revision(
 
     `If-Match` is required, as for `PATCH`. Nodes that the plan has now keep their `ui`.
     """
-    plan = await service.restore_revision(
+    plan = await service.revisions.restore(
         plan_id,
         revision,
         expected=required_versions(if_match),
@@ -306,5 +306,5 @@ async def approve_revision(
     revision, and its executions ask no more. `If-Match` is required and names the hash of the revision: the
     approval is of this hash, in whatever revision. A revision with errors cannot be approved.
     """
-    plan = await service.approve_revision(plan_id, revision, expected=required_versions(if_match))
+    plan = await service.revisions.approve(plan_id, revision, expected=required_versions(if_match))
     return await plan_response(service, plan)

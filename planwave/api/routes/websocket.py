@@ -47,12 +47,12 @@ async def watch(websocket: WebSocket) -> None:
     with state.connection_limiter.slot(principal.account, state.settings.limits.socket_connections):
         connection = ExecutionSocket(websocket, state.settings.limits)
         if params.mode == "poll":
-            updates = state.service.status_updates(execution_id, params.interval_s)
+            updates = state.service.executions.status_updates(execution_id, params.interval_s)
             async with aclosing(updates) as snapshots:
                 first = await anext(snapshots)
                 await connection.run(partial(connection.send_snapshots, first, snapshots))
         else:
-            async with state.service.subscribe(
+            async with state.service.executions.subscribe(
                 execution_id, params.after, connection.backlog_limits, with_snapshot=True
             ) as subscription:
                 await connection.run(partial(connection.send_events, subscription))

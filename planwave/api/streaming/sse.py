@@ -101,7 +101,9 @@ class ExecutionEventStream(EventStream):
         limits, service = self._state.settings.limits, self._state.service
         backlog = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            async with service.subscribe(self._execution_id, self._after, backlog) as subscription:
+            async with service.executions.subscribe(
+                self._execution_id, self._after, backlog
+            ) as subscription:
                 await self._respond(subscription, scope, receive, send)
 
     async def _respond(

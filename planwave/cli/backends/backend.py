@@ -33,13 +33,83 @@ if TYPE_CHECKING:
 _Feature = TypeVar("_Feature")
 
 
-class Queries(Protocol):
-    """Reads stored plans, flows and executions: from the database, or over HTTP.
+class StoredPlans(Protocol):
+    """The plans, for reading."""
 
-    Lists are ordered newest first; ``before`` is the id of the last record of the page before.
-    """
+    async def get(self, plan_id: str) -> PlanRecord:
+        """Return a stored plan.
 
-    async def execution(self, execution_id: str, /) -> ExecutionRecord:
+        Raises:
+            NotFound: No plan has this id.
+        """
+        ...
+
+    async def status(self, plan_id: str) -> PlanStatus:
+        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
+        ...
+
+    async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[PlanRecord]:
+        """Return plans."""
+        ...
+
+
+class StoredRevisions(Protocol):
+    """The revisions of plans, for reading."""
+
+    async def list(self, plan_id: str, *, limit: int = 50) -> Sequence[PlanRevision]:
+        """Return the revisions of a plan, newest first, without their graphs.
+
+        Raises:
+            NotFound: No plan has this id.
+        """
+        ...
+
+    async def diff(self, plan_id: str, a: int, b: int | None = None) -> RevisionDiffResponse:
+        """Compare two revisions of a plan, ``b`` None for the current one.
+
+        See :meth:`planwave.service.plans.revisions.RevisionQueries.diff`.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+        """
+        ...
+
+
+class StoredFlows(Protocol):
+    """The flows, for reading."""
+
+    async def get(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow in one of its revisions, by default the one that callers start.
+
+        Raises:
+            NotFound: No flow has this id, or it has no such revision.
+        """
+        ...
+
+    async def to_start(self, plan_id: str, revision: int | None = None) -> Flow:
+        """Return a flow as :meth:`get` does, if callers may start the revision.
+
+        Raises:
+            NotFound: No flow has this id, or it has no such revision.
+            InputError, Conflict: ``draft-revision``, ``not-approved``.
+        """
+        ...
+
+    async def list(
+        self, *, name: str | None = None, before: str | None = None, limit: int = 50
+    ) -> Sequence[PlanRecord]:
+        """Return flows, only the one with this name, whatever its case."""
+        ...
+
+    async def summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[Mapping[str, Any]]:
+        """Return flows that were listed in the JSON form of the API."""
+        ...
+
+
+class StoredExecutions(Protocol):
+    """The executions, for reading."""
+
+    async def get(self, execution_id: str, /) -> ExecutionRecord:
         """Return an execution as lists show it.
 
         Raises:
@@ -47,7 +117,7 @@ class Queries(Protocol):
         """
         ...
 
-    async def executions(
+    async def list(
         self, *, status: str | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[ExecutionRecord]:
         """Return executions, only those with this status."""
@@ -73,71 +143,157 @@ class Queries(Protocol):
         """
         ...
 
-    async def plan(self, plan_id: str) -> PlanRecord:
-        """Return a stored plan.
+
+class Queries(Protocol):
+    """Reads stored plans, flows and executions: from the database, or over HTTP.
+
+    Lists are ordered newest first; ``before`` is the id of the last record of the page before.
+    """
+
+    @property
+    def plans(self) -> StoredPlans: ...
+    @property
+    def revisions(self) -> StoredRevisions: ...
+    @property
+    def flows(self) -> StoredFlows: ...
+    @property
+    def executions(self) -> StoredExecutions: ...
+
+
+class Plans(StoredPlans, Protocol):
+    """The plans of a backend."""
+
+    async def edit(
+        self,
+        plan_id: str,
+        operations: Sequence[Operation],
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Apply operations to a plan, all or none; return the plan with its new revision.
 
         Raises:
             NotFound: No plan has this id.
+            PreconditionFailed: The plan has none of the expected hashes.
+            GraphInvalid: An operation cannot be applied.
         """
         ...
 
-    async def plan_status(self, plan_id: str) -> PlanStatus:
-        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
-        ...
-
-    async def plans(self, *, before: str | None = None, limit: int = 50) -> Sequence[PlanRecord]:
-        """Return plans."""
-        ...
-
-    async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> Sequence[PlanRevision]:
-        """Return the revisions of a plan, newest first, without their graphs.
+    async def delete(self, plan_id: str) -> object:
+        """Delete a plan; its executions stay.
 
         Raises:
             NotFound: No plan has this id.
+            Conflict: An execution of the plan has not ended.
         """
         ...
 
-    async def diff_revisions(
-        self, plan_id: str, a: int, b: int | None = None
-    ) -> RevisionDiffResponse:
-        """Compare two revisions of a plan, ``b`` None for the current one.
 
-        See :meth:`planwave.service.plans.revisions.RevisionQueries.diff_revisions`.
+class Revisions(StoredRevisions, Protocol):
+    """The revisions of the plans of a backend."""
+
+    async def restore(
+        self,
+        plan_id: str,
+        revision: int,
+        *,
+        expected: Collection[str],
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Restore a revision of a plan as a new one; return the plan.
 
         Raises:
             NotFound: No plan has this id, or it has no such revision.
+            PreconditionFailed: The plan has none of the expected hashes.
         """
         ...
 
-    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
-        """Return a flow in one of its revisions, by default the one that callers start.
+    async def approve(
+        self, plan_id: str, revision: int, *, expected: Collection[str] | None
+    ) -> PlanRecord:
+        """Approve a revision of a plan for all callers of the flow; return the plan.
 
         Raises:
-            NotFound: No flow has this id, or it has no such revision.
+            NotFound: No plan has this id, or it has no such revision.
+            InputError: ``draft-revision``: the revision has errors.
         """
         ...
 
-    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
-        """Return a flow as :meth:`flow` does, if callers may start the revision.
+
+class Flows(StoredFlows, Protocol):
+    """The flows of a backend."""
+
+    async def create(
+        self,
+        name: str,
+        *,
+        graph: bytes | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+    ) -> Flow:
+        """Make a flow of a graph, or give a stored plan a name."""
+        ...
+
+    async def update(
+        self,
+        plan_id: str,
+        *,
+        name: str | None = None,
+        graph: bytes | None = None,
+        graph_of: str | None = None,
+        description: str | None = None,
+        force: bool = False,
+    ) -> Flow:
+        """Save a graph, or that of a stored plan, as a new revision of a flow, or change its name."""
+        ...
+
+    async def delete(self, plan_id: str, *, force: bool = False) -> object:
+        """Delete a flow with its revisions."""
+        ...
+
+    async def remove_name(self, plan_id: str, *, force: bool = False) -> object:
+        """Take the name of a flow away; the plan stays."""
+        ...
+
+
+class Executions(StoredExecutions, Protocol):
+    """The executions of a backend."""
+
+    def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Yield the events of an execution with ``seq`` above ``after``, live, until its end."""
+        ...
+
+    async def wait(self, execution_id: str) -> object:
+        """Wait until an execution has paused or ended and its document is written."""
+        ...
+
+    async def cancel(
+        self, execution_id: str, cause: str = ..., *, node: str | None = None
+    ) -> object:
+        """Cancel an execution, or only the node with this path.
 
         Raises:
-            NotFound: No flow has this id, or it has no such revision.
-            InputError, Conflict: ``draft-revision``, ``not-approved``.
+            Conflict: The execution has ended already.
         """
         ...
 
-    async def flows(
-        self, *, name: str | None = None, before: str | None = None, limit: int = 50
-    ) -> Sequence[PlanRecord]:
-        """Return flows, only the one with this name, whatever its case."""
+    async def pause(self, execution_id: str) -> object:
+        """Pause an execution: no further node starts.
+
+        Raises:
+            Conflict: The execution has ended, or was not started yet.
+        """
         ...
 
-    async def flow_summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[Mapping[str, Any]]:
-        """Return flows that were listed in the JSON form of the API."""
+    async def requests(self, execution_id: str, /) -> Sequence[OpenRequest]:
+        """Return the open requests of an execution, oldest first."""
         ...
 
 
-class Backend(Protocol):
+class Backend(Queries, Protocol):
     """Plans and runs: the service in this process, or a running one over HTTP.
 
     Attributes:
@@ -147,9 +303,13 @@ class Backend(Protocol):
     runs_in_process: bool
 
     @property
-    def queries(self) -> Queries:
-        """The stored plans, flows and executions of this backend."""
-        ...
+    def plans(self) -> Plans: ...
+    @property
+    def revisions(self) -> Revisions: ...
+    @property
+    def flows(self) -> Flows: ...
+    @property
+    def executions(self) -> Executions: ...
 
     def choose(
         self, local: Callable[[Service], _Feature], remote: Callable[[AsyncClient], _Feature], /
@@ -198,42 +358,12 @@ class Backend(Protocol):
         """Start a plan of this backend; return the id of its execution, which is stored by then."""
         ...
 
-    def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Yield the events of an execution with ``seq`` above ``after``, live, until its end."""
-        ...
-
-    async def wait(self, execution_id: str) -> object:
-        """Wait until an execution has paused or ended and its document is written."""
-        ...
-
-    async def cancel(
-        self, execution_id: str, cause: str = ..., *, node: str | None = None
-    ) -> object:
-        """Cancel an execution, or only the node with this path.
-
-        Raises:
-            Conflict: The execution has ended already.
-        """
-        ...
-
-    async def pause(self, execution_id: str) -> object:
-        """Pause an execution: no further node starts.
-
-        Raises:
-            Conflict: The execution has ended, or was not started yet.
-        """
-        ...
-
     async def resume(self, execution_id: str) -> object:
         """Resume a paused or interrupted execution.
 
         Raises:
             Conflict: The execution has ended, runs, or waits for an answer.
         """
-        ...
-
-    async def requests(self, execution_id: str, /) -> list[OpenRequest]:
-        """Return the open requests of an execution, oldest first."""
         ...
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
@@ -253,14 +383,6 @@ class Backend(Protocol):
         """Start a changed copy of an execution; return the id of the new one."""
         ...
 
-    async def document(self, execution_id: str, /) -> DocumentResponse:
-        """Return the JSON document of an execution."""
-        ...
-
-    def document_path(self, execution_id: str) -> Path | None:
-        """Return the path of the JSON document of an execution."""
-        ...
-
     async def delete_execution(self, execution_id: str) -> object:
         """Delete an execution that has ended.
 
@@ -270,95 +392,8 @@ class Backend(Protocol):
         """
         ...
 
-    async def delete_plan(self, plan_id: str) -> object:
-        """Delete a plan; its executions stay.
-
-        Raises:
-            NotFound: No plan has this id.
-            Conflict: An execution of the plan has not ended.
-        """
-        ...
-
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """Return every diagnostic of a graph document, parsed strictly."""
-        ...
-
-    async def edit_plan(
-        self,
-        plan_id: str,
-        operations: Sequence[Operation],
-        *,
-        expected: Collection[str],
-        author: Editor = "api",
-        note: str = "",
-    ) -> PlanRecord:
-        """Apply operations to a plan, all or none; return the plan with its new revision.
-
-        Raises:
-            NotFound: No plan has this id.
-            PreconditionFailed: The plan has none of the expected hashes.
-            GraphInvalid: An operation cannot be applied.
-        """
-        ...
-
-    async def restore_revision(
-        self,
-        plan_id: str,
-        revision: int,
-        *,
-        expected: Collection[str],
-        author: Editor = "api",
-        note: str = "",
-    ) -> PlanRecord:
-        """Restore a revision of a plan as a new one; return the plan.
-
-        Raises:
-            NotFound: No plan has this id, or it has no such revision.
-            PreconditionFailed: The plan has none of the expected hashes.
-        """
-        ...
-
-    async def approve_revision(
-        self, plan_id: str, revision: int, *, expected: Collection[str] | None
-    ) -> PlanRecord:
-        """Approve a revision of a plan for all callers of the flow; return the plan.
-
-        Raises:
-            NotFound: No plan has this id, or it has no such revision.
-            InputError: ``draft-revision``: the revision has errors.
-        """
-        ...
-
-    async def create_flow(
-        self,
-        name: str,
-        *,
-        graph: bytes | None = None,
-        plan_id: str | None = None,
-        description: str | None = None,
-    ) -> Flow:
-        """Make a flow of a graph, or give a stored plan a name."""
-        ...
-
-    async def update_flow(
-        self,
-        plan_id: str,
-        *,
-        name: str | None = None,
-        graph: bytes | None = None,
-        graph_of: str | None = None,
-        description: str | None = None,
-        force: bool = False,
-    ) -> Flow:
-        """Save a graph, or that of a stored plan, as a new revision of a flow, or change its name."""
-        ...
-
-    async def delete_flow(self, plan_id: str, *, force: bool = False) -> object:
-        """Delete a flow with its revisions."""
-        ...
-
-    async def remove_name(self, plan_id: str, *, force: bool = False) -> object:
-        """Take the name of a flow away; the plan stays."""
         ...
 
 

@@ -37,19 +37,12 @@ class LocalBackend:
     runs_in_process = True
 
     def __init__(self, service: Service) -> None:
-        self.service = self.queries = service
-        self._source: Plan | FlowRef | None = None
-        self.watch, self.wait = service.watch, service.wait
-        self._followed = set[str]()
-        self.cancel, self.pause = service.cancel, service.pause
-        self.requests = service.requests
-        self.document, self.document_path = service.document, service.document_path
-        self.create_flow, self.update_flow = service.create_flow, service.update_flow
-        self.delete_flow, self.delete_plan = service.delete_flow, service.delete_plan
-        self.remove_name = service.remove_name
+        self.service = service
+        self.plans, self.revisions = service.plans, service.revisions
+        self.flows, self.executions = service.flows, service.executions
         self.delete_execution = service.maintenance.delete_execution
-        self.edit_plan, self.restore_revision = service.edit_plan, service.restore_revision
-        self.approve_revision = service.approve_revision
+        self._source: Plan | FlowRef | None = None
+        self._followed = set[str]()
 
     def choose(
         self, local: Callable[[Service], _Feature], _remote: Callable[[AsyncClient], _Feature], /
@@ -63,12 +56,12 @@ class LocalBackend:
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """See :meth:`Backend.plan_goal`."""
-        return await self.service.create_plan(goal, on_progress=on_progress)
+        return await self.service.plans.create(goal, on_progress=on_progress)
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_source`."""
         try:
-            plan = await self.service.read_plan(source.content)
+            plan = await self.service.plans.read(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
         resolve_inputs(inputs, plan.graph, self.service.catalogue)
@@ -78,7 +71,7 @@ class LocalBackend:
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_flow`."""
         try:
-            checked = await self.service.read_plan(flow.graph)
+            checked = await self.service.plans.read(flow.graph)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         plan = replace(
@@ -90,19 +83,19 @@ class LocalBackend:
 
     async def resume(self, execution_id: str) -> None:
         """See :meth:`Backend.resume`."""
-        await self.service.resume(execution_id)
+        await self.service.executions.resume(execution_id)
         self._followed.add(execution_id)
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
-        return self._follow(await self.service.answer(execution_id, request_id, answer))
+        return self._follow(await self.service.executions.answer(execution_id, request_id, answer))
 
     async def cancel_running(self, cause: str) -> None:
         """Cancel what this command has started and what still runs, as it cannot be followed."""
         for execution_id in self._followed:
             with suppress(Conflict, NotFound):
-                if (await self.service.execution(execution_id)).status == "executing":
-                    await self.service.cancel(execution_id, cause)
+                if (await self.service.executions.get(execution_id)).status == "executing":
+                    await self.service.executions.cancel(execution_id, cause)
 
     def _follow(self, record: ExecutionRecord) -> str:
         self._followed.add(record.execution_id)
@@ -110,7 +103,7 @@ class LocalBackend:
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""
-        return self.service.check_document(document).diagnostics
+        return self.service.plans.check(document).diagnostics
 
     async def start(
         self,
@@ -122,7 +115,7 @@ class LocalBackend:
     ) -> str:
         """See :meth:`Backend.start`."""
         values = resolve_inputs(inputs, plan.graph, self.service.catalogue)
-        record = await self.service.execute(
+        record = await self.service.executions.execute(
             self._source or plan.plan_id,
             inputs=values,
             options=options,
@@ -132,10 +125,10 @@ class LocalBackend:
 
     async def retry(self, execution_id: str) -> str:
         """See :meth:`Backend.retry`."""
-        return self._follow(await self.service.retry(execution_id))
+        return self._follow(await self.service.executions.retry(execution_id))
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """See :meth:`Backend.fork`."""
         return self._follow(
-            await self.service.fork(execution_id, rerun=rerun, changes=changes or None)
+            await self.service.executions.fork(execution_id, rerun=rerun, changes=changes or None)
         )

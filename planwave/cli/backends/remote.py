@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from planwave.cli.backends.records import (
     execution_from_json,
-    flow_from_json,
-    flow_record_from_json,
     plan_from_json,
-    revision_from_json,
+)
+from planwave.cli.backends.remote_plans import (
+    PageReader,
+    RemoteFlows,
+    RemotePlans,
+    RemoteRevisions,
+    parse_document,
 )
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.client.sse import is_worth_retrying
@@ -26,15 +30,12 @@ from planwave.errors import (
     Conflict,
     GraphInvalid,
     InputError,
-    LimitExceeded,
     PlanwaveError,
-    TooManyRequests,
     Unreachable,
 )
 from planwave.events import OpenRequest
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.operations import operation_json
-from planwave.graph.reading.documents import parse_strict_json, read_graph
+from planwave.graph.reading.documents import read_graph
 from planwave.service.flows.flow_queries import Flow, plan_of_flow
 from planwave.service.plans.documents import (
     CheckReport,
@@ -45,8 +46,6 @@ from planwave.service.plans.documents import (
 from planwave.storage.documents import document_seq
 from planwave.storage.records import (
     ExecutionRecord,
-    PlanRecord,
-    PlanRevision,
 )
 
 if TYPE_CHECKING:
@@ -55,14 +54,10 @@ if TYPE_CHECKING:
     from planwave.events import Event
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
-    from planwave.graph.operations import Operation
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
-    from planwave.service.plans.revisions import Editor
     from planwave.service.service import Service
-    from planwave.shapes.common import PlanStatus
     from planwave.shapes.executions import DifferenceResponse, DocumentResponse, ExplainResponse
-    from planwave.shapes.plans import RevisionDiffResponse
 
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
@@ -70,7 +65,6 @@ _Feature = TypeVar("_Feature")
 _POLL_INTERVAL_S: Final = 0.02
 _DOCUMENT_POLLS: Final = 250
 """A service writes a document within a second after an execution pauses or ends."""
-_MAX_PAGE_SIZE: Final = 200
 
 
 class OwnerEnded(Unreachable):
@@ -80,6 +74,113 @@ class OwnerEnded(Unreachable):
         super().__init__("the command that ran this execution, in another terminal, has ended")
         again = f"planwave resume {execution_id}"
         self.hint = f"see it with: planwave show {execution_id}; continue it with: {again}"
+
+
+class RemoteExecutions:
+    """The executions of a running service.
+
+    Args:
+        client: Connected to the service.
+        pages: Reads its lists.
+        directory: The storage directory, which the service owns.
+        is_service: Whether the process is a service, rather than a command that ends by itself.
+    """
+
+    def __init__(
+        self, client: AsyncClient, pages: PageReader, directory: Path, *, is_service: bool
+    ) -> None:
+        self._client, self._pages = client, pages
+        self._directory, self._is_service = directory, is_service
+        self._seen: dict[str, int] = {}
+        """The number of the last event that was yielded, by execution."""
+
+    async def get(self, execution_id: str) -> ExecutionRecord:
+        """See :meth:`StoredExecutions.get`."""
+        return execution_from_json(await self._client.execution(execution_id))
+
+    async def list(
+        self, *, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> Sequence[ExecutionRecord]:
+        """See :meth:`StoredExecutions.list`."""
+
+        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.executions(status=status, cursor=cursor, limit=size)
+
+        items = await self._pages.read(read, "executions", "execution_id", before, limit)
+        return [execution_from_json(each) for each in items]
+
+    async def document(self, execution_id: str) -> DocumentResponse:
+        """See :meth:`StoredExecutions.document`; read from its file where the command that wrote it has ended."""
+        try:
+            return await self._client.document(execution_id)
+        except Unreachable:
+            if not await self._is_on_disk(execution_id):
+                raise
+        content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
+        return cast("DocumentResponse", json.loads(content))
+
+    async def _is_on_disk(self, execution_id: str) -> bool:
+        """Return whether a command that has ended left a document with all that was seen here."""
+        seen = self._seen.get(execution_id, 1)
+        path = self.document_path(execution_id)
+        return not self._is_service and await asyncio.to_thread(document_seq, path) >= seen
+
+    def document_path(self, execution_id: str) -> Path:
+        """See :meth:`StoredExecutions.document_path`."""
+        return self._directory / f"{execution_id}.json"
+
+    async def diff(self, a: str, b: str) -> DifferenceResponse:
+        """See :meth:`StoredExecutions.diff`."""
+        return await self._client.diff(a, b)
+
+    async def explain(self, execution_id: str, path: str) -> ExplainResponse:
+        """See :meth:`StoredExecutions.explain`."""
+        return await self._client.explain(execution_id, path)
+
+    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """See :meth:`Executions.watch`.
+
+        Raises:
+            OwnerEnded: The command that runs the execution ends before the execution does.
+        """
+        async with aclosing(self._client.events(execution_id, after=after)) as events:
+            try:
+                async for event in events:
+                    self._seen[execution_id] = max(self._seen.get(execution_id, 1), event.seq)
+                    yield event
+            except PlanwaveError as error:
+                if self._is_service or not is_worth_retrying(error):
+                    raise
+                raise OwnerEnded(execution_id) from error
+
+    async def wait(self, execution_id: str) -> None:
+        """Wait until the service has written the present document of an execution that is idle."""
+        path = self.document_path(execution_id)
+        try:
+            last_seq = (await self._client.execution(execution_id))["last_seq"]
+        except Unreachable:
+            if await self._is_on_disk(execution_id):
+                return
+            raise
+        for _ in range(_DOCUMENT_POLLS):
+            if await asyncio.to_thread(document_seq, path) >= last_seq:
+                return
+            await asyncio.sleep(_POLL_INTERVAL_S)
+
+    async def cancel(
+        self, execution_id: str, cause: str | None = None, *, node: str | None = None
+    ) -> None:
+        """See :meth:`Executions.cancel`; the service words the default cause."""
+        await self._client.cancel(execution_id, cause, node=node)
+
+    async def pause(self, execution_id: str) -> None:
+        """See :meth:`Executions.pause`."""
+        await self._client.pause(execution_id)
+
+    async def requests(self, execution_id: str) -> Sequence[OpenRequest]:
+        """See :meth:`Executions.requests`."""
+        response = await self._client.requests(execution_id)
+        return [OpenRequest(**each) for each in response["requests"]]
 
 
 class RemoteBackend:
@@ -107,15 +208,15 @@ class RemoteBackend:
         is_service: bool = True,
         import_conflict: Conflict | None = None,
     ) -> None:
-        self._client, self._directory = client, directory
+        self._client = client
         self._provider, self._model = provider, model
         self._is_service, self._import_conflict = is_service, import_conflict
-        self._seen: dict[str, int] = {}
-        """The number of the last event that was yielded, by execution."""
         self._source: dict[str, Any] | Flow = {}
-        self._page_size = _MAX_PAGE_SIZE
-        self._cursors: dict[str, str | None] = {}
-        """The cursor behind each record that ended a page, by the record's id."""
+        pages = PageReader()
+        self.plans = RemotePlans(client, pages)
+        self.revisions = RemoteRevisions(client, pages)
+        self.flows = RemoteFlows(client, pages)
+        self.executions = RemoteExecutions(client, pages, directory, is_service=is_service)
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,154 +229,6 @@ class RemoteBackend:
     ) -> _Feature:
         """See :meth:`Backend.choose`."""
         return remote(self._client)
-
-    # -- queries -----------------------------------------------------------------------------------
-
-    @property
-    def queries(self) -> RemoteBackend:
-        """See :attr:`Backend.queries`."""
-        return self
-
-    async def execution(self, execution_id: str) -> ExecutionRecord:
-        """See :meth:`Queries.execution`."""
-        return execution_from_json(await self._client.execution(execution_id))
-
-    async def executions(
-        self, *, status: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[ExecutionRecord]:
-        """See :meth:`Queries.executions`."""
-
-        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.executions(status=status, cursor=cursor, limit=size)
-
-        items = await self._read_pages(read, "executions", "execution_id", before, limit)
-        return [execution_from_json(each) for each in items]
-
-    async def document(self, execution_id: str) -> DocumentResponse:
-        """See :meth:`Queries.document`; read from its file where the command that wrote it has ended."""
-        try:
-            return await self._client.document(execution_id)
-        except Unreachable:
-            if not await self._is_on_disk(execution_id):
-                raise
-        content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
-        return cast("DocumentResponse", json.loads(content))
-
-    async def _is_on_disk(self, execution_id: str) -> bool:
-        """Return whether a command that has ended left a document with all that was seen here."""
-        seen = self._seen.get(execution_id, 1)
-        path = self.document_path(execution_id)
-        return not self._is_service and await asyncio.to_thread(document_seq, path) >= seen
-
-    def document_path(self, execution_id: str) -> Path:
-        """See :meth:`Queries.document_path`."""
-        return self._directory / f"{execution_id}.json"
-
-    async def diff(self, a: str, b: str) -> DifferenceResponse:
-        """See :meth:`Queries.diff`."""
-        return await self._client.diff(a, b)
-
-    async def explain(self, execution_id: str, path: str) -> ExplainResponse:
-        """See :meth:`Queries.explain`."""
-        return await self._client.explain(execution_id, path)
-
-    async def plan(self, plan_id: str) -> PlanRecord:
-        """See :meth:`Queries.plan`."""
-        return plan_from_json(await self._client.plan(plan_id))
-
-    async def plan_status(self, plan_id: str) -> PlanStatus:
-        """See :meth:`Queries.plan_status`."""
-        return (await self._client.plan(plan_id))["status"]
-
-    async def plans(self, *, before: str | None = None, limit: int = 50) -> list[PlanRecord]:
-        """See :meth:`Queries.plans`; of the nodes, only their number is known."""
-
-        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.plans(cursor=cursor, limit=size)
-
-        items = await self._read_pages(read, "plans", "plan_id", before, limit)
-        return [plan_from_json({**each, "nodes": [{}] * each["node_count"]}) for each in items]
-
-    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
-        """See :meth:`Queries.flow`."""
-        return flow_from_json(await self._client.flow(plan_id, revision))
-
-    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
-        """See :meth:`Queries.flow_to_start`; the service says so when the flow is started."""
-        return await self.flow(plan_id, revision)
-
-    async def flows(
-        self, *, name: str | None = None, before: str | None = None, limit: int = 50
-    ) -> list[PlanRecord]:
-        """See :meth:`Queries.flows`."""
-
-        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.flows(name=name, cursor=cursor, limit=size)
-
-        items = await self._read_pages(read, "flows", "plan_id", before, limit)
-        return [flow_record_from_json(each) for each in items]
-
-    async def flow_summaries(self, flows: Sequence[PlanRecord], /) -> list[dict[str, Any]]:
-        """See :meth:`Queries.flow_summaries`."""
-        return [each.document for each in flows]
-
-    async def plan_revisions(self, plan_id: str, *, limit: int = 50) -> list[PlanRevision]:
-        """See :meth:`Queries.plan_revisions`."""
-
-        async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
-            return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
-
-        items = await self._read_pages(read, "revisions", "revision", None, limit)
-        return [revision_from_json(each) for each in items]
-
-    async def diff_revisions(
-        self, plan_id: str, a: int, b: int | None = None
-    ) -> RevisionDiffResponse:
-        """See :meth:`Queries.diff_revisions`."""
-        return await self._client.diff_revisions(plan_id, a, b)
-
-    async def _read_pages(
-        self,
-        read_page: Callable[[str | None, int], Awaitable[Mapping[str, Any]]],
-        list_name: str,
-        id_name: str,
-        before: str | None,
-        limit: int,
-    ) -> list[dict[str, Any]]:
-        """Read pages of a list until there are ``limit`` items, or no more.
-
-        Args:
-            read_page: Requests one page: from a cursor on, so many items.
-            list_name: The field of a page with its items.
-            id_name: The field of an item with its id.
-            before: The id of the last item read before; its page was read by this backend.
-            limit: How many items at most.
-        """
-        items = list[dict[str, Any]]()
-        cursor = None if before is None else self._cursors.get(before)
-        if before is not None and cursor is None:
-            return []
-        while len(items) < limit:
-            size = min(self._page_size, limit - len(items))
-            try:
-                page = await read_page(cursor, size)
-            except TooManyRequests as error:
-                await asyncio.sleep(error.retry_after_s)
-                continue
-            except LimitExceeded:
-                if size == 1:
-                    raise
-                self._page_size = size // 2  # the service is configured for smaller pages
-                continue
-            items += page[list_name]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        if items:
-            self._cursors[items[-1][id_name]] = cursor
-        return items
-
-    # -- planning and running ----------------------------------------------------------------------
 
     def planner_name(self) -> str:
         """See :meth:`Backend.planner_name`."""
@@ -304,7 +257,7 @@ class RemoteBackend:
         self._reject_imports()
         self._reject_model_choice()
         try:
-            document = _parse_document(source.content)
+            document = parse_document(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
         report, forecast = await self._check(document, source.name)
@@ -352,54 +305,9 @@ class RemoteBackend:
             created = await self._client.execute(plan.plan_id or self._source, **arguments)
         return str(created["execution_id"])
 
-    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """See :meth:`Backend.watch`.
-
-        Raises:
-            OwnerEnded: The command that runs the execution ends before the execution does.
-        """
-        async with aclosing(self._client.events(execution_id, after=after)) as events:
-            try:
-                async for event in events:
-                    self._seen[execution_id] = max(self._seen.get(execution_id, 1), event.seq)
-                    yield event
-            except PlanwaveError as error:
-                if self._is_service or not is_worth_retrying(error):
-                    raise
-                raise OwnerEnded(execution_id) from error
-
-    async def wait(self, execution_id: str) -> None:
-        """Wait until the service has written the present document of an execution that is idle."""
-        path = self.document_path(execution_id)
-        try:
-            last_seq = (await self._client.execution(execution_id))["last_seq"]
-        except Unreachable:
-            if await self._is_on_disk(execution_id):
-                return
-            raise
-        for _ in range(_DOCUMENT_POLLS):
-            if await asyncio.to_thread(document_seq, path) >= last_seq:
-                return
-            await asyncio.sleep(_POLL_INTERVAL_S)
-
-    async def cancel(
-        self, execution_id: str, cause: str | None = None, *, node: str | None = None
-    ) -> None:
-        """See :meth:`Backend.cancel`; the service words the default cause."""
-        await self._client.cancel(execution_id, cause, node=node)
-
-    async def pause(self, execution_id: str) -> None:
-        """See :meth:`Backend.pause`."""
-        await self._client.pause(execution_id)
-
     async def resume(self, execution_id: str) -> None:
         """See :meth:`Backend.resume`."""
         await self._client.resume(execution_id)
-
-    async def requests(self, execution_id: str) -> list[OpenRequest]:
-        """See :meth:`Backend.requests`."""
-        response = await self._client.requests(execution_id)
-        return [OpenRequest(**each) for each in response["requests"]]
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
         """See :meth:`Backend.answer`."""
@@ -418,101 +326,9 @@ class RemoteBackend:
         """See :meth:`Backend.delete_execution`."""
         await self._client.delete_execution(execution_id)
 
-    async def delete_plan(self, plan_id: str) -> None:
-        """See :meth:`Backend.delete_plan`."""
-        await self._client.delete_plan(plan_id)
-
     async def check(self, document: dict[str, Json]) -> list[Diagnostic]:
         """See :meth:`Backend.check`."""
         return _diagnostics(await self._client.check(document))
-
-    async def edit_plan(
-        self,
-        plan_id: str,
-        operations: Sequence[Operation],
-        *,
-        expected: Collection[str],
-        author: Editor = "api",
-        note: str = "",
-    ) -> PlanRecord:
-        """See :meth:`Backend.edit_plan`."""
-        plan = await self._client.edit_plan(
-            plan_id,
-            [operation_json(each) for each in operations],
-            if_match=_tags(expected),
-            author=author,
-            note=note,
-        )
-        return plan_from_json(plan)
-
-    async def restore_revision(
-        self,
-        plan_id: str,
-        revision: int,
-        *,
-        expected: Collection[str],
-        author: Editor = "api",
-        note: str = "",
-    ) -> PlanRecord:
-        """See :meth:`Backend.restore_revision`."""
-        plan = await self._client.restore_revision(
-            plan_id, revision, if_match=_tags(expected), author=author, note=note
-        )
-        return plan_from_json(plan)
-
-    async def approve_revision(
-        self, plan_id: str, revision: int, *, expected: Collection[str] | None
-    ) -> PlanRecord:
-        """See :meth:`Backend.approve_revision`."""
-        if_match = "*" if expected is None else _tags(expected)
-        return plan_from_json(
-            await self._client.approve_revision(plan_id, revision, if_match=if_match)
-        )
-
-    async def create_flow(
-        self,
-        name: str,
-        *,
-        graph: bytes | None = None,
-        plan_id: str | None = None,
-        description: str | None = None,
-    ) -> Flow:
-        """See :meth:`Backend.create_flow`."""
-        document = None if graph is None else _parse_document(graph)
-        return flow_from_json(
-            await self._client.create_flow(name, document, plan_id=plan_id, description=description)
-        )
-
-    async def update_flow(
-        self,
-        plan_id: str,
-        *,
-        name: str | None = None,
-        graph: bytes | None = None,
-        graph_of: str | None = None,
-        description: str | None = None,
-        force: bool = False,
-    ) -> Flow:
-        """See :meth:`Backend.update_flow`."""
-        document = None if graph is None else _parse_document(graph)
-        return flow_from_json(
-            await self._client.update_flow(
-                plan_id,
-                name=name,
-                graph=document,
-                from_plan_id=graph_of,
-                description=description,
-                force=force,
-            )
-        )
-
-    async def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
-        """See :meth:`Backend.delete_flow`."""
-        await self._client.delete_flow(plan_id, force=force)
-
-    async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
-        """See :meth:`Backend.remove_name`."""
-        await self._client.remove_name(plan_id, force=force)
 
     def _reject_imports(self) -> None:
         if self._import_conflict is not None:
@@ -555,20 +371,3 @@ class RemoteBackend:
 
 def _diagnostics(checked: Mapping[str, Any]) -> list[Diagnostic]:
     return [Diagnostic(**each) for each in checked["diagnostics"]]
-
-
-def _tags(hashes: Collection[str]) -> str:
-    """Return hashes for ``If-Match``; the client adds the outer quotes."""
-    return '", "'.join(sorted(hashes))
-
-
-def _parse_document(source: bytes) -> dict[str, Any]:
-    """Parse the JSON of a plan or graph.
-
-    Raises:
-        GraphInvalid: The source is not a JSON object.
-    """
-    document = parse_strict_json(source)
-    if not isinstance(document, dict):
-        read_graph(document)  # raises the error that a local check would raise
-    return cast("dict[str, Any]", document)

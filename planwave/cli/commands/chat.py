@@ -83,7 +83,7 @@ async def _talk(
     """Create a chat and talk in it until the person leaves."""
     console = ctx.console()
     async with ctx.backend(settings) as backend:
-        found = None if flow is None else await find_flow(backend.queries, flow)
+        found = None if flow is None else await find_flow(backend, flow)
         plan_id = None if found is None else found.plan_id
         chosen = None if plan_id is not None else config
         chat_id = await chats_of(backend).create(plan_id, None, chosen)
@@ -173,7 +173,9 @@ class ChatSession:
             return
         await self._stop_watching()
         await self._stop_reading()
-        found = {each.request_id: each for each in await self._backend.requests(execution_id)}
+        found = {
+            each.request_id: each for each in await self._backend.executions.requests(execution_id)
+        }
         if request_id in found:  # else somebody else has answered it
             name = asked["toolName"] or "The reply"
             answer = await ask(self._console, self._prompter, found[request_id], name)

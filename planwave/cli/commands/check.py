@@ -34,7 +34,7 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
     catalogue = ctx.factories.catalog(settings)
     report = check_source(source.content, catalogue, settings.limits)
     if (graph := report.graph) is not None and names_flows(graph, catalogue):
-        found = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries))
+        found = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries.flows))
         report = replace(report, diagnostics=(*report.diagnostics, *found))
     errors = [each for each in report.diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in report.diagnostics)

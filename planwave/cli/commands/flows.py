@@ -140,7 +140,7 @@ def save(
     source = None if file is None else read_source(file)
 
     async def save_flow(backend: Backend) -> Flow:
-        plan_id = None if plan is None else await find_plan(backend.queries, plan)
+        plan_id = None if plan is None else await find_plan(backend, plan)
         return await _save_flow(backend, name, source, plan_id, description)
 
     saved = asyncio.run(_with_backend(ctx, save_flow))
@@ -170,7 +170,7 @@ def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
     console = ctx.console()
 
     async def read(queries: Queries) -> Sequence[Mapping[str, Any]]:
-        return await queries.flow_summaries(await queries.flows(limit=limit + 1))
+        return await queries.flows.summaries(await queries.flows.list(limit=limit + 1))
 
     found = ctx.read(read)
     flows = found[:limit]
@@ -201,7 +201,7 @@ def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = Non
 
     async def read(queries: Queries) -> tuple[Flow, Sequence[PlanRevision]]:
         flow = await find_flow(queries, name, revision)
-        return flow, await queries.plan_revisions(flow.plan_id, limit=_REVISIONS_SHOWN + 1)
+        return flow, await queries.revisions.list(flow.plan_id, limit=_REVISIONS_SHOWN + 1)
 
     flow, revisions = ctx.read(read)
     if flow.inputs is None:
@@ -232,8 +232,8 @@ def rename(
     """
 
     async def change_name(backend: Backend) -> tuple[Flow, Flow]:
-        flow = await find_flow(backend.queries, name)
-        return flow, await backend.update_flow(flow.plan_id, name=new_name, force=force)
+        flow = await find_flow(backend, name)
+        return flow, await backend.flows.update(flow.plan_id, name=new_name, force=force)
 
     before, renamed = asyncio.run(_with_backend(ctx, change_name))
     console = ctx.console()
@@ -263,7 +263,7 @@ def rm(
     flow = ctx.read(lambda queries: find_flow(queries, name))
 
     async def delete(backend: Backend) -> None:
-        remove = backend.remove_name if keep_plan else backend.delete_flow
+        remove = backend.flows.remove_name if keep_plan else backend.flows.delete
         await remove(flow.plan_id, force=force)
 
     asyncio.run(_with_backend(ctx, delete))
@@ -310,7 +310,7 @@ def publish(
     changes = dict.fromkeys(PUBLICATIONS, False) if none else _publication_changes(model, tool)
 
     async def change(backend: Backend) -> PublicationResponse:
-        flow = await find_flow(backend.queries, name)
+        flow = await find_flow(backend, name)
         triggers = triggers_of(backend, ctx.settings())
         return await triggers.publish(flow.plan_id, changes, False if none else hook)
 
@@ -370,12 +370,12 @@ async def _save_flow(
     name = name.strip()
     try:
         try:
-            flow_id = await find_flow_id(backend.queries, name, by_part=False)
+            flow_id = await find_flow_id(backend, name, by_part=False)
         except NotFound:
-            return await backend.create_flow(
+            return await backend.flows.create(
                 name, graph=graph, plan_id=plan_id, description=description
             )
-        return await backend.update_flow(
+        return await backend.flows.update(
             flow_id, graph=graph, graph_of=plan_id, description=description
         )
     except GraphInvalid as error:

@@ -49,7 +49,7 @@ def delete(ctx: CommandContext, name: IdArgument) -> None:
             if match.kind == "execution":
                 await backend.delete_execution(match.id)
             else:
-                await backend.delete_plan(match.id)
+                await backend.plans.delete(match.id)
         return match
 
     deleted = asyncio.run(find_and_delete())

@@ -250,7 +250,7 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
 
     async def count() -> str:
         async with ctx.factories.history(settings) as history:
-            kept = len(await history.executions(limit=_COUNT_LIMIT))
+            kept = len(await history.executions.list(limit=_COUNT_LIMIT))
         more = "at least " if kept == _COUNT_LIMIT else ""
         return f"readable, {more}{counted(kept, 'execution')}"
 

@@ -103,7 +103,7 @@ def add(
     events = _checked_events(event or _ENDS)
 
     async def create(backend: Backend, own: NotificationBackend) -> TargetResponse:
-        found = await find_flow(backend.queries, flow, None)
+        found = await find_flow(backend, flow, None)
         return await own.create_target(found.plan_id, url, secret, events)
 
     made, console = _run(ctx, create), ctx.console()

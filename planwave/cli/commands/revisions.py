@@ -99,7 +99,7 @@ def edit(
 
     async def run() -> None:
         async with ctx.backend(ctx.settings()) as backend:
-            plan = await backend.queries.plan(await find_plan(backend.queries, name))
+            plan = await backend.plans.get(await find_plan(backend, name))
             if source is None:
                 await session.edit(backend, plan)
             else:
@@ -137,7 +137,7 @@ def revisions(
 
     async def read(queries: Queries) -> tuple[str, Sequence[PlanRevision]]:
         plan_id = await find_plan(queries, name)
-        return plan_id, await queries.plan_revisions(plan_id, limit=limit + 1)
+        return plan_id, await queries.revisions.list(plan_id, limit=limit + 1)
 
     plan_id, found = ctx.read(read)
     if console.json:
@@ -151,16 +151,16 @@ def revisions(
 
 async def _restored(ctx: CommandContext, name: str, revision: int) -> PlanRecord:
     async with ctx.backend(ctx.settings()) as backend:
-        plan = await backend.queries.plan(await find_plan(backend.queries, name))
-        return await backend.restore_revision(
+        plan = await backend.plans.get(await find_plan(backend, name))
+        return await backend.revisions.restore(
             plan.plan_id, revision, expected={plan.hash}, author="person"
         )
 
 
 async def _approved(ctx: CommandContext, name: str, revision: int) -> PlanRecord:
     async with ctx.backend(ctx.settings()) as backend:
-        plan_id = await find_plan(backend.queries, name)
-        return await backend.approve_revision(plan_id, revision, expected=None)
+        plan_id = await find_plan(backend, name)
+        return await backend.revisions.approve(plan_id, revision, expected=None)
 
 
 def _report_approved(console: CommandConsole, plan: PlanRecord, revision: int) -> None:
@@ -245,7 +245,7 @@ class _EditSession:
         edited = await _read(backend, plan, text)
         if edited.errors and not (self._keeps_drafts and edited.operations):
             raise GraphInvalid(edited.diagnostics)
-        saved = await backend.edit_plan(
+        saved = await backend.plans.edit(
             plan.plan_id, edited.operations, expected={plan.hash}, author="person", note=self._note
         )
         if (saved.hash, saved.title) == (plan.hash, plan.title):

@@ -113,7 +113,7 @@ def create(
         # Lazy: test_help_loads_no_heavy_library
         from planwave.service.access_tokens import TokenLimits
 
-        found = [(await find_flow(backend.queries, each)).plan_id for each in flows]
+        found = [(await find_flow(backend, each)).plan_id for each in flows]
         limits = TokenLimits(requests, executions, None if days is None else days * _DAY_S)
         wanted: Sequence[Scope] = [each.value for each in scopes]
         return await _tokens(backend).create(name, wanted, found, limits)

@@ -96,7 +96,7 @@ def add(
     """
 
     async def create(backend: Backend, triggers: TriggerBackend) -> TriggerResponse:
-        found = await find_flow(backend.queries, flow, revision)
+        found = await find_flow(backend, flow, revision)
         return await triggers.create(found.plan_id, node, revision)
 
     _show(ctx, "Added", _run(ctx, create))
@@ -293,7 +293,7 @@ class LocalTriggers:
     async def fire(self, trigger_id: str, value: Any) -> str:
         """See :meth:`TriggerHost.fire`; the execution has come to rest when this returns."""
         record = await self._host.fire(trigger_id, value)
-        await self._service.wait(record.execution_id)
+        await self._service.executions.wait(record.execution_id)
         return record.execution_id
 
 

@@ -74,7 +74,7 @@ class Caller(NamedTuple):
         Raises:
             NotFound: It is not, or there is none of this id.
         """
-        record = await service.execution(execution_id)
+        record = await service.executions.get(execution_id)
         if not self.has_flow(record.flow_id):
             raise execution_not_found(execution_id)
 
@@ -85,9 +85,9 @@ class Caller(NamedTuple):
             NotFound: There is none, or it is another's.
         """
         if self.flows is None:
-            return (await service.find_flow(name)).plan_id
+            return (await service.flows.find(name)).plan_id
         with suppress(NotFound):
-            plan_id = (await service.find_flow(name)).plan_id
+            plan_id = (await service.flows.find(name)).plan_id
             if plan_id in self.flows:
                 return plan_id
         raise NotFound(f"there is no flow {short_repr(name)}")

@@ -96,7 +96,7 @@ class ToolCalls:
         if source != "flow":
             caller.require_scope(None, "goals and plans")
         call.cancels_on_disconnect = arguments.on_disconnect == "cancel"
-        self._service.check_capacity()
+        self._service.executions.runner.check_capacity()
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
             admission.admit()
@@ -111,7 +111,9 @@ class ToolCalls:
             else:
                 ref = str(arguments.plan_id)
             return await call.start(
-                self._service.execute(ref, inputs=arguments.inputs, execution_id=execution_id)
+                self._service.executions.execute(
+                    ref, inputs=arguments.inputs, execution_id=execution_id
+                )
             )
 
         digest = arguments.model_dump(exclude={"wait_s", "on_disconnect", "idempotency_key"})
@@ -141,12 +143,14 @@ class ToolCalls:
         if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_ID_CHARS):
             message = f"{KEY_ARGUMENT} has to be text of 1 to {MAX_ID_CHARS} characters"
             raise _invalid(message, "leave it out, or give a new UUID")
-        inputs = await self._service.flow_inputs(tool, arguments)
+        inputs = await self._service.flow_tools.inputs(tool, arguments)
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
             admission.admit()
             return await call.start(
-                self._service.execute(tool.flow, inputs=inputs, execution_id=execution_id)
+                self._service.executions.execute(
+                    tool.flow, inputs=inputs, execution_id=execution_id
+                )
             )
 
         name = f"{admission.caller.principal.account} {tool.flow.plan_id}"
@@ -155,7 +159,7 @@ class ToolCalls:
 
     async def status(self, arguments: StatusArguments) -> mcp_types.CallToolResult:
         """Return how far an execution is."""
-        state = await self._service.state(arguments.execution_id)
+        state = await self._service.executions.state(arguments.execution_id)
         status = status_of(state)
         nodes = {node.path: node.status for node in state.nodes.values() if "/" not in node.path}
         waves = status["waves"]
@@ -169,7 +173,7 @@ class ToolCalls:
     ) -> mcp_types.CallToolResult:
         """Return the result of an execution, or of one node; wait for it first if asked."""
         await self._follow(arguments.execution_id, progress, arguments.wait_s)
-        document = await self._service.document(arguments.execution_id)
+        document = await self._service.executions.document(arguments.execution_id)
         if arguments.node is not None:
             return self._node_result(document, arguments.node)
         outcome = await outcome_of(self._service, arguments.execution_id)
@@ -188,7 +192,7 @@ class ToolCalls:
         """
         if (arguments.decision is None) == ("answer" not in arguments.model_fields_set):
             raise _invalid("give either decision or answer", "decision is one of the actions")
-        state = await self._service.state(arguments.execution_id)
+        state = await self._service.executions.state(arguments.execution_id)
         before = state.last_seq
         request_id = arguments.request_id or _only_request(
             list(state.requests), arguments.execution_id
@@ -198,7 +202,7 @@ class ToolCalls:
             field_of(request and request.request, "value"), str
         ):
             arguments = arguments.model_copy(update={"value": value})
-        record = await self._service.answer(
+        record = await self._service.executions.answer(
             arguments.execution_id, request_id, arguments.as_answer()
         )
         after = before if record.execution_id == arguments.execution_id else 0
@@ -215,7 +219,7 @@ class ToolCalls:
         plan_id: str | None = None,
     ) -> Plan:
         await progress.planning()
-        plan = await self._service.create_plan(goal, provider, model, plan_id=plan_id)
+        plan = await self._service.plans.create(goal, provider, model, plan_id=plan_id)
         await progress.planned(plan.title, len(plan.graph.nodes))
         return plan
 
@@ -263,7 +267,7 @@ class ToolCalls:
 
     async def _first_execution(self, execution_id: str, key: str) -> ExecutionRecord:
         try:
-            return await self._service.execution(execution_id)
+            return await self._service.executions.get(execution_id)
         except NotFound:
             raise Conflict(
                 f"the first call with the idempotency key {short_repr(key)} has not ended",
@@ -295,7 +299,7 @@ class ToolCalls:
             wait_s: Seconds; None for no limit.
             after: The last event that is known; None returns at once if it is at rest now.
         """
-        state = await self._service.state(execution_id)
+        state = await self._service.executions.state(execution_id)
         if after is None:
             if is_at_rest(state):
                 return
@@ -312,7 +316,7 @@ class ToolCalls:
     ) -> None:
         while True:
             try:
-                events = self._service.watch(execution_id, after=after)
+                events = self._service.executions.watch(execution_id, after=after)
                 async with aclosing(events):
                     async for event in events:
                         after = event.seq or after
@@ -324,7 +328,7 @@ class ToolCalls:
                 continue
 
     async def _is_at_rest(self, execution_id: str) -> bool:
-        return is_at_rest(await self._service.state(execution_id))
+        return is_at_rest(await self._service.executions.state(execution_id))
 
     def _node_result(self, document: Mapping[str, Any], node: str) -> mcp_types.CallToolResult:
         nodes = {each["path"]: each for each in document["nodes"]}

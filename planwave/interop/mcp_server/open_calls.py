@@ -119,7 +119,7 @@ class OpenCalls:
     async def cancel_execution(self, execution_id: str) -> None:
         """Cancel an execution; a service that is going down lets it continue at its next start."""
         if not self._service.is_draining:
-            await self._service.cancel(execution_id, _CAUSE)
+            await self._service.executions.cancel(execution_id, _CAUSE)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run something to its end, whatever becomes of the call."""

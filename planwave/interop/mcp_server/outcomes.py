@@ -42,7 +42,7 @@ async def outcome_of(service: Service, execution_id: str) -> dict[str, Any]:
     Raises:
         NotFound: No execution has this id.
     """
-    state = await service.state(execution_id)
+    state = await service.executions.state(execution_id)
     outcome = status_of(state)
     if state.status == "completed":
         outcome["result"] = state.result().value.value

@@ -58,10 +58,10 @@ async def list_resources(
         if before is not None:
             await caller.require_execution(service, before)
         if caller.flows is None:
-            records = await service.executions(before=before, limit=_PAGE)
+            records += await service.executions.list(before=before, limit=_PAGE)
         elif caller.has_scope(READ):
             for plan_id in caller.flows:
-                records += await service.executions(
+                records += await service.executions.list(
                     before=before, limit=_PAGE, plan_id=plan_id, as_flow=True
                 )
     except NotFound as error:
@@ -99,7 +99,7 @@ async def read_resource(service: Service, caller: Caller, uri: str) -> mcp_types
 
 
 async def _content(service: Service, execution_id: str, kind: str) -> Mapping[str, Any]:
-    document = await service.document(execution_id)
+    document = await service.executions.document(execution_id)
     if kind == "document":
         return document
     outcome = await outcome_of(service, execution_id)

@@ -63,11 +63,11 @@ class PlanwaveMcpServer:
         self._open_calls = OpenCalls(service)
 
     async def __aenter__(self) -> Self:
-        self._service.plan_changes.append(self._on_flow_change)
+        self._service.plans.changes.append(self._on_flow_change)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._service.plan_changes.remove(self._on_flow_change)
+        self._service.plans.changes.remove(self._on_flow_change)
         await self._open_calls.close()
 
     def _on_flow_change(self, plan_id: str) -> None:
@@ -166,7 +166,7 @@ class PlanwaveMcpServer:
         """Return the published flows that the caller may run, by the names of their tools."""
         if not caller.has_scope(RUN):
             return {}
-        tools = await self._service.flow_tools(ARGUMENTS)
+        tools = await self._service.flow_tools.list(ARGUMENTS)
         return {name: each for name, each in tools.items() if caller.has_flow(each.flow.plan_id)}
 
     async def list_resources(

@@ -49,7 +49,7 @@ class PublishedModels:
 
     async def all(self) -> Sequence[PublishedModel]:
         """Return the models, sorted by name; a flow with the name of the planner is named by its id."""
-        flows = await self._service.published_flows("model")
+        flows = await self._service.flows.published("model")
         models = [_model_of(flow) for flow in flows if self._is_visible(flow.plan_id)]
         planner = [PublishedModel(PLANNER)] if self._is_visible(None) else []
         return [*planner, *sorted(models, key=attrgetter("id"))]
@@ -65,10 +65,10 @@ class PublishedModels:
                 return PublishedModel(PLANNER)
             raise ModelNotFound(name)
         with suppress(NotFound):
-            flow = await self._service.find_flow(name)
+            flow = await self._service.flows.find(name)
             if self._is_model(flow, name):
                 return _model_of(flow)
-            for named in await self._service.flows(name=name, limit=1):  # also that of an id
+            for named in await self._service.flows.list(name=name, limit=1):  # also that of an id
                 if self._is_model(named, name):
                     return _model_of(named)
         raise ModelNotFound(name)
@@ -91,22 +91,22 @@ class PublishedModels:
         if model.flow is None:
             await self._run_goal(_goal_of(turn), execution_id)
             return False
-        flow = await self._service.startable(model.flow)
+        flow = await self._service.flows.startable(model.flow)
         inputs = chat_inputs(flow.graph, flow.name, turn)
-        await self._service.execute(flow, inputs=inputs, execution_id=execution_id)
+        await self._service.executions.execute(flow, inputs=inputs, execution_id=execution_id)
         return _cancels_on_disconnect(flow)
 
     async def _run_goal(self, goal: str, execution_id: str) -> None:
         with suppress(NotFound):
-            await self._service.execution(execution_id)
+            await self._service.executions.get(execution_id)
             return
-        plan = await self._service.create_plan(goal)
-        await self._service.execute(plan.plan_id, execution_id=execution_id)
+        plan = await self._service.plans.create(goal)
+        await self._service.executions.execute(plan.plan_id, execution_id=execution_id)
 
     async def cancel(self, execution_id: str) -> None:
         """Cancel an execution, unless it has ended, or the service goes down."""
         with suppress(Conflict, ShuttingDown):
-            await self._service.cancel(execution_id, "the client left")
+            await self._service.executions.cancel(execution_id, "the client left")
 
 
 def _model_of(flow: PlanRecord) -> PublishedModel:

@@ -21,13 +21,11 @@ from planwave.service.chats.message_tree import MessageTree, entry_values, seed_
 from planwave.service.chats.replies import ReplySubscription
 from planwave.service.chats.reply_runs import TITLE_CHARS, ReplyRuns
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.chat_entries import INVALID_CHAT
 from planwave.service.flows.flow_queries import FlowQueries
-from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.plan_service import PlanService
 from planwave.service.streaming.subscriber_queue import BacklogLimits
-from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.chats import Block, ChatRecord, MessageRecord, Origin
 from planwave.storage.records import PageCursor
 
@@ -43,19 +41,15 @@ class ChatService:
     def __init__(
         self,
         dependencies: ServiceDependencies,
-        plans: PlannerService,
+        plans: PlanService,
         flows: FlowQueries,
         executions: ExecutionService,
-        streaming: StreamingService,
-        commands: ExecutionCommands,
     ) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
-        self._commands = commands
+        self._executions = executions
         self._subscribers: dict[str, set[asyncio.Event]] = {}
-        self._runs = ReplyRuns(
-            dependencies, plans, flows, executions, streaming, commands, self._notify
-        )
+        self._runs = ReplyRuns(dependencies, plans, flows, executions, self._notify)
         self.recover_chats = self._runs.recover
         self.close = self._runs.close
         self.message_siblings = self._store.chats.siblings
@@ -327,7 +321,7 @@ class ChatService:
         message_id: str | None = None,
     ) -> Turn:
         """Store the new messages in one commit, then start the execution of the reply."""
-        self._commands.runner.check_capacity()
+        self._executions.runner.check_capacity()
         self._check_count(tree, 1 + is_new)
         branch = [*tree.branch(user.parent_id), user] if is_new else tree.branch(user.message_id)
         values = entry_values(branch, seed)
@@ -420,7 +414,7 @@ class ChatService:
                     yield Chat(record, statuses.get(chat_id))
                 await changed.wait()
                 changed.clear()
-                if self._commands.runner.is_draining:
+                if self._executions.runner.is_draining:
                     raise ShuttingDown
         finally:
             self._subscribers[chat_id].discard(changed)

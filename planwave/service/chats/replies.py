@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.events import TERMINAL, Event
 from planwave.events.chat_events.encoder import ChatEvent, ChatEventEncoder
 from planwave.events.chat_events.speech import Replies, Reply
+from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.subscriber_queue import BacklogLimits
-from planwave.service.streaming.subscriptions import ExecutionSubscription, StreamingService
+from planwave.service.streaming.subscriptions import ExecutionSubscription
 from planwave.storage.call_documents import model_replies
 from planwave.storage.chats import MessageRecord, Projected
 from planwave.storage.records import StoredCall
@@ -94,9 +95,9 @@ class ReplySubscription:
 class ReplyProjector:
     """Computes and follows replies."""
 
-    def __init__(self, store: Store, streaming: StreamingService) -> None:
+    def __init__(self, store: Store, executions: ExecutionQueries) -> None:
         self._store = store
-        self._streaming = streaming
+        self._executions = executions
 
     async def project(self, message: MessageRecord, *, live: bool = False) -> Projected:
         """Return the blocks and the status of a reply, from the events of its execution.
@@ -135,7 +136,7 @@ class ReplyProjector:
             return
         async for event in self._stored(execution_id, after):
             encoder.encode(event)
-        async with self._streaming.subscribe(execution_id, after, limits) as subscription:
+        async with self._executions.subscribe(execution_id, after, limits) as subscription:
             yield ReplySubscription(self._store, encoder, message, subscription, after)
 
     async def _encoder(self, message: MessageRecord) -> ChatEventEncoder:
@@ -162,7 +163,7 @@ class ReplyProjector:
 
     async def _told(self, execution_id: str) -> AsyncGenerator[Event]:
         """Yield all events of an execution that has ended, with the text that was streamed."""
-        async with self._streaming.live_executions.subscribe(
+        async with self._executions.live_executions.subscribe(
             execution_id, 0, BacklogLimits(), with_snapshot=False
         ) as subscription:
             async for batch in subscription:

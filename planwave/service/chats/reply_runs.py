@@ -18,14 +18,12 @@ from planwave.service.chats.configurations import ENTRY_ID, graph_of
 from planwave.service.chats.message_tree import MessageTree, entry_values, text_of
 from planwave.service.chats.replies import ReplyProjector, ReplySubscription
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.execution_service import ExecutionService, UnstoredPlan
 from planwave.service.flows.chat_entries import chat_start_entry
 from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import raise_for_run
-from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.plan_service import PlanService
 from planwave.service.streaming.subscriber_queue import BacklogLimits
-from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.chats import ENDED, ChatRecord, MessageRecord, Projected
 
 if TYPE_CHECKING:
@@ -57,20 +55,16 @@ class ReplyRuns:
         dependencies: The store, the limits and the clock.
         plans: Checks the graphs of configurations.
         flows: Finds the flows that reply.
-        executions: Starts executions.
-        streaming: Follows them.
-        commands: Cancels them.
+        executions: Starts, follows and cancels executions.
         notify: Called with the id of a chat after one of its replies changed.
     """
 
     def __init__(
         self,
         dependencies: ServiceDependencies,
-        plans: PlannerService,
+        plans: PlanService,
         flows: FlowQueries,
         executions: ExecutionService,
-        streaming: StreamingService,
-        commands: ExecutionCommands,
         notify: Callable[[str], None],
     ) -> None:
         self._dependencies = dependencies
@@ -78,16 +72,15 @@ class ReplyRuns:
         self._plans = plans
         self._flows = flows
         self._executions = executions
-        self._commands = commands
         self._notify = notify
-        self._projector = ReplyProjector(dependencies.store, streaming)
+        self._projector = ReplyProjector(dependencies.store, executions)
         self._open: dict[str, str] = {}
         """The replies that have not ended, by execution."""
         self._starting: dict[str, asyncio.Event] = {}
         self._subscribers: dict[str, int] = {}
         self._projecting: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        commands.runner.listeners.append(self._on_published)
+        executions.runner.listeners.append(self._on_published)
 
     async def uninterrupted(self, work: Coroutine[Any, Any, None]) -> None:
         """Await work that goes on where the caller is cancelled: half a turn would be left."""
@@ -132,7 +125,7 @@ class ReplyRuns:
         present = await self._store.chats.message(reply.message_id)
         if present is None or present.is_cancelled:
             with suppress(Conflict):
-                await self._commands.cancel(execution_id)
+                await self._executions.cancel(execution_id)
 
     async def _settle_unstarted(
         self, reply: MessageRecord, status: ExecutionStatus, error: PlanwaveError | None = None
@@ -155,7 +148,7 @@ class ReplyRuns:
             PlanwaveError: It cannot run here.
         """
         if chat.plan_id is not None:
-            flow = await self._flows.flow_to_start(chat.plan_id, chat.plan_revision)
+            flow = await self._flows.to_start(chat.plan_id, chat.plan_revision)
             entry = chat_start_entry(flow.graph, flow.name, chat.node_id)
             return _Start(flow, entry.node_id, entry.on_disconnect)
         config = chat.config or {}
@@ -175,7 +168,7 @@ class ReplyRuns:
         if await self._store.execution(execution_id) is not None:
             self._open[execution_id] = reply.message_id
             try:
-                await self._commands.cancel(execution_id)
+                await self._executions.cancel(execution_id)
             finally:
                 await self._project(execution_id)
         elif reply.message_id not in self._starting:
@@ -211,14 +204,14 @@ class ReplyRuns:
             await self.start(chat, reply, values, text_of(branch[-1].blocks))
         elif reply.is_cancelled:
             with suppress(Conflict):  # it ended before
-                await self._commands.cancel(execution_id)
+                await self._executions.cancel(execution_id)
             await self._project(execution_id)
         else:
             await self._project(execution_id)
 
     async def close(self) -> None:
         """Stop projecting replies; their stored blocks are computed again when they are read."""
-        self._commands.runner.listeners.remove(self._on_published)
+        self._executions.runner.listeners.remove(self._on_published)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -295,7 +288,7 @@ class ReplyRuns:
             self._subscribers[message_id] -= 1
             if not self._subscribers[message_id]:
                 del self._subscribers[message_id]
-                if reply.execution_id in self._open and not self._commands.runner.is_draining:
+                if reply.execution_id in self._open and not self._executions.runner.is_draining:
                     self._spawn(self._cancel_if_left(reply))
 
     async def _cancel_if_left(self, reply: MessageRecord) -> None:

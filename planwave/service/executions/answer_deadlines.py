@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
-from planwave.events import ExecutionState, OpenRequest
+from planwave.events import ExecutionState
+from planwave.service.queries.digest import deadline_of
 
 _LONGEST_S: Final = 86_400.0
 """Longer waits are cut in pieces: timers of the event loop do not reach any further than some weeks."""
@@ -67,14 +68,3 @@ class AnswerDeadlines:
     def _fire(self, execution_id: str, until: datetime) -> None:
         self._timers.pop(execution_id, None)
         self._on_deadline(execution_id, until)
-
-
-def deadline_of(request: OpenRequest) -> datetime | None:
-    """Return the deadline of a request, or None."""
-    if request.timeout_s is None:
-        return None
-    since = datetime.fromisoformat(request.since)
-    try:
-        return since + timedelta(seconds=request.timeout_s)
-    except (OverflowError, TypeError):  # too far in the future, or changed from outside
-        return None

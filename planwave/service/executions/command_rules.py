@@ -20,12 +20,12 @@ from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.suggestions import closest_match
-from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.service.executions.answers import (
     open_request,
     require_answer_size,
     validate_answer,
 )
+from planwave.service.queries.digest import deadline_of
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
-from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest
+from planwave.events import ENDED_STATUS, Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of
 from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
@@ -30,9 +30,9 @@ from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.runner import ExecutionRunner
 from planwave.service.executions.session import ExecutionSession, set_aside_data
+from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.stored_execution import load_record
-from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class ExecutionCommands:
+class ExecutionCommands(ExecutionQueries):
     """The commands for executions, and their recovery after a restart.
 
     An async context manager; leaving it stops every execution that still runs.
@@ -51,38 +51,40 @@ class ExecutionCommands:
         tasks: Holds background work of the service that an execution does not own.
     """
 
-    def __init__(
-        self,
-        dependencies: ServiceDependencies,
-        streaming: StreamingService,
-        document_writer: DocumentWriter,
-    ) -> None:
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
+        super().__init__(
+            dependencies.store, dependencies.directory, self._document_writer.wait_written
+        )
         self._dependencies = dependencies
-        self._store = dependencies.store
-        self._streaming = streaming
-        self._live_executions = streaming.live_executions
-        self._document_writer = document_writer
         self.tasks = asyncio.TaskGroup()
         self._unreadable_lock = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
         self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
         self.runner = ExecutionRunner(
             dependencies,
-            document_writer,
-            self._live_executions.retain,
+            self._document_writer,
+            self.live_executions.retain,
             lambda live: self._answer_deadlines.watch(live.state),
         )
 
     async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._document_writer)
+            await self._document_writer.catch_up()
+            opened.pop_all()
         await self.tasks.__aenter__()
         await self.runner.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.stop_recovery()
-        await self.runner.__aexit__(None, None, None)
-        self._live_executions.close()
-        await self.tasks.__aexit__(None, None, None)
+        async with AsyncExitStack() as opened:
+            # The writer is closed after everything that may still end an execution.
+            opened.push_async_exit(self._document_writer)
+            self.stop_recovery()
+            await self.runner.__aexit__(None, None, None)
+            self.live_executions.close()
+            await self.tasks.__aexit__(None, None, None)
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
@@ -92,26 +94,13 @@ class ExecutionCommands:
         Raises:
             StoreError: The run broke because its events could not be kept.
         """
-        live = self._live_executions.get(execution_id)
+        live = self.live_executions.get(execution_id)
         if live is not None and live.session is not None:
             await live.finished.wait()
             if live.error is not None:
                 raise live.error
         await self._document_writer.wait_written(execution_id)
         return await load_record(self._store, execution_id)
-
-    async def wait_end_written(self, execution_id: str) -> None:
-        """Wait until the document of an execution is written, if it has ended and that is due.
-
-        Whoever is told of the end by a read is told after this.
-        """
-        record = await self._store.execution(execution_id)
-        if record is None or not record.is_behind or record.status not in ENDED_STATUS:
-            return
-        live = self._live_executions.get(execution_id)
-        if live is not None and not live.is_over and not live.is_unscheduled:
-            await live.finished.wait()  # its last event is stored, and published in a moment
-        await self._document_writer.wait_written(execution_id)
 
     # -- recovery ----------------------------------------------------------------------------------
 
@@ -129,7 +118,7 @@ class ExecutionCommands:
             self._store,
             self._dependencies.limits,
             self._requeue,
-            lambda own, after: self._streaming.watch(own, after=after),
+            lambda own, after: self.watch(own, after=after),
         )
         self._recovery = self.tasks.create_task(recovery.run(left))
         return len(left)
@@ -148,7 +137,7 @@ class ExecutionCommands:
         """
         async with AsyncExitStack() as held:
             try:
-                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
+                live = await held.enter_async_context(self.live_executions.acquire(execution_id))
             except Conflict as error:
                 await self._set_aside_unreadable(execution_id, error)
                 raise
@@ -179,7 +168,7 @@ class ExecutionCommands:
         if before is None:
             return
         try:
-            old = await self._streaming.state(before["execution_id"])
+            old = await self.live_executions.state(before["execution_id"])
         except (NotFound, Conflict):  # it was deleted or cannot be read, so it does not ask
             return
         answer = (old.approval or {}).get("answer")
@@ -226,7 +215,7 @@ class ExecutionCommands:
         self._require_writable()
         async with AsyncExitStack() as held:
             try:
-                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
+                live = await held.enter_async_context(self.live_executions.acquire(execution_id))
             except (Conflict, NotFound):  # the stored events are unreadable or lost
                 record = await self._cancel_unreadable(execution_id, cause)
             else:
@@ -293,7 +282,7 @@ class ExecutionCommands:
             StoreError, ShuttingDown: It stays as it is.
         """
         self.runner.check_open()
-        async with self._live_executions.acquire(execution_id) as live:
+        async with self.live_executions.acquire(execution_id) as live:
             await self._finish_edit(live)
             async with live.commands:
                 was_accepted = (await load_record(self._store, execution_id)).queued
@@ -302,16 +291,10 @@ class ExecutionCommands:
                     return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, Resume())
 
-    async def requests(self, execution_id: str) -> list[OpenRequest]:
-        """Return the open requests of an execution, oldest first.
-
-        Raises:
-            NotFound: There is none of that id.
-        """
-        return list((await self._streaming.state(execution_id)).requests.values())
-
-    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
-        """Answer a request, once; the answer is durable when this returns.
+    async def store_answer(
+        self, execution_id: str, request_id: str, answer: Json
+    ) -> ExecutionRecord:
+        """Answer a request as it is, once; the answer is durable when this returns.
 
         Args:
             execution_id: Which execution.
@@ -333,15 +316,15 @@ class ExecutionCommands:
         """Answer the request for approval that the plan of a new execution is the edit of, if any.
 
         Raises:
-            PlanwaveError: As :meth:`answer`; the new execution is not needed then.
+            PlanwaveError: As :meth:`store_answer`; the new execution is not needed then.
         """
         before = await self._superseded(execution_id)
         if before is None:
             return
-        approval = (await self._streaming.state(execution_id)).approval or {}
+        approval = (await self.live_executions.state(execution_id)).approval or {}
         value = {"execution_id": execution_id, "plan_hash": approval["plan_hash"]}
         answer = {"decision": EDIT, "note": before.get("note", ""), "value": value}
-        await self.answer(before["execution_id"], before["request_id"], answer)
+        await self.store_answer(before["execution_id"], before["request_id"], answer)
 
     async def cancel_unneeded(self, execution_id: str, superseded: str) -> None:
         """Cancel the execution of an edited plan, as the one that asked took no such answer."""
@@ -352,7 +335,7 @@ class ExecutionCommands:
 
         What a driver refuses is told by the rule of the command, where the events by then say why.
         """
-        async with self._live_executions.acquire(execution_id) as live:
+        async with self.live_executions.acquire(execution_id) as live:
             while True:
                 try:
                     with told_by_rule(command, lambda: live.state):
@@ -392,7 +375,7 @@ class ExecutionCommands:
     async def _expire(self, execution_id: str, until: datetime) -> None:
         """Expire the requests whose deadline is not later than ``until``."""
         try:
-            async with self._live_executions.acquire(execution_id) as live:
+            async with self.live_executions.acquire(execution_id) as live:
 
                 async def tell() -> None:
                     if not live.is_over:

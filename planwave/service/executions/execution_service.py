@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 from planwave.errors import Conflict, InputError, ShuttingDown
 from planwave.events import Event
+from planwave.events.request_text import EDIT, field_of, is_plan_approval
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
@@ -19,8 +21,10 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, graph_hash
 from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.answers import validate_answer
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec
+from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
     RunSpec,
@@ -44,13 +48,12 @@ from planwave.service.plans.documents import (
     raise_for_run,
     record_of,
 )
-from planwave.service.plans.planner_service import PlannerService, require_stored_plan
+from planwave.service.plans.plan_service import PlanService, require_stored_plan
 from planwave.service.plans.policies import Policies, apply_policies
 from planwave.service.plans.revisions import RevisionQueries, plan_at
 from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
 from planwave.service.streaming.stored_execution import load_record
-from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
@@ -117,27 +120,21 @@ class ResolvedPlan(NamedTuple):
     report: CheckReport | None = None
 
 
-class ExecutionService:
-    """The use cases that create and start executions: execute, retry and fork."""
+class ExecutionService(ExecutionCommands):
+    """The use cases of executions: create, start, retry and fork them, command them, read and watch them."""
 
     def __init__(
-        self,
-        dependencies: ServiceDependencies,
-        plans: PlannerService,
-        flows: FlowQueries,
-        streaming: StreamingService,
-        commands: ExecutionCommands,
+        self, dependencies: ServiceDependencies, plans: PlanService, flows: FlowQueries
     ) -> None:
-        self._dependencies = dependencies
-        self._store = dependencies.store
+        super().__init__(dependencies)
         self._plans = plans
         self._flows = flows
-        self._streaming = streaming
-        self._live_executions = streaming.live_executions
-        self._commands = commands
-        self._quotas = Quotas(self._store, dependencies.limits, commands.runner.running_of)
+        self._plan_edits = PlanEdits(dependencies, plans, self)
+        self._quotas = Quotas(self._store, dependencies.limits, self.runner.running_of)
+        # An edit makes an execution before it answers. Of several at once only one may do so.
+        self._answering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def create_execution(
+    async def create(
         self,
         plan: Executable,
         *,
@@ -172,7 +169,7 @@ class ExecutionService:
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
         """
-        self._commands.runner.check_open()
+        self.runner.check_open()
         if execution_id is not None and (kept := await self._store.execution(execution_id)):
             return kept
         made = await self._create(
@@ -198,14 +195,14 @@ class ExecutionService:
             GraphInvalid: The stored graph cannot be read.
         """
         record = await load_record(self._store, execution_id)
-        async with self._live_executions.acquire(execution_id) as live, live.commands:
+        async with self.live_executions.acquire(execution_id) as live, live.commands:
             require_not_started(live)
-            with self._commands.runner.reserve_slot():
+            with self.runner.reserve_slot():
                 created = await self._store.events(execution_id, limit=1)
                 spec = run_spec_from_events(execution_id, created, self._dependencies.limits)
                 epoch = await self._store.claim(execution_id, queued=True)
                 session = ExecutionSession(self._dependencies, execution_id, spec=spec, epoch=epoch)
-                self._commands.runner.submit(live, session)
+                self.runner.submit(live, session)
         return record
 
     async def execute(
@@ -221,7 +218,7 @@ class ExecutionService:
     ) -> ExecutionRecord:
         """Create an execution and queue it; it is accepted (durable) when this returns.
 
-        Arguments and errors are those of :meth:`create_execution`, and
+        Arguments and errors are those of :meth:`create`, and
 
         Raises:
             QueueFull, ShuttingDown: Nothing was created.
@@ -230,7 +227,7 @@ class ExecutionService:
             with suppress(Conflict):  # an earlier request started it
                 await self.start(execution_id)
             return await load_record(self._store, execution_id)
-        with self._commands.runner.reserve_slot():
+        with self.runner.reserve_slot():
             made = await self._create(
                 plan,
                 inputs,
@@ -251,7 +248,7 @@ class ExecutionService:
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
         """
-        again = failed_nodes(await self._streaming.state(execution_id))
+        again = failed_nodes(await self.live_executions.state(execution_id))
         return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
 
     async def fork(
@@ -291,22 +288,47 @@ class ExecutionService:
         wanted = ForkRequest(rerun, changes, options)
         return await self._fork(execution_id, wanted, start, new_id)
 
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
+        """Answer a request, once; the answer is durable when this returns.
+
+        Args:
+            execution_id: Which execution.
+            request_id: One of :meth:`requests`.
+            answer: ``{decision, note?, value?, form?}`` for requests with actions.
+
+        Returns:
+            The execution; of an edited plan the new execution, which needs an approval again.
+
+        Raises:
+            NotFound, Conflict, Gone, InputError, StoreError, ShuttingDown: See :meth:`store_answer`.
+            GraphInvalid, InputError: The edited plan cannot run; nothing is stored and the request
+                stays open.
+        """
+        async with self._answering.setdefault(execution_id, asyncio.Lock()):
+            if field_of(answer, "decision") == EDIT:
+                state = await self.live_executions.state(execution_id)
+                asked = state.requests.get(request_id)
+                if asked is not None and is_plan_approval(asked.request):
+                    valid = validate_answer(asked.request, answer)
+                    return await self._plan_edits.edit(state, request_id, valid)
+            return await self.store_answer(execution_id, request_id, answer)
+
     async def _fork(
         self, execution_id: str, request: ForkRequest, start: bool, new_id: str | None
     ) -> ExecutionRecord:
         if new_id is not None and (kept := await self._store.execution(new_id)):
             return kept
         if not start:
-            self._commands.runner.check_open()
+            self.runner.check_open()
             return (await self._create_fork(execution_id, request, new_id)).record
-        with self._commands.runner.reserve_slot():
+        with self.runner.reserve_slot():
             made = await self._create_fork(execution_id, request, new_id, queued=True)
             return await self._submit(made)
 
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
-        state = await self._streaming.state(execution_id)
+        state = await self.live_executions.state(execution_id)
         created = await self._store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, created, self._dependencies.limits)
         limits, dependencies = self._dependencies.limits, self._dependencies
@@ -411,7 +433,7 @@ class ExecutionService:
                 return ResolvedPlan(self._plans.readable_plan(source))
             case PlanRef(plan_id, revision):
                 record = await load_plan(self._store, plan_id)
-                kept = await RevisionQueries(self._store).revision_of(record, revision)
+                kept = await RevisionQueries(self._store).of(record, revision)
                 return ResolvedPlan(self._plans.readable_plan(plan_at(record, kept)))
             case _:
                 record = await load_plan(self._store, source)
@@ -421,7 +443,7 @@ class ExecutionService:
         """Return a flow that callers may start; one that was read in its live revision is not read again."""
         if isinstance(source, Flow) and source.revision == source.live_revision:
             return source
-        return await self._flows.flow_to_start(source.plan_id, source.revision)
+        return await self._flows.to_start(source.plan_id, source.revision)
 
     def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Return the diagnostics of a graph; reuse a report of this very graph."""
@@ -457,7 +479,7 @@ class ExecutionService:
             epoch=made.record.epoch,
         )
         try:
-            self._commands.runner.submit(self._live_executions.create(made.created), session)
+            self.runner.submit(self.live_executions.create(made.created), session)
         except ShuttingDown:
             await self._abandon(made.record.execution_id, "the service went down first")
             raise
@@ -471,14 +493,14 @@ class ExecutionService:
                 await self._store.create_execution(record, [created], plan)
             except asyncio.CancelledError:
                 why = "the caller left before it started"
-                self._commands.tasks.create_task(self._abandon(record.execution_id, why))
+                self.tasks.create_task(self._abandon(record.execution_id, why))
                 raise
 
     async def _abandon(self, execution_id: str, cause: str) -> None:
         """Cancel a stored execution, or one being stored, that will never be started."""
         try:
             await self._store.claim(execution_id)  # queued behind its creation
-            await self._commands.cancel(execution_id, cause)
+            await self.cancel(execution_id, cause)
         except Exception as error:  # noqa: BLE001 - a task boundary: no caller is left
             _log.warning("execution %s was abandoned: %s", execution_id, error)
 

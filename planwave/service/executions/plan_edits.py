@@ -7,15 +7,12 @@ it answers: if the process ends before the answer is stored, the recovery of the
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, cast
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Final, cast
 
 from planwave.errors import GraphInvalid, NotFound, PlanwaveError, PreconditionFailed
 from planwave.events import ExecutionState
-from planwave.events.request_text import EDIT, field_of, is_plan_approval
 from planwave.events.types import SupersededDocument
 from planwave.executor.inputs import validate_inputs
 from planwave.executor.program import Program
@@ -24,20 +21,19 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.operations import ReplaceGraph
 from planwave.graph.plan import graph_hash
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.answers import InvalidAnswer, validate_answer
-from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.execution_service import ExecutionService
+from planwave.service.executions.answers import InvalidAnswer
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
     RunSpec,
     run_spec_from_events,
 )
 from planwave.service.plans.documents import CheckedPlan, raise_for_run
-from planwave.service.plans.edits import PlanEditor
-from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.plan_service import PlanService
 from planwave.service.plans.policies import Policies, apply_policies
-from planwave.service.streaming.subscriptions import StreamingService
 from planwave.storage.records import ExecutionRecord, PlanRecord
+
+if TYPE_CHECKING:
+    from planwave.service.executions.execution_service import ExecutionService
 
 _VALUE: Final = "/value"
 _HASH: Final = "plan_hash"
@@ -45,44 +41,27 @@ _UNCHANGED: Final = ("the plan is unchanged", "approve it, or change it first")
 
 
 class PlanEdits:
-    """Answers requests; those that edit a plan replace the execution."""
+    """Replaces executions whose plan is edited in the answer to the request for its approval."""
 
     def __init__(
-        self,
-        dependencies: ServiceDependencies,
-        plans: PlannerService,
-        editor: PlanEditor,
-        streaming: StreamingService,
-        executions: ExecutionService,
-        commands: ExecutionCommands,
+        self, dependencies: ServiceDependencies, plans: PlanService, executions: ExecutionService
     ) -> None:
         self._dependencies = dependencies
-        self._plans, self._editor, self._streaming = plans, editor, streaming
-        self._executions, self._commands = executions, commands
-        # An edit makes an execution before it answers. Of several at once only one may do so.
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._plans = plans
+        self._executions = executions
 
-    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
-        """Answer a request; see :meth:`ExecutionCommands.answer` for the other errors.
+    async def edit(self, state: ExecutionState, request_id: str, answer: Json) -> ExecutionRecord:
+        """Answer a request for approval with an edited plan; return the execution of that plan.
 
-        Returns:
-            The execution; of an edited plan the new execution, which needs an approval again.
+        Args:
+            state: The execution that asked.
+            request_id: Its request.
+            answer: The valid answer.
 
         Raises:
             GraphInvalid, InputError: The edited plan cannot run; nothing is stored and the request
                 stays open.
         """
-        lock = self._locks.setdefault(execution_id, asyncio.Lock())
-        async with lock:
-            if field_of(answer, "decision") == EDIT:
-                state = await self._streaming.state(execution_id)
-                asked = state.requests.get(request_id)
-                if asked is not None and is_plan_approval(asked.request):
-                    valid = validate_answer(asked.request, answer)
-                    return await self._edit(state, request_id, valid)
-            return await self._commands.answer(execution_id, request_id, answer)
-
-    async def _edit(self, state: ExecutionState, request_id: str, answer: Json) -> ExecutionRecord:
         dependencies = self._dependencies
         created = await dependencies.store.events(state.execution_id, limit=1)
         before = run_spec_from_events(state.execution_id, created, dependencies.limits)
@@ -96,7 +75,7 @@ class PlanEdits:
         }
         if dropped := [each for each in before.policies or () if each not in graph.by_id]:
             supersedes["dropped_policies"] = dropped
-        following = await self._executions.create_execution(
+        following = await self._executions.create(
             edited,
             inputs=before.inputs or None,
             options=before.options,
@@ -107,11 +86,11 @@ class PlanEdits:
             queued=True,
         )
         try:
-            await self._commands.supersede(following.execution_id)
+            await self._executions.supersede(following.execution_id)
         except PlanwaveError:  # it was cancelled meanwhile, or the answer cannot be stored
-            await self._commands.cancel_unneeded(following.execution_id, state.execution_id)
+            await self._executions.cancel_unneeded(following.execution_id, state.execution_id)
             raise
-        return await self._commands.resume(following.execution_id)
+        return await self._executions.resume(following.execution_id)
 
     async def _edited_plan(
         self, state: ExecutionState, before: RunSpec, value: Json, note: str
@@ -146,7 +125,7 @@ class PlanEdits:
         if state.flow is None and state.plan_id is not None and state.plan_hash is not None:
             change = ReplaceGraph(checked.plan.graph.document)
             with suppress(PreconditionFailed, NotFound):
-                return await self._editor.edit_plan(
+                return await self._plans.edit(
                     state.plan_id, [change], expected={state.plan_hash}, author="person", note=note
                 )
         plan = replace(checked.plan, user_prompt=state.goal, title=state.title)

@@ -23,7 +23,7 @@ from planwave.service.executions.plan_approval import approval_request
 from planwave.service.executions.session import ExecutionSession
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.fair_queue import FairQueue
-from planwave.service.plans.planner_service import require_stored_plan
+from planwave.service.plans.plan_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
 
 if TYPE_CHECKING:

@@ -100,15 +100,15 @@ class FlowQueries:
         self._store = store
         self._revisions = RevisionQueries(store)
 
-    async def flow(self, plan_id: str, revision: int | None = None) -> Flow:
+    async def get(self, plan_id: str, revision: int | None = None) -> Flow:
         """Return a flow to be looked at: in its live revision, or in another one.
 
         Raises:
             NotFound: There is none of that id, or it has no such revision.
         """
-        return await self.flow_of(await self.flow_record(plan_id), revision)
+        return await self.of(await self.record(plan_id), revision)
 
-    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Flow:
+    async def to_start(self, plan_id: str, revision: int | None = None) -> Flow:
         """Return a flow in its live revision, or in another one that callers may start.
 
         Whatever starts a flow, or lets others start it from now on, reads it here.
@@ -118,29 +118,29 @@ class FlowQueries:
             InputError: ``draft-revision``: the revision has errors.
             Conflict: ``not-approved``: neither the revision nor, without one, any other is approved.
         """
-        return await self.startable(await self.flow_record(plan_id), revision)
+        return await self.startable(await self.record(plan_id), revision)
 
     async def startable(self, record: PlanRecord, revision: int | None = None) -> Flow:
-        """Return a stored flow as :meth:`flow_to_start` does."""
+        """Return a stored flow as :meth:`to_start` does."""
         if revision is None and record.live_revision is None:
             raise _not_approved(record, "no revision")
-        found = await self._revisions.revision_of(record, revision or record.live_revision or 1)
+        found = await self._revisions.of(record, revision or record.live_revision or 1)
         require_sound(found)
         if record.needs_approval and found.approval is None:
             raise _not_approved(record, f"revision {revision}")
         return _flow(record, found)
 
-    async def flow_of(self, record: PlanRecord, revision: int | None = None) -> Flow:
-        """Return a stored flow as :meth:`flow` does; without a live revision, in the newest one.
+    async def of(self, record: PlanRecord, revision: int | None = None) -> Flow:
+        """Return a stored flow as :meth:`get` does; without a live revision, in the newest one.
 
         Raises:
             NotFound: The flow has no such revision.
         """
         number = revision or record.live_revision or record.revision
-        return _flow(record, await self._revisions.revision_of(record, number))
+        return _flow(record, await self._revisions.of(record, number))
 
-    async def flow_summaries(self, records: Sequence[PlanRecord]) -> list[FlowSummary]:
-        """Return flows as lists show them, in the JSON form of the API: in the revisions of :meth:`flow`."""
+    async def summaries(self, records: Sequence[PlanRecord]) -> Sequence[FlowSummary]:
+        """Return flows as lists show them, in the JSON form of the API: in the revisions of :meth:`get`."""
         below = {
             each.plan_id: each.live_revision
             for each in records
@@ -149,7 +149,7 @@ class FlowQueries:
         live = await self._store.revisions.summaries(below)
         return [_summary(each, live.get(each.plan_id)) for each in records]
 
-    async def flows(
+    async def list(
         self,
         *,
         text: str | None = None,
@@ -167,7 +167,7 @@ class FlowQueries:
         """
         return await self._store.plans(text=text, name=name, named=True, before=before, limit=limit)
 
-    async def published_flows(self, publication: Publication) -> Sequence[PlanRecord]:
+    async def published(self, publication: Publication) -> Sequence[PlanRecord]:
         """Return all flows that are published as one kind of thing, newest first."""
         found: list[PlanRecord] = []
         before: PageCursor | None = None
@@ -178,7 +178,7 @@ class FlowQueries:
                 return found
             before = PageCursor(page[-1].created_at, page[-1].plan_id)
 
-    async def flow_record(self, plan_id: str) -> PlanRecord:
+    async def record(self, plan_id: str) -> PlanRecord:
         """Return the record of a flow.
 
         Raises:
@@ -199,13 +199,13 @@ class FlowsOfToken(FlowQueries):
         super().__init__(store)
         self._flow_ids = frozenset(flow_ids)
 
-    async def flow_record(self, plan_id: str) -> PlanRecord:
+    async def record(self, plan_id: str) -> PlanRecord:
         """Return the record of a flow; see :class:`FlowQueries`."""
         if plan_id not in self._flow_ids:
             raise flow_not_found(plan_id)
-        return await super().flow_record(plan_id)
+        return await super().record(plan_id)
 
-    async def flows(
+    async def list(
         self,
         *,
         text: str | None = None,
@@ -214,7 +214,7 @@ class FlowsOfToken(FlowQueries):
         limit: int = 50,
     ) -> Sequence[PlanRecord]:
         """Return flows; see :class:`FlowQueries`. A page may have fewer than asked for."""
-        page = await super().flows(text=text, name=name, before=before, limit=limit)
+        page = await super().list(text=text, name=name, before=before, limit=limit)
         return [each for each in page if each.plan_id in self._flow_ids]
 
 

@@ -26,8 +26,8 @@ class FlowLookup(Protocol):
     One that has not all flows has a ``list_hint`` that says so.
     """
 
-    async def flow_to_start(self, plan_id: str, revision: int | None = None) -> Any: ...
-    async def flows(self, *, name: str | None = None, limit: int = 50) -> Sequence[PlanRecord]: ...
+    async def to_start(self, plan_id: str, revision: int | None = None) -> Any: ...
+    async def list(self, *, name: str | None = None, limit: int = 50) -> Sequence[PlanRecord]: ...
 
 
 async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
@@ -36,7 +36,7 @@ async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
     Raises:
         NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
     """
-    found = await flows.flows(name=name, limit=1)
+    found = await flows.list(name=name, limit=1)
     if not found:
         raise await unknown_flow(flows, name)
     return found[0]
@@ -82,16 +82,16 @@ async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -
 async def _require(flow: FlowName, flows: FlowLookup) -> None:
     plan_id = str(flow.id) if flow.name is None else (await flow_named(flows, flow.name)).plan_id
     try:
-        await flows.flow_to_start(plan_id)
+        await flows.to_start(plan_id)
     except NotFound as error:
         raise await unknown_flow(flows, plan_id) from error
     if flow.revision is not None:
-        await flows.flow_to_start(plan_id, flow.revision)
+        await flows.to_start(plan_id, flow.revision)
 
 
 async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:
     """Return the error for a flow that does not exist; its hint has the nearest name."""
-    names = [each.name or "" for each in await flows.flows(limit=_PAGE)]
+    names = [each.name or "" for each in await flows.list(limit=_PAGE)]
     near = name if name in names else closest_match(name, names)
     hint: str = getattr(flows, "list_hint", LIST_HINT)
     if near is not None:

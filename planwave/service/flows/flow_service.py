@@ -23,16 +23,16 @@ from planwave.service.flows.flow_queries import (
     FlowQueries,
     FlowsOfToken,
 )
-from planwave.service.flows.flow_references import flow_named, unknown_flow
+from planwave.service.flows.flow_references import flow_named, unknown_flow, unknown_flows
 from planwave.service.plans.documents import (
+    CheckReport,
     load_plan,
     plan_from_graph,
     raise_for_graph,
     raise_for_run,
     record_of,
 )
-from planwave.service.plans.edits import ContentChange, PlanChange, PlanEditor
-from planwave.service.plans.planner_service import PlannerService
+from planwave.service.plans.plan_service import ContentChange, PlanChange, PlanService
 from planwave.service.plans.revisions import Editor
 from planwave.storage.records import PlanRecord
 from planwave.storage.sqlite.flow_names import name_key
@@ -59,23 +59,15 @@ class EditedFlow(NamedTuple):
     diagnostics: Sequence[Diagnostic]
 
 
-class FlowService:
+class FlowService(FlowQueries):
     """What a name adds to plans: flows are created, changed, published and deleted here."""
 
-    def __init__(
-        self,
-        dependencies: ServiceDependencies,
-        plans: PlannerService,
-        queries: FlowQueries,
-        editor: PlanEditor,
-    ) -> None:
+    def __init__(self, dependencies: ServiceDependencies, plans: PlanService) -> None:
+        super().__init__(dependencies.store)
         self._dependencies = dependencies
-        self._store = dependencies.store
         self._plans = plans
-        self._queries = queries
-        self._editor = editor
 
-    async def create_flow(
+    async def create(
         self,
         name: str,
         *,
@@ -118,13 +110,13 @@ class FlowService:
                 plan = await self._name_plan(plan, name, description)
             if plan.name is not None and name_key(plan.name) == name_key(name):
                 return await self._newest(plan.plan_id)
-            record = self._copy(own_id, await self._queries.startable(plan))
+            record = self._copy(own_id, await self.startable(plan))
         said = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(said))
         await self._store.save_plan(record)
         return await self._newest(own_id)
 
-    async def update_flow(
+    async def update(
         self,
         plan_id: str,
         *,
@@ -141,10 +133,10 @@ class FlowService:
 
         Args:
             plan_id: Which.
-            name: As in :meth:`create_flow`.
-            graph: As in :meth:`create_flow`; another graph than the present one is a new revision.
+            name: As in :meth:`create`.
+            graph: As in :meth:`create`; another graph than the present one is a new revision.
             graph_of: A stored plan whose graph is taken, in place of one.
-            description: As in :meth:`create_flow`.
+            description: As in :meth:`create`.
             expected: Hashes of which it has to have one at present.
             author: The author of the new revision.
             note: The author's note on it.
@@ -154,9 +146,9 @@ class FlowService:
             NotFound: There is no such flow, or no such plan.
             PreconditionFailed: It has another hash; nothing was changed.
             Conflict: ``name-taken``; ``flow-in-use``: something leads to its name.
-            GraphInvalid, InputError, LimitExceeded: As in :meth:`create_flow`.
+            GraphInvalid, InputError, LimitExceeded: As in :meth:`create`.
         """
-        await self._queries.flow_record(plan_id)
+        await self.record(plan_id)
         if graph is not None and graph_of is not None:
             raise InputError("a flow has one graph", hint="give either a graph or a plan")
         if graph_of is not None:
@@ -171,10 +163,10 @@ class FlowService:
             of_flow=True,
             force=force,
         )
-        await self._editor.change_plan(plan_id, change, expected=expected, author=author, note=note)
+        await self._plans.change(plan_id, change, expected=expected, author=author, note=note)
         return await self._newest(plan_id)
 
-    async def edit_flow(
+    async def edit(
         self,
         plan_id: str,
         operations: Sequence[Operation],
@@ -194,19 +186,19 @@ class FlowService:
 
         Raises:
             NotFound: There is no such flow.
-            PreconditionFailed, InvalidOperation, LimitExceeded: See ``PlanEditor.edit_plan``.
+            PreconditionFailed, InvalidOperation, LimitExceeded: See ``PlanService.edit``.
             GraphInvalid: The changed graph can run nowhere.
         """
-        await self._queries.flow_record(plan_id)
+        await self.record(plan_id)
         change = PlanChange(
-            await self._editor.operations_change(operations), takes_drafts=False, of_flow=True
+            await self._plans.operations_change(operations), takes_drafts=False, of_flow=True
         )
-        edited = await self._editor.change_plan(
+        edited = await self._plans.change(
             plan_id, change, expected=expected, author=author, note=note
         )
         return EditedFlow(await self._newest(plan_id), edited.diagnostics)
 
-    async def publish_flow(self, plan_id: str, changes: Mapping[Publication, bool]) -> None:
+    async def publish(self, plan_id: str, changes: Mapping[Publication, bool]) -> None:
         """Publish a flow, or unpublish it; durable when this returns.
 
         Args:
@@ -219,9 +211,9 @@ class FlowService:
             Conflict: ``not-approved``: it has no revision that callers may start.
         """
         while True:
-            record = await self._queries.flow_record(plan_id)
+            record = await self.record(plan_id)
             if changes.get("model"):
-                chat_entry((await self._queries.startable(record)).graph, record.name or "")
+                chat_entry((await self.startable(record)).graph, record.name or "")
             wanted = {each: each in record.published for each in PUBLICATIONS} | dict(changes)
             published = tuple(each for each in PUBLICATIONS if wanted[each])
             if published == record.published:
@@ -238,11 +230,11 @@ class FlowService:
             NotFound: There is no such flow.
             Conflict: ``flow-in-use``: something leads to its name, and ``force`` is not set.
         """
-        await self._queries.flow_record(plan_id)
+        await self.record(plan_id)
         change = PlanChange(takes_name=True, description="", of_flow=True, force=force)
-        await self._editor.change_plan(plan_id, change)
+        await self._plans.change(plan_id, change)
 
-    async def delete_flow(self, plan_id: str, *, force: bool = False) -> None:
+    async def delete(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a flow: the plan, with its revisions. Its executions stay: they carry their graph.
 
         Raises:
@@ -250,10 +242,10 @@ class FlowService:
             Conflict: ``plan-in-use``: an execution of it has not ended; ``flow-in-use``: something
                 leads to its name, and ``force`` is not set.
         """
-        await self._queries.flow_record(plan_id)
-        await self._plans.delete_plan(plan_id, force=force)
+        await self.record(plan_id)
+        await self._plans.delete(plan_id, force=force)
 
-    async def find_flow(self, name: str) -> PlanRecord:
+    async def find(self, name: str) -> PlanRecord:
         """Return a flow by its id or its name.
 
         Raises:
@@ -263,12 +255,19 @@ class FlowService:
             record = await self._store.plan(name)
             if record is not None and record.name is not None:
                 return record
-        return await flow_named(self._queries, name)
+        return await flow_named(self, name)
+
+    async def check_references(self, report: CheckReport) -> CheckReport:
+        """Return a report with an error for each node whose stored flow does not exist."""
+        if report.graph is None:
+            return report
+        found = await unknown_flows(report.graph, self._dependencies.catalogue, self)
+        return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
 
     async def _newest(self, plan_id: str) -> Flow:
         """Return a flow in its newest revision, which changes are made from."""
-        record = await self._queries.flow_record(plan_id)
-        return await self.with_inputs(await self._queries.flow_of(record, record.revision))
+        record = await self.record(plan_id)
+        return await self.with_inputs(await self.of(record, record.revision))
 
     async def with_inputs(self, flow: Flow) -> Flow:
         """Return a flow with the schema of its inputs."""
@@ -278,7 +277,7 @@ class FlowService:
     async def _record_of_graph(
         self, plan_id: str, name: str, source: str | bytes | Mapping[str, Json]
     ) -> PlanRecord:
-        report = await asyncio.to_thread(self._plans.check_document, source)
+        report = await asyncio.to_thread(self._plans.check, source)
         plan = plan_from_graph(
             report,
             plan_id=plan_id,
@@ -293,11 +292,11 @@ class FlowService:
         raise_for_graph(self._plans.check_graph(self._plans.readable_plan(plan).graph))
         said = _default_description(plan) if description is None else description
         change = PlanChange(name=name, description=self._validate_description(said), of_flow=False)
-        return (await self._editor.change_plan(plan.plan_id, change)).plan
+        return (await self._plans.change(plan.plan_id, change)).plan
 
     def _copy(self, plan_id: str, flow: Flow) -> PlanRecord:
         """Return a new plan with the graph of a flow, which it names as its origin."""
-        report = self._plans.check_document(flow.graph)
+        report = self._plans.check(flow.graph)
         now = self._dependencies.timestamp()
         plan = plan_from_graph(
             report, plan_id=plan_id, created_at=now, forecast=self._plans.forecast_graph
@@ -307,7 +306,7 @@ class FlowService:
         return replace(record, document={**record.document, "origin": origin}, author="api")
 
     def _content_change(self, source: str | bytes | Mapping[str, Json]) -> ContentChange:
-        report = self._plans.check_document(source)
+        report = self._plans.check(source)
         raise_for_graph(report.diagnostics)
         graph = report.graph_document()
         if graph is None:
@@ -350,7 +349,7 @@ class FlowResolver:
             UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
         """
         try:
-            record = await self._queries.flow_record(plan_id)
+            record = await self._queries.record(plan_id)
         except NotFound as error:
             raise await unknown_flow(self._queries, plan_id) from error
         key = plan_id, revision or record.live_revision or 0

@@ -59,7 +59,7 @@ class FlowTools:
         self._flows = flows
         self._graphs = FlowResolver(dependencies.store, dependencies.catalogue, dependencies.limits)
 
-    async def flow_tools(self, reserved: Iterable[str] = ()) -> dict[str, FlowTool]:
+    async def list(self, reserved: Iterable[str] = ()) -> dict[str, FlowTool]:
         """Return the tools by name; a flow that cannot run here is logged and left out.
 
         Args:
@@ -68,7 +68,7 @@ class FlowTools:
         names = set(reserved)
         tools: dict[str, FlowTool] = {}
         # The oldest first: another flow of a similar name changes no name that is in use.
-        for record in reversed(await self._flows.published_flows("tool")):
+        for record in reversed(await self._flows.published("tool")):
             name = _name_of(record, names)
             names.add(name)
             try:
@@ -85,7 +85,7 @@ class FlowTools:
             )
         return tools
 
-    async def flow_inputs(
+    async def inputs(
         self, tool: FlowTool, arguments: Mapping[str, Json]
     ) -> dict[str, dict[str, Json]]:
         """Return the inputs of an execution that a call with these arguments starts.

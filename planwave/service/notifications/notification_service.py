@@ -77,7 +77,7 @@ class NotificationService:
         """
         if target_id is not None and (known := await self._store.target(target_id)) is not None:
             return await self._report(known)
-        flow = await self._flows.flow_record(plan_id)
+        flow = await self._flows.record(plan_id)
         new = NotificationTarget(
             target_id or new_id(),
             _checked_url(url),
@@ -150,7 +150,7 @@ class NotificationService:
 
     async def _report(self, target: NotificationTarget) -> TargetReport:
         own = target.plan_id
-        name = None if own is None else (await self._flows.flow_record(own)).name
+        name = None if own is None else (await self._flows.record(own)).name
         return TargetReport(target, name, problem_of(target, self._dependencies.secrets))
 
     def _check_secrets(self, target: NotificationTarget) -> None:

@@ -1,4 +1,4 @@
-"""The revisions of plans, for reading.
+"""Plans and their revisions, for reading.
 
 The store holds the current revision as the plan, and those before it beside the plan.
 """
@@ -14,9 +14,10 @@ from planwave.errors import InputError, NotFound
 from planwave.graph.editing.difference import graph_difference
 from planwave.principals import principal_json
 from planwave.service.plans.documents import is_graph_error, load_plan
-from planwave.storage.records import PlanRecord, PlanRevision
+from planwave.storage.records import PageCursor, PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
+    from planwave.shapes.common import PlanStatus
     from planwave.shapes.plans import RevisionDiffResponse, RevisionResponse, RevisionSummary
     from planwave.storage.sqlite.sql_store import Store
 
@@ -26,13 +27,62 @@ REVISION_PARTS: Final = ("nodes", "edges", "diagnostics")
 """The parts of a plan's document that each revision has."""
 
 
+class PlanQueries:
+    """The plans of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, plan_id: str) -> PlanRecord:
+        """Return a stored plan.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return await load_plan(self._store, plan_id)
+
+    async def list(
+        self,
+        *,
+        text: str | None = None,
+        name: str | None = None,
+        named: bool | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
+    ) -> Sequence[PlanRecord]:
+        """Return plans, newest first, each in its newest revision.
+
+        Args:
+            text: Only those with this in name, title, description or goal.
+            name: Only the one with this name, whatever its case.
+            named: Only flows; False: only those without a name.
+            before: The last one already seen: its id, or its place.
+            limit: How many at most.
+        """
+        return await self._store.plans(
+            text=text, name=name, named=named, before=before, limit=limit
+        )
+
+    async def status(self, plan_id: str) -> PlanStatus:
+        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
+        return (await self.statuses([plan_id]))[plan_id]
+
+    async def statuses(self, plan_ids: Sequence[str]) -> dict[str, PlanStatus]:
+        """Return the status of each plan, with one query for all."""
+        newest = await self._store.plan_statuses(plan_ids)
+        return {
+            plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
+            for plan_id in plan_ids
+        }
+
+
 class RevisionQueries:
     """The revisions of the plans of a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def plan_revisions(
+    async def list(
         self, plan_id: str, *, before: int | None = None, limit: int = 50
     ) -> Sequence[PlanRevision]:
         """Return the revisions of a plan, newest first, without their documents.
@@ -57,15 +107,15 @@ class RevisionQueries:
         approvals = plan.approvals
         return [*found, *(replace(each, approval=approvals.get(each.hash)) for each in older)]
 
-    async def plan_revision(self, plan_id: str, revision: int) -> PlanRevision:
+    async def get(self, plan_id: str, revision: int) -> PlanRevision:
         """Return one revision of a plan, with its document.
 
         Raises:
             NotFound: No plan has this id, or it has no such revision.
         """
-        return await self.revision_of(await load_plan(self._store, plan_id), revision)
+        return await self.of(await load_plan(self._store, plan_id), revision)
 
-    async def revision_of(self, plan: PlanRecord, revision: int) -> PlanRevision:
+    async def of(self, plan: PlanRecord, revision: int) -> PlanRevision:
         """Return one revision of a plan that was read, with its document.
 
         Raises:
@@ -83,9 +133,7 @@ class RevisionQueries:
             )
         return replace(found, approval=plan.approvals.get(found.hash))
 
-    async def diff_revisions(
-        self, plan_id: str, a: int, b: int | None = None
-    ) -> RevisionDiffResponse:
+    async def diff(self, plan_id: str, a: int, b: int | None = None) -> RevisionDiffResponse:
         """Return what distinguishes two revisions of a plan.
 
         Args:
@@ -102,7 +150,7 @@ class RevisionQueries:
         """
         if b is None:
             b = current_revision(await load_plan(self._store, plan_id)).revision
-        first, second = await self.plan_revision(plan_id, a), await self.plan_revision(plan_id, b)
+        first, second = await self.get(plan_id, a), await self.get(plan_id, b)
         titles = [first.title, second.title]
         return {
             "plan_id": plan_id,
@@ -114,6 +162,13 @@ class RevisionQueries:
                 graph_difference, first.document or {}, second.document or {}
             ),
         }
+
+
+def status_of_plan(execution_status: str) -> PlanStatus:
+    """Return the plan status for an execution status."""
+    if execution_status in ("starting", "executing", "paused"):
+        return "executing"
+    return "completed" if execution_status == "completed" else "failed"
 
 
 def current_revision(plan: PlanRecord) -> PlanRevision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import PlanwaveError
@@ -12,7 +13,6 @@ from planwave.events import ExecutionState, NodeState, OpenRequest, fold
 from planwave.events.request_text import is_timer
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.topology import topology_of
-from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
@@ -147,6 +147,17 @@ class DigestCache:
         if len(self._cached) > _CAPACITY:
             self._cached.popitem(last=False)
         return digest
+
+
+def deadline_of(request: OpenRequest) -> datetime | None:
+    """Return the deadline of a request, or None."""
+    if request.timeout_s is None:
+        return None
+    since = datetime.fromisoformat(request.since)
+    try:
+        return since + timedelta(seconds=request.timeout_s)
+    except (OverflowError, TypeError):  # too far in the future, or changed from outside
+        return None
 
 
 def digest_of(state: ExecutionState) -> ExecutionDigest:

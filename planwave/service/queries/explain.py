@@ -25,8 +25,8 @@ from planwave.expressions.json_text import to_text
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import FLOW, LINK
 from planwave.nodes.authoring.field_wires import INLINE, WIRED
-from planwave.service.executions.answer_deadlines import deadline_of
 from planwave.service.queries.dependency_view import Dependency, DependencyView
+from planwave.service.queries.digest import deadline_of
 
 if TYPE_CHECKING:
     from planwave.shapes.executions import ExplainResponse

@@ -1,19 +1,29 @@
-"""Queries: stored plans, flows and executions, read without running anything."""
+"""Queries: executions, read and watched without running anything, and all that is kept in a store."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import wraps
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from planwave.errors import InputError, NotFound
-from planwave.events import Event, ExecutionState, fold
+from planwave.errors import InputError, NotFound, ShuttingDown
+from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest, fold
 from planwave.service.flows.flow_queries import FlowQueries
-from planwave.service.plans.documents import load_plan
-from planwave.service.plans.revisions import RevisionQueries
+from planwave.service.plans.revisions import PlanQueries, RevisionQueries
 from planwave.service.queries.answered import AnsweredRequests
 from planwave.service.queries.diff import diff
 from planwave.service.queries.digest import (
@@ -24,7 +34,8 @@ from planwave.service.queries.digest import (
 )
 from planwave.service.queries.explain import explain
 from planwave.service.streaming.stored_execution import load_events, load_record, load_state
-from planwave.storage.backup import back_up
+from planwave.service.streaming.subscriber_queue import BacklogLimits
+from planwave.service.streaming.subscriptions import ExecutionSubscription, LiveExecutions
 from planwave.storage.documents import (
     build_document,
     build_node_document,
@@ -32,10 +43,9 @@ from planwave.storage.documents import (
     open_document,
 )
 from planwave.storage.event_codec import ACTIVE_STATUSES
-from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, StoredCall
+from planwave.storage.records import ExecutionRecord, PageCursor, StoredCall
 
 if TYPE_CHECKING:
-    from planwave.shapes.common import PlanStatus
     from planwave.shapes.executions import (
         DifferenceResponse,
         DocumentNode,
@@ -43,7 +53,6 @@ if TYPE_CHECKING:
         ExecutionCounts,
         ExplainResponse,
     )
-    from planwave.storage.backup import Backup
     from planwave.storage.sqlite.sql_store import Store
 
 _PAGE: Final = 500
@@ -52,79 +61,73 @@ _MAX_READABLE: Final = 10_000
 """Executions whose events are known to be readable, and are not read for each copy of a document."""
 
 
-class QueryService:
-    """Reads plans, flows and executions of one store.
+_Self = TypeVar("_Self", bound="ExecutionQueries")
+_Args = ParamSpec("_Args")
+_Result = TypeVar("_Result")
+
+
+def _after_document(
+    read: Callable[Concatenate[_Self, str, _Args], Awaitable[_Result]],
+) -> Callable[Concatenate[_Self, str, _Args], CoroutineType[Any, Any, _Result]]:
+    """Return a read of one execution that gives an end only once its document is in place."""
+
+    @wraps(read)
+    async def read_after_document(
+        self: _Self, execution_id: str, /, *args: _Args.args, **kwargs: _Args.kwargs
+    ) -> _Result:
+        result = await read(self, execution_id, *args, **kwargs)
+        await self.wait_end_written(execution_id)
+        return result
+
+    return read_after_document
+
+
+class ExecutionQueries:
+    """The executions of a store, for reading and watching.
 
     Args:
-        store: Where they are kept; closed together with this.
+        store: Where they are kept.
         directory: Where JSON documents lie, or None where none are written.
-        live_state: Returns the state of an execution that this process runs or watches, or None.
+        wait_written: Waits until the document of an execution is written, if it is about to be; None
+            where this process writes none.
+
+    Attributes:
+        live_executions: The projections of those that run or are watched in this process.
+        digests: What lists show of executions beyond their records.
+        answered_requests: The requests that people have answered.
     """
 
     def __init__(
         self,
         store: Store,
         directory: Path | None,
-        live_state: Callable[[str], ExecutionState | None] = lambda _: None,
+        wait_written: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
-        self.directory = directory
+        self._directory = directory
+        self._wait_written = wait_written
         self._readable: dict[str, int] = {}
-        self.digests = DigestCache(store, live_state).of
-        self.answered_requests = AnsweredRequests(store).page
-        flows = FlowQueries(store)
-        self.flow = flows.flow
-        self.flow_to_start = flows.flow_to_start
-        self.startable = flows.startable
-        self.flows = flows.flows
-        self.flow_summaries = flows.flow_summaries
-        self.published_flows = flows.published_flows
-        revisions = RevisionQueries(store)
-        self.plan_revisions = revisions.plan_revisions
-        self.plan_revision = revisions.plan_revision
-        self.diff_revisions = revisions.diff_revisions
+        self.live_executions = LiveExecutions(store)
+        self.digests = DigestCache(store, self.live_executions.state_of)
+        self.answered_requests = AnsweredRequests(store)
 
-    async def __aenter__(self) -> Self:
-        return self
+    async def wait_end_written(self, execution_id: str) -> None:
+        """Wait until the document of an execution is written, if it has ended and that is due.
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the store; all writes are durable then."""
-        await self._store.close()
-
-    async def plan(self, plan_id: str) -> PlanRecord:
-        """Return a stored plan.
-
-        Raises:
-            NotFound: There is none of that id.
+        Whoever is told of the end by a read is told after this.
         """
-        return await load_plan(self._store, plan_id)
+        if self._wait_written is None:
+            return
+        record = await self._store.execution(execution_id)
+        if record is None or not record.is_behind or record.status not in ENDED_STATUS:
+            return
+        live = self.live_executions.get(execution_id)
+        if live is not None and not live.is_over and not live.is_unscheduled:
+            await live.finished.wait()  # its last event is stored, and published in a moment
+        await self._wait_written(execution_id)
 
-    async def plans(
-        self,
-        *,
-        text: str | None = None,
-        name: str | None = None,
-        named: bool | None = None,
-        before: str | PageCursor | None = None,
-        limit: int = 50,
-    ) -> list[PlanRecord]:
-        """Return plans, newest first, each in its newest revision.
-
-        Args:
-            text: Only those with this in name, title, description or goal.
-            name: Only the one with this name, whatever its case.
-            named: Only flows; False: only those without a name.
-            before: The last one already seen: its id, or its place.
-            limit: How many at most.
-        """
-        return await self._store.plans(
-            text=text, name=name, named=named, before=before, limit=limit
-        )
-
-    async def execution(self, execution_id: str) -> ExecutionRecord:
+    @_after_document
+    async def get(self, execution_id: str) -> ExecutionRecord:
         """Return the record of an execution.
 
         Raises:
@@ -132,7 +135,7 @@ class QueryService:
         """
         return await load_record(self._store, execution_id)
 
-    async def executions(
+    async def list(
         self,
         *,
         status: str | None = None,
@@ -143,7 +146,7 @@ class QueryService:
         plan_id: str | None = None,
         as_flow: bool = False,
         waiting: bool = False,
-    ) -> list[ExecutionRecord]:
+    ) -> Sequence[ExecutionRecord]:
         """Return executions, newest first.
 
         Args:
@@ -166,11 +169,11 @@ class QueryService:
                 status=status, before=before, limit=limit, **filters
             )
         statuses = [each for each in ACTIVE_STATUSES if status in (None, each)]
-        found = await self._waiting_executions(statuses, before, filters)
+        found = await self._waiting(statuses, before, filters)
         found.sort(key=lambda each: (each.created_at, each.execution_id), reverse=True)
         return found[:limit]
 
-    async def count_executions(
+    async def count(
         self,
         *,
         text: str | None = None,
@@ -180,14 +183,14 @@ class QueryService:
     ) -> ExecutionCounts:
         """Return the number of executions: ``total``, by status, and of those ``waiting``.
 
-        The filters are those of :meth:`executions`.
+        The filters are those of :meth:`list`.
 
         Raises:
             InputError: ``invalid-time``.
         """
         filters = _filters(text, since, plan_id, as_flow)
         counts = await self._store.count_executions(**filters)
-        waiting = await self._waiting_executions(ACTIVE_STATUSES, None, filters)
+        waiting = await self._waiting(ACTIVE_STATUSES, None, filters)
         return {
             "total": sum(counts.values()),
             "waiting": len(waiting),
@@ -199,23 +202,23 @@ class QueryService:
             "cancelled": counts.get("cancelled", 0),
         }
 
-    async def _waiting_executions(
+    async def _waiting(
         self,
         statuses: Sequence[str],
         before: str | PageCursor | None,
         filters: Mapping[str, Any],
     ) -> list[ExecutionRecord]:
         """Return the executions of these statuses that wait for a person."""
-        records = await self._all_executions(statuses, before, filters)
-        digests = await self.digests(records, most_events=inf)
+        records = await self._all(statuses, before, filters)
+        digests = await self.digests.of(records, most_events=inf)
         return [each for each in records if _is_waiting(digests.get(each.execution_id))]
 
-    async def pending_requests(self) -> list[PendingRequest]:
+    async def pending_requests(self) -> Sequence[PendingRequest]:
         """Return the open requests to people of all executions, the soonest deadline first."""
-        records = await self._all_executions(ACTIVE_STATUSES, None, {})
-        return pending_requests(records, await self.digests(records, most_events=inf))
+        records = await self._all(ACTIVE_STATUSES, None, {})
+        return pending_requests(records, await self.digests.of(records, most_events=inf))
 
-    async def _all_executions(
+    async def _all(
         self,
         statuses: Sequence[str],
         before: str | PageCursor | None,
@@ -235,6 +238,7 @@ class QueryService:
                 last = PageCursor(page[-1].created_at, page[-1].execution_id)
         return list(records.values())
 
+    @_after_document
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Event]:
@@ -246,40 +250,56 @@ class QueryService:
         """
         return await load_events(self._store, execution_id, after=after, limit=limit)
 
+    @_after_document
     async def state(self, execution_id: str) -> ExecutionState:
-        """Return the state of an execution; the caller must not change it.
+        """Return the present state of an execution, with the streamed text if it runs here.
+
+        The caller must not change it.
 
         Raises:
             NotFound: There is none of that id.
         """
-        return await load_state(self._store, execution_id)
+        return await self.live_executions.state(execution_id)
 
+    @_after_document
+    async def requests(self, execution_id: str) -> Sequence[OpenRequest]:
+        """Return the open requests of an execution, oldest first.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return list((await self.live_executions.state(execution_id)).requests.values())
+
+    @_after_document
     async def explain(self, execution_id: str, path: str) -> ExplainResponse:
         """Explain why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
 
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
-        events = await self.events(execution_id)
+        events = await load_events(self._store, execution_id)
         return await asyncio.to_thread(explain, events, path)
 
-    async def diff(self, a: str, b: str) -> DifferenceResponse:
+    @_after_document
+    async def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
         """Return the differences between two executions; see :func:`planwave.service.queries.diff.diff`.
 
         Raises:
             NotFound: There is no execution of one of these ids.
         """
-        first = await self.events(a)
-        second = first if a == b else await self.events(b)
+        first = await load_events(self._store, execution_id)
+        second = first if other_id == execution_id else await self.events(other_id)
         return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
+    @_after_document
     async def document(self, execution_id: str) -> DocumentResponse:
         """Return the JSON document of an execution, projected from its present events."""
-        record = await self.execution(execution_id)
+        record = await load_record(self._store, execution_id)
         events = await self._store.events(execution_id)
         calls = await self._calls_of(execution_id)
         return await asyncio.to_thread(build_document, events, record, calls)
 
+    @_after_document
     async def document_file(self, execution_id: str) -> BinaryIO | None:
         """Open the stored JSON document of an execution; None if it is older than the events.
 
@@ -287,16 +307,17 @@ class QueryService:
             NotFound: There is no execution of that id.
             Conflict: ``unreadable``: the events beside it were changed from outside.
         """
-        record = await self.execution(execution_id)
-        if self.directory is None or record.document_seq != record.last_seq:
+        record = await load_record(self._store, execution_id)
+        if self._directory is None or record.document_seq != record.last_seq:
             return None
         if self._readable.get(execution_id) != record.last_seq:
-            await self.state(execution_id)
+            await load_state(self._store, execution_id)
             if len(self._readable) >= _MAX_READABLE:
                 self._readable.clear()
             self._readable[execution_id] = record.last_seq
-        return await asyncio.to_thread(open_document, self.directory, execution_id)
+        return await asyncio.to_thread(open_document, self._directory, execution_id)
 
+    @_after_document
     async def document_pieces(
         self, execution_id: str, names: Collection[str] | None = None
     ) -> Iterator[bytes]:
@@ -304,14 +325,15 @@ class QueryService:
 
         It is computed from the present events as the pieces are taken, best in a thread.
         """
-        record = await self.execution(execution_id)
-        events = await self.events(execution_id)
+        record = await load_record(self._store, execution_id)
+        events = await load_events(self._store, execution_id)
         calls = await self._calls_of(execution_id)
         return document_pieces(events, record, calls, names)
 
     async def _calls_of(self, execution_id: str) -> Sequence[StoredCall]:
         return (await self._store.calls([execution_id])).get(execution_id, ())
 
+    @_after_document
     async def node_document(
         self, execution_id: str, path: str, whole_call: int | None = None
     ) -> DocumentNode:
@@ -325,7 +347,7 @@ class QueryService:
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
-        events = await self.events(execution_id)
+        events = await load_events(self._store, execution_id)
         calls = await self._calls_of(execution_id)
         document = await asyncio.to_thread(build_node_document, events, path, calls, whole_call)
         if document is None:
@@ -337,28 +359,73 @@ class QueryService:
 
     def document_path(self, execution_id: str) -> Path | None:
         """Return the path of an execution's document, written once it has paused or ended."""
-        return None if self.directory is None else self.directory / f"{execution_id}.json"
+        return None if self._directory is None else self._directory / f"{execution_id}.json"
 
-    async def backup(self, file: Path) -> Backup:
-        """Write all that is kept into one tar file; see :func:`planwave.storage.backup.back_up`.
+    @asynccontextmanager
+    async def subscribe(
+        self,
+        execution_id: str,
+        after: int | None = None,
+        limits: BacklogLimits = BacklogLimits(),  # noqa: B008 - immutable
+        *,
+        with_snapshot: bool = False,
+    ) -> AsyncGenerator[ExecutionSubscription]:
+        """Follow an execution in frames; iterate what this gives.
 
-        Works while another process writes. Errors are those of ``back_up``.
+        Args:
+            execution_id: A stored execution, whatever its status.
+            after: The last ``seq`` already known; None for what happens from now on.
+            limits: How far this subscriber may fall behind.
+            with_snapshot: Also give the whole state at the moment from which on it is live.
+
+        Raises:
+            NotFound: There is none of that id.
+            ShuttingDown: The service is going down; also while iterating.
+            SlowConsumer: While iterating.
         """
-        if self.directory is None:
-            raise NotFound("nothing is kept on disk here, so there is nothing to back up")
-        return await asyncio.to_thread(back_up, self.directory, file)
+        await self._check_watchable(execution_id)
+        async with self.live_executions.subscribe(
+            execution_id, after, limits, with_snapshot=with_snapshot
+        ) as following:
+            yield following
 
-    async def plan_status(self, plan_id: str) -> PlanStatus:
-        """Return the status of a plan: that of its newest execution, ``draft`` without one."""
-        return (await self.plan_statuses([plan_id]))[plan_id]
+    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Yield every stored event above ``after`` and streamed text, as it happens, to the end."""
+        async with self.subscribe(execution_id, after) as following:
+            async for frame in following:
+                for event in frame.events:
+                    yield event
 
-    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, PlanStatus]:
-        """Return the status of each plan, with one query for all."""
-        newest = await self._store.plan_statuses(plan_ids)
-        return {
-            plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
-            for plan_id in plan_ids
-        }
+    async def status_updates(self, execution_id: str, interval_s: float) -> AsyncGenerator[bytes]:
+        """Yield ``{status, node_states, logs, wave}`` as JSON now, then at an interval, to the end.
+
+        ``logs`` are the last 10 sentences, ``wave`` is ``{current, total}``. The last one has the
+        final status and comes as soon as the document of the execution is written.
+
+        Raises:
+            NotFound, ShuttingDown: As in :meth:`subscribe`.
+        """
+        await self._check_watchable(execution_id)
+        async with self.live_executions.acquire(execution_id) as live:
+            live.polls += 1
+            try:
+                while True:
+                    if (is_over := live.is_over) and self._wait_written is not None:
+                        await self._wait_written(execution_id)
+                    yield live.status_summary()
+                    if is_over:
+                        return
+                    await live.wait_for_end(interval_s)
+                    if live.disconnect_reason is not None and not live.is_over:
+                        raise live.disconnect_reason.with_traceback(None)
+            finally:
+                live.polls -= 1
+
+    async def _check_watchable(self, execution_id: str) -> None:
+        if self.live_executions.streams_closed:
+            raise ShuttingDown
+        if self.live_executions.get(execution_id) is None:
+            await load_record(self._store, execution_id)
 
 
 def _filters(
@@ -391,8 +458,23 @@ def utc_time(text: str) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def status_of_plan(execution_status: str) -> PlanStatus:
-    """Return the plan status for an execution status."""
-    if execution_status in ("starting", "executing", "paused"):
-        return "executing"
-    return "completed" if execution_status == "completed" else "failed"
+class History:
+    """The plans, flows and executions of a store, for reading only; an async context manager.
+
+    Args:
+        store: Where they are kept; closed together with this.
+        directory: Where JSON documents lie, or None where none are written.
+    """
+
+    def __init__(self, store: Store, directory: Path | None) -> None:
+        self._store = store
+        self.plans = PlanQueries(store)
+        self.revisions = RevisionQueries(store)
+        self.flows = FlowQueries(store)
+        self.executions = ExecutionQueries(store, directory)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._store.close()

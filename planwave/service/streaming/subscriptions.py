@@ -9,7 +9,7 @@ puts pieces at their offsets has every character once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -17,10 +17,10 @@ from weakref import WeakValueDictionary
 from planwave.errors import ShuttingDown
 from planwave.events import ENDED_NODE, Event, ExecutionState
 from planwave.jsonio import dumps_trusted
-from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.dependencies import Observer
 from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
 from planwave.service.streaming.status_messages import streamed_text
-from planwave.service.streaming.stored_execution import execution_not_found, load_record, load_state
+from planwave.service.streaming.stored_execution import execution_not_found, load_state
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
 
 if TYPE_CHECKING:
@@ -152,7 +152,11 @@ class ExecutionSubscription:
 
 
 class LiveExecutions:
-    """The executions this process runs or watches, each with one projection."""
+    """The executions this process runs or watches, each with one projection.
+
+    Attributes:
+        streams_closed: Whether :meth:`close_streams` was called.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -161,6 +165,7 @@ class LiveExecutions:
         self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._observer: Observer | None = None
         self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
+        self.streams_closed = False
 
     def __iter__(self) -> Iterator[LiveExecution]:
         return iter(list(self._by_id.values()))
@@ -184,6 +189,14 @@ class LiveExecutions:
         """Return the present state of an execution, or None; the caller must not change it."""
         live = self._by_id.get(execution_id)
         return None if live is None else live.state
+
+    async def state(self, execution_id: str) -> ExecutionState:
+        """Return the present state of an execution, of this process or stored.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return self.state_of(execution_id) or await load_state(self._store, execution_id)
 
     def create(self, created: Event) -> LiveExecution:
         """Return the projection of a new execution."""
@@ -211,7 +224,7 @@ class LiveExecutions:
     async def subscribe(
         self, execution_id: str, after: int | None, bounds: BacklogLimits, *, with_snapshot: bool
     ) -> AsyncGenerator[ExecutionSubscription]:
-        """Follow an execution; see :meth:`StreamingService.subscribe`."""
+        """Follow an execution; see :meth:`ExecutionQueries.subscribe`."""
         async with self.acquire(execution_id) as live:
             subscriber, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
             pages = self._pages.get(execution_id)
@@ -244,6 +257,12 @@ class LiveExecutions:
         if execution_id in self._retained:
             self._end_retention(execution_id)
         self._by_id.pop(execution_id, None)
+
+    def close_streams(self) -> None:
+        """End all streams with ``ShuttingDown``, and open no further one."""
+        self.streams_closed = True
+        for live in self:
+            live.disconnect_all(ShuttingDown())
 
     def close(self) -> None:
         """Forget all."""
@@ -285,106 +304,3 @@ class LiveExecutions:
         is_kept = not live.is_unused or execution_id in self._retained
         if not is_kept and self._by_id.get(execution_id) is live:
             del self._by_id[execution_id]
-
-
-class StreamingService:
-    """The use cases of watching executions while they run.
-
-    Attributes:
-        live_executions: The projections of the executions that run or are watched.
-
-    Args:
-        dependencies: The store.
-        wait_written: Waits until the document of an execution that ended is written.
-    """
-
-    def __init__(
-        self,
-        dependencies: ServiceDependencies,
-        wait_written: Callable[[str], Awaitable[None]],
-    ) -> None:
-        self._store = dependencies.store
-        self._wait_written = wait_written
-        self.live_executions = LiveExecutions(dependencies.store)
-        self._streams_closed = False
-
-    def close_streams(self) -> None:
-        """End all streams with ``ShuttingDown``, and open no further one."""
-        self._streams_closed = True
-        for live in self.live_executions:
-            live.disconnect_all(ShuttingDown())
-
-    @asynccontextmanager
-    async def subscribe(
-        self,
-        execution_id: str,
-        after: int | None = None,
-        limits: BacklogLimits = BacklogLimits(),  # noqa: B008 - immutable
-        *,
-        with_snapshot: bool = False,
-    ) -> AsyncGenerator[ExecutionSubscription]:
-        """Follow an execution in frames; iterate what this gives.
-
-        Args:
-            execution_id: A stored execution, whatever its status.
-            after: The last ``seq`` already known; None for what happens from now on.
-            limits: How far this subscriber may fall behind.
-            with_snapshot: Also give the whole state at the moment from which on it is live.
-
-        Raises:
-            NotFound: There is none of that id.
-            ShuttingDown: The service is going down; also while iterating.
-            SlowConsumer: While iterating.
-        """
-        await self._check_watchable(execution_id)
-        async with self.live_executions.subscribe(
-            execution_id, after, limits, with_snapshot=with_snapshot
-        ) as following:
-            yield following
-
-    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """Yield every stored event above ``after`` and streamed text, as it happens, to the end."""
-        async with self.subscribe(execution_id, after) as following:
-            async for frame in following:
-                for event in frame.events:
-                    yield event
-
-    async def status_updates(self, execution_id: str, interval_s: float) -> AsyncGenerator[bytes]:
-        """Yield ``{status, node_states, logs, wave}`` as JSON now, then at an interval, to the end.
-
-        ``logs`` are the last 10 sentences, ``wave`` is ``{current, total}``. The last one has the
-        final status and comes as soon as the document of the execution is written.
-
-        Raises:
-            NotFound, ShuttingDown: As in :meth:`subscribe`.
-        """
-        await self._check_watchable(execution_id)
-        async with self.live_executions.acquire(execution_id) as live:
-            live.polls += 1
-            try:
-                while True:
-                    if is_over := live.is_over:
-                        await self._wait_written(execution_id)
-                    yield live.status_summary()
-                    if is_over:
-                        return
-                    await live.wait_for_end(interval_s)
-                    if live.disconnect_reason is not None and not live.is_over:
-                        raise live.disconnect_reason.with_traceback(None)
-            finally:
-                live.polls -= 1
-
-    async def state(self, execution_id: str) -> ExecutionState:
-        """Return the present state of an execution, with the streamed text if it runs here.
-
-        Raises:
-            NotFound: There is none of that id.
-        """
-        live = self.live_executions.get(execution_id)
-        return live.state if live is not None else await load_state(self._store, execution_id)
-
-    async def _check_watchable(self, execution_id: str) -> None:
-        if self._streams_closed:
-            raise ShuttingDown
-        if self.live_executions.get(execution_id) is None:
-            await load_record(self._store, execution_id)

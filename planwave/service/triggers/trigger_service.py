@@ -108,7 +108,7 @@ class TriggerService:
         """
         if trigger_id is not None and await self._store.triggers.get(trigger_id) is not None:
             return await self.get(trigger_id)
-        flow = await self._flows.flow_to_start(plan_id, revision)
+        flow = await self._flows.to_start(plan_id, revision)
         node = _entry_node(flow, kinds, node_id)
         most, present = self._dependencies.limits.triggers, await self._store.triggers.count()
         if present >= most:
@@ -262,7 +262,7 @@ class TriggerService:
         return None
 
     async def _resolve(self, record: TriggerRecord) -> Trigger:
-        flow_record = await self._flows.flow_record(record.plan_id)
+        flow_record = await self._flows.record(record.plan_id)
         trigger = Trigger(
             record.trigger_id,
             record.plan_id,

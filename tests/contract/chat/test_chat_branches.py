@@ -215,7 +215,7 @@ async def test_reply_that_runs_is_neither_followed_nor_retried() -> None:
         while (
             await bench.service.chats.message(bench.chat_id, turn.reply.message_id)
         ).status != "paused":
-            await bench.service.wait(turn.reply.execution_id or "")
+            await bench.service.executions.wait(turn.reply.execution_id or "")
         for call in (
             lambda: bench.say("And?"),
             lambda: bench.service.chats.retry_reply(bench.chat_id, turn.reply.message_id),
@@ -264,7 +264,7 @@ async def test_chat_of_a_deleted_flow_says_so() -> None:
         turn = await bench.say("Hello")
         await bench.follow(turn.reply)
         chat = await bench.service.chats.get(bench.chat_id)
-        await bench.service.delete_flow(chat.record.plan_id or "")
+        await bench.service.flows.delete(chat.record.plan_id or "")
         for call in (
             lambda: bench.say("And?"),
             lambda: bench.service.chats.retry_reply(bench.chat_id, turn.reply.message_id),
@@ -320,7 +320,7 @@ async def test_flow_of_a_chat_needs_one_chat_start() -> None:
             "several": {"nodes": [start, {**start, "id": "t"}], "edges": []},
         }
         for why, graph in graphs.items():
-            flow = await bench.service.create_flow(why, graph=graph)
+            flow = await bench.service.flows.create(why, graph=graph)
             with pytest.raises(InputError, match=why):
                 await bench.service.chats.create(plan_id=flow.plan_id)
         chosen = await bench.service.chats.create(plan_id=flow.plan_id, node_id="t")
@@ -331,12 +331,12 @@ async def test_chat_uses_the_live_revision_of_its_flow_unless_one_is_named() -> 
     flow = chat_flow(agent("agent-1", systemPrompt="Old"))
     async with chat_bench(flow) as bench:
         chat = await bench.service.chats.get(bench.chat_id)
-        saved = await bench.service.flow(chat.record.plan_id)
+        saved = await bench.service.flows.get(chat.record.plan_id)
         pinned = await bench.service.chats.create(
             plan_id=saved.plan_id, plan_revision=saved.revision
         )
         newer = chat_flow(agent("agent-1", systemPrompt="New"))
-        await bench.service.update_flow(saved.plan_id, graph=newer)
+        await bench.service.flows.update(saved.plan_id, graph=newer)
         bench.llm.add(TextReply("a"), TextReply("b"))
         await bench.follow((await bench.say("Hello")).reply)
         assert "New" in str(bench.llm.requests[-1].body)
@@ -344,7 +344,7 @@ async def test_chat_uses_the_live_revision_of_its_flow_unless_one_is_named() -> 
         turn = await bench.say("Hello")
         await bench.follow(turn.reply)
         assert "Old" in str(bench.llm.requests[-1].body)
-        record = await bench.service.execution(turn.reply.execution_id or "")
+        record = await bench.service.executions.get(turn.reply.execution_id or "")
         assert (record.plan_id, record.revision) == (saved.plan_id, saved.revision)
 
 
@@ -357,7 +357,7 @@ async def test_limits_of_chats_and_messages_hold() -> None:
             await service.chats.create()
         own = chat.record.chat_id
         turn = await service.chats.send(own, UserContent("Hello"))
-        await service.wait(turn.reply.execution_id or "")
+        await service.executions.wait(turn.reply.execution_id or "")
         with pytest.raises(LimitExceeded, match="chat_messages"):
             await service.chats.send(own, UserContent("Hello"), parent_id=None, at_head=False)
 
@@ -379,5 +379,5 @@ async def test_chat_is_renamed_shown_elsewhere_and_deleted() -> None:
         await bench.service.chats.delete(bench.chat_id)
         with pytest.raises(NotFound):
             await bench.service.chats.get(bench.chat_id)
-        record = await bench.service.execution(turn.reply.execution_id or "")
+        record = await bench.service.executions.get(turn.reply.execution_id or "")
         assert record.status == "completed"

@@ -62,7 +62,7 @@ async def assert_reloads(bench: ChatBench, message_id: str) -> None:
         each["id"]: each["text"] for each in texts_of(stored.blocks)
     }
     assert [each["seq"] for each in bench.told if "seq" in each][-1] == stored.cursor
-    again = await ReplyProjector(bench.store, bench.service._streaming).project(stored)
+    again = await ReplyProjector(bench.store, bench.service.executions).project(stored)
     assert list(again.blocks) == list(stored.blocks)
     assert (again.status, again.usage) == (stored.status, stored.usage)
     told = await bench.follow(stored)
@@ -111,7 +111,7 @@ async def test_approval_pauses_and_resumes_with_edited_arguments(operation: str)
                 asked = event["tool"]
                 assert asked["options"] == ["approve", "reject"]
                 assert (asked["riskLevel"], asked["editable"]) == ("once", True)
-                await bench.service.answer(
+                await bench.service.executions.answer(
                     asked["runId"],
                     asked["requestId"],
                     {"decision": "approve", "note": "", "value": {"order": "A-1", "amount": 3}},
@@ -131,7 +131,7 @@ async def test_rejection(operation: str) -> None:
             if event["event"] == "ApprovalRequired":
                 asked = event["tool"]
                 no = {"decision": "reject", "note": "too much"}
-                await bench.service.answer(asked["runId"], asked["requestId"], no)
+                await bench.service.executions.answer(asked["runId"], asked["requestId"], no)
 
         told = await bench.follow(turn.reply, answer)
         assert story(told) == expected(golden.REJECTION, operation)
@@ -172,7 +172,7 @@ async def test_cancellation_keeps_what_was_streamed(operation: str) -> None:
         assert stored.status == "cancelled"
         assert stored.blocks[-1]["text"] == streamed
         assert texts_of(stored.blocks)[-1] in applied(await bench.follow(stored))
-        bench.service._streaming.live_executions.close()  # as a restart does
+        bench.service.executions.live_executions.close()  # as a restart does
         again = await bench.follow(stored)
         assert again[-2]["blocks"] == stored.blocks
 

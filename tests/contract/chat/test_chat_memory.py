@@ -33,10 +33,10 @@ def remembering(**memory: Any) -> dict[str, Any]:
 
 
 async def ask(bench: ChatBench, plan_id: str, message: str, chat_id: str = "c") -> str:
-    record = await bench.service.execute(
+    record = await bench.service.executions.execute(
         FlowRef(plan_id), inputs={"ask": {"message": message, "chatId": chat_id}}
     )
-    await bench.service.wait(record.execution_id)
+    await bench.service.executions.wait(record.execution_id)
     return record.execution_id
 
 
@@ -45,7 +45,7 @@ def asked(bench: ChatBench) -> list[str]:
 
 
 async def saved(bench: ChatBench, **memory: Any) -> str:
-    return (await bench.service.create_flow(f"M {new_id()}", graph=remembering(**memory))).plan_id
+    return (await bench.service.flows.create(f"M {new_id()}", graph=remembering(**memory))).plan_id
 
 
 async def test_turns_come_back_in_later_executions_of_the_same_key() -> None:
@@ -87,8 +87,8 @@ async def test_retried_execution_remembers_its_own_turn() -> None:
         plan_id = await saved(bench)
         bench.llm.add(ErrorReply(400, "invalid_request_error"), TextReply("A."), TextReply("B."))
         failed = await ask(bench, plan_id, "One")
-        again = await bench.service.retry(failed)
-        await bench.service.wait(again.execution_id)
+        again = await bench.service.executions.retry(failed)
+        await bench.service.executions.wait(again.execution_id)
         assert asked(bench) == ["One"]
 
 

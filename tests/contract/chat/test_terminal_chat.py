@@ -74,7 +74,7 @@ async def typed(
     console.out = Console(file=StringIO(), width=200)
     plan_id = None
     if flow is not None:
-        plan_id = (await backend.create_flow("F", graph=json.dumps(flow).encode())).plan_id
+        plan_id = (await backend.flows.create("F", graph=json.dumps(flow).encode())).plan_id
     chat_id = await chats_of(backend).create(plan_id, None, {} if flow is None else None)
     prompter = prompter_type(lines, console)
     async with asyncio.timeout(30):

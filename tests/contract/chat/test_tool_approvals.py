@@ -30,8 +30,8 @@ async def two_calls_wait() -> AsyncGenerator[tuple[ChatBench, str, list[str]]]:
         bench.llm.add(TWO, TextReply("Done."))
         turn = await bench.say("Refund both")
         run_id = turn.reply.execution_id or ""
-        assert (await bench.service.wait(run_id)).status == "paused"
-        requests = await bench.service.requests(run_id)
+        assert (await bench.service.executions.wait(run_id)).status == "paused"
+        requests = await bench.service.executions.requests(run_id)
         yield bench, run_id, [each.request["tool"]["call_id"] for each in requests]
 
 
@@ -39,21 +39,23 @@ async def decide(bench: ChatBench, run_id: str, decision: dict[str, Any]) -> int
     """Answer all calls that wait as one decision says; return how many there were."""
     option, edited = decision["selected_option"], decision.get("edited_args")
     approves = option.strip().lower() not in REFUSALS
-    waiting = await bench.service.requests(run_id)
-    # The changed arguments come first: where they are refused, nothing has been decided.
-    waiting.sort(key=lambda each: each.request["tool"]["call_id"] != decision.get("tool_call_id"))
+    waiting = sorted(
+        await bench.service.executions.requests(run_id),
+        # The changed arguments come first: where they are refused, nothing has been decided.
+        key=lambda each: each.request["tool"]["call_id"] != decision.get("tool_call_id"),
+    )
     for each in waiting:
         answer: dict[str, Any] = {"decision": "approve" if approves else "reject", "note": option}
         is_edited = each.request["tool"]["call_id"] == decision.get("tool_call_id")
         if approves and edited is not None and is_edited:
             answer["value"] = edited
-        await bench.service.answer(run_id, each.request_id, answer)
+        await bench.service.executions.answer(run_id, each.request_id, answer)
     return len(waiting)
 
 
 async def results(bench: ChatBench, run_id: str) -> list[str]:
     """Return what the model is told of its calls, in order, when the execution has ended."""
-    assert (await bench.service.wait(run_id)).status == "completed"
+    assert (await bench.service.executions.wait(run_id)).status == "completed"
     return list(tool_results_of(bench.llm.requests[-1].body).values())
 
 
@@ -82,12 +84,12 @@ async def test_changed_arguments_that_do_not_fit_decide_nothing() -> None:
         decision = {"tool_call_id": calls[1], "selected_option": "go", "edited_args": wrong}
         with pytest.raises(InputError):
             await decide(bench, run_id, decision)
-        assert len(await bench.service.requests(run_id)) == 2
+        assert len(await bench.service.executions.requests(run_id)) == 2
 
 
 async def test_a_call_is_decided_once() -> None:
     async with two_calls_wait() as (bench, run_id, _):
-        first, _ = await bench.service.requests(run_id)
-        await bench.service.answer(run_id, first.request_id, {"decision": "reject"})
+        first, _ = await bench.service.executions.requests(run_id)
+        await bench.service.executions.answer(run_id, first.request_id, {"decision": "reject"})
         with pytest.raises(Conflict):
-            await bench.service.answer(run_id, first.request_id, {"decision": "approve"})
+            await bench.service.executions.answer(run_id, first.request_id, {"decision": "approve"})

@@ -73,72 +73,74 @@ class Begun(NamedTuple):
 
 async def begin(service: Service, work: Carries, state: str) -> Begun:
     """Begin an execution and bring it into a state: ``ended``, ``asking``, ``created`` or ``cut off``."""
-    flow = await service.create_flow("own", graph=EDITED.to_document())
+    flow = await service.flows.create("own", graph=EDITED.to_document())
     token = await service.access_tokens.create("partner", ["run"], [flow.plan_id])
-    plan = await service.create_plan("do it")
+    plan = await service.plans.create("do it")
     work.held = state == "cut off"
     with acting_as(Principal("token", token.record.token_id, "partner")):
         if state == "created":
-            record = await service.create_execution(plan.plan_id)
+            record = await service.executions.create(plan.plan_id)
         else:
-            record = await service.execute(plan.plan_id, require_approval=state == "asking")
+            record = await service.executions.execute(
+                plan.plan_id, require_approval=state == "asking"
+            )
     if state == "cut off":
         await work.begun.wait()
         work.held = False
     elif state != "created":
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
     return Begun(plan.plan_id, record.execution_id, flow.plan_id)
 
 
 async def fork(service: Service, begun: Begun) -> str:
-    return (await service.fork(begun.execution_id, rerun=["c"])).execution_id
+    return (await service.executions.fork(begun.execution_id, rerun=["c"])).execution_id
 
 
 async def changed_fork(service: Service, begun: Begun) -> str:
     changes = {"a": {"data": {"text": "two"}}}
-    return (await service.fork(begun.execution_id, changes=changes)).execution_id
+    return (await service.executions.fork(begun.execution_id, changes=changes)).execution_id
 
 
 async def fork_of_a_fork(service: Service, begun: Begun) -> str:
     first = await fork(service, begun)
-    await service.wait(first)
+    await service.executions.wait(first)
     return await fork(service, begun._replace(execution_id=first))
 
 
 async def retry(service: Service, begun: Begun) -> str:
-    return (await service.retry(begun.execution_id)).execution_id
+    return (await service.executions.retry(begun.execution_id)).execution_id
 
 
 async def edit(service: Service, begun: Begun, value: Any = None) -> str:
-    (asked,) = await service.requests(begun.execution_id)
+    (asked,) = await service.executions.requests(begun.execution_id)
     answer = {"decision": "edit", "value": value or EDITED.to_document()}
-    edited = await service.answer(begun.execution_id, asked.request_id, answer)
-    await service.wait(edited.execution_id)
-    (asked,) = await service.requests(edited.execution_id)
-    await service.answer(edited.execution_id, asked.request_id, {"decision": "approve"})
+    edited = await service.executions.answer(begun.execution_id, asked.request_id, answer)
+    await service.executions.wait(edited.execution_id)
+    (asked,) = await service.executions.requests(edited.execution_id)
+    await service.executions.answer(edited.execution_id, asked.request_id, {"decision": "approve"})
     return edited.execution_id
 
 
 async def edit_of_the_stored_plan(service: Service, begun: Begun) -> str:
     change = ReplaceGraph(EDITED.to_document())
-    await service.edit_plan(begun.plan_id, [change], expected=None)
+    await service.plans.edit(begun.plan_id, [change], expected=None)
     return await edit(service, begun, {"plan_hash": graph_hash(EDITED)})
 
 
 async def approve(service: Service, begun: Begun) -> str:
-    (asked,) = await service.requests(begun.execution_id)
-    await service.answer(begun.execution_id, asked.request_id, {"decision": "approve"})
+    (asked,) = await service.executions.requests(begun.execution_id)
+    await service.executions.answer(begun.execution_id, asked.request_id, {"decision": "approve"})
     return begun.execution_id
 
 
 async def start(service: Service, begun: Begun) -> str:
-    return (await service.start(begun.execution_id)).execution_id
+    return (await service.executions.start(begun.execution_id)).execution_id
 
 
 async def recover(service: Service, begun: Begun) -> str:
     await service.recover()
     async with asyncio.timeout(60):
-        while not (await service.state(begun.execution_id)).is_over:  # noqa: ASYNC110
+        while not (await service.executions.state(begun.execution_id)).is_over:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return begun.execution_id
 
@@ -187,8 +189,8 @@ async def test_what_comes_out_of_an_execution_has_its_author_and_its_flows(
             service = await first.enter_async_context(opened(tmp_path, GRAPH, work, planner=model))
         execution_id = await way.take(service, begun)
         assert (execution_id == begun.execution_id) == (way.made_by is None)
-        await service.wait(execution_id)
-        expect_the_same(await service.events(execution_id), begun)
+        await service.executions.wait(execution_id)
+        expect_the_same(await service.executions.events(execution_id), begun)
 
 
 def expect_the_same(events: Any, begun: Begun) -> None:
@@ -258,15 +260,15 @@ async def test_the_flows_of_an_ancestor_are_looked_up_as_it_did() -> None:
     found = replace(services, flows=flows)
     runs = make_graph(Node("i", "inner", "I", data={"flow": {"name": "g"}}), text_node("z", "z"))
     async with Service(dependencies(store=store, node_services=lambda _: found)) as service:
-        flow = await service.create_flow("f", graph=runs.to_document())
-        own = await service.create_flow("g", graph=make_graph(text_node("t", "own")).to_document())
+        flow = await service.flows.create("f", graph=runs.to_document())
+        own = await service.flows.create("g", graph=make_graph(text_node("t", "own")).to_document())
         made = await service.access_tokens.create("n", ["run"], [flow.plan_id, own.plan_id])
         with acting_as(Principal("token", made.record.token_id, "n")):
-            first = await service.execute(FlowRef(flow.plan_id))
-        await service.wait(first.execution_id)
-        fork = await service.fork(first.execution_id, rerun=["z"])
-        await service.wait(fork.execution_id)
-        events = await service.events(fork.execution_id)
+            first = await service.executions.execute(FlowRef(flow.plan_id))
+        await service.executions.wait(first.execution_id)
+        fork = await service.executions.fork(first.execution_id, rerun=["z"])
+        await service.executions.wait(fork.execution_id)
+        events = await service.executions.events(fork.execution_id)
         assert [e.path for e in events if "reused" in e.data] == ["i"]
-        node = (await service.state(fork.execution_id)).nodes["i"]
+        node = (await service.executions.state(fork.execution_id)).nodes["i"]
         assert (node.outputs or {})["output"]["value"] == "own"

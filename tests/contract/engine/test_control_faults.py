@@ -68,17 +68,19 @@ class Harness(NamedTuple):
 
     async def execute(self, graph: Graph) -> str:
         plan = make_plan(graph, new_id())
-        return (await self.service.execute(plan)).execution_id
+        return (await self.service.executions.execute(plan)).execution_id
 
     async def seen(self, execution_id: str, holds: Callable[[Event], bool]) -> Event:
         """Wait for an event, streamed text included."""
-        async for event in self.service.watch(execution_id):
+        async for event in self.service.executions.watch(execution_id):
             if holds(event):
                 return event
         raise AssertionError("it never came")
 
     async def terminals(self, execution_id: str) -> list[str]:
-        return [e.type for e in await self.service.events(execution_id) if e.type in TERMINAL]
+        return [
+            e.type for e in await self.service.executions.events(execution_id) if e.type in TERMINAL
+        ]
 
 
 class Busy:
@@ -167,11 +169,11 @@ async def test_f14_a_render_worker_killed_for_memory_fails_its_node_alone(tmp_pa
         other = await harness.execute(written(Node("t", "text", "T", data={"text": "{{ 2 + 2 }}"})))
         await harness.seen(other, lambda e: e.type == "node.started")
         os.kill(worker, signal.SIGKILL)
-        assert (await harness.service.wait(execution_id)).status == "failed"
-        nodes = (await harness.service.state(execution_id)).nodes
+        assert (await harness.service.executions.wait(execution_id)).status == "failed"
+        nodes = (await harness.service.executions.state(execution_id)).nodes
         assert (nodes["greedy"].error or {})["code"] == "template-memory"
         assert (nodes["after"].status, nodes["aside"].status) == ("blocked", "completed")
-        assert (await harness.service.wait(other)).status == "completed"
+        assert (await harness.service.executions.wait(other)).status == "completed"
 
 
 # -- F55, F56: answers
@@ -190,9 +192,9 @@ QUESTION = written(
 
 async def waiting_execution(calls: Any) -> tuple[str, str]:
     """Execute the question; return the ids of execution and request once it waits."""
-    plan = await calls.service.create_plan("do it")
-    execution_id = (await calls.service.execute(plan.plan_id)).execution_id
-    await calls.service.wait(execution_id)
+    plan = await calls.service.plans.create("do it")
+    execution_id = (await calls.service.executions.execute(plan.plan_id)).execution_id
+    await calls.service.executions.wait(execution_id)
     (request,) = (await calls.get_json(f"/api/executions/{execution_id}/requests"))["requests"]
     return execution_id, request["request_id"]
 
@@ -227,11 +229,11 @@ async def test_f55_of_twenty_concurrent_answers_one_is_accepted_and_the_others_g
             "request-answered"
         }
         (winner,) = (number for status, number, _ in outcomes if status == 200)
-        assert (await calls.service.wait(execution_id)).status == "completed"
-        events = await calls.service.events(execution_id)
+        assert (await calls.service.executions.wait(execution_id)).status == "completed"
+        events = await calls.service.executions.events(execution_id)
         (answered,) = [e for e in events if e.type == "node.answered"]
         assert answered.data["answer"]["note"] == winner
-        nodes = (await calls.service.state(execution_id)).nodes
+        nodes = (await calls.service.executions.state(execution_id)).nodes
         followed, left = ("no", "yes") if int(winner) % 2 else ("yes", "no")
         assert (nodes[followed].status, nodes[left].status) == ("completed", "skipped")
 
@@ -244,28 +246,28 @@ async def test_f56_a_late_answer_is_rejected_and_starts_nothing(how: str) -> Non
         nodes = [n._replace(data=timed) if n.id == "ask" else n for n in graph.nodes]
         graph = Graph(tuple(nodes), graph.edges)
     async with in_process_client(dependencies(graph)) as calls:
-        plan = await calls.service.create_plan("do it")
-        execution_id = (await calls.service.execute(plan.plan_id)).execution_id
+        plan = await calls.service.plans.create("do it")
+        execution_id = (await calls.service.executions.execute(plan.plan_id)).execution_id
         request_id = ""
-        async for event in calls.service.watch(execution_id):
+        async for event in calls.service.executions.watch(execution_id):
             if event.type == "node.waiting":
                 request_id = event.data["request_id"]
             if how != "timeout" and event.type == "execution.paused":
                 break
         if how == "node":
             await calls.post_json(f"/api/executions/{execution_id}/cancel", {"node": "ask"})
-            await calls.service.wait(execution_id)
+            await calls.service.executions.wait(execution_id)
         elif how != "timeout":
             await calls.post_json(f"/api/executions/{execution_id}/cancel")
         if how == "delete":
             assert (await calls.delete(f"/api/executions/{execution_id}")).status_code == 204
         path = f"/api/executions/{execution_id}/requests/{request_id}"
-        before = [] if how == "delete" else await calls.service.events(execution_id)
+        before = [] if how == "delete" else await calls.service.executions.events(execution_id)
         status, code = (404, "not-found") if how == "delete" else (410, "request-closed")
         refused = await calls.expect_problem("POST", path, status, {"decision": "approve"})
         assert refused["code"] == code
         if how != "delete":
-            assert await calls.service.events(execution_id) == before
+            assert await calls.service.executions.events(execution_id) == before
             assert not [e for e in before if (e.type, e.path) == ("node.started", "yes")]
 
 
@@ -313,7 +315,7 @@ async def retries(harness: Harness, execution_id: str) -> None:
 
 
 async def waits(harness: Harness, execution_id: str) -> None:
-    assert (await harness.service.wait(execution_id)).status == "paused"
+    assert (await harness.service.executions.wait(execution_id)).status == "paused"
 
 
 async def nests(harness: Harness, execution_id: str) -> None:
@@ -322,13 +324,13 @@ async def nests(harness: Harness, execution_id: str) -> None:
 
 async def is_between(harness: Harness, execution_id: str) -> None:
     await harness.held.started.wait()
-    await harness.service.pause(execution_id)
+    await harness.service.executions.pause(execution_id)
     harness.held.release.set()
-    assert (await harness.service.wait(execution_id)).status == "paused"
+    assert (await harness.service.executions.wait(execution_id)).status == "paused"
 
 
 async def is_queued(harness: Harness, execution_id: str) -> None:
-    assert harness.service.position(execution_id) == 1
+    assert harness.service.executions.runner.position(execution_id) == 1
 
 
 def hangs() -> tuple[ReplyStep, ...]:
@@ -405,7 +407,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness
     queues = phase.reached is is_queued
     async with harness_of(directory, *phase.steps(), **phase.limits) as harness:
         asks = written(Node("a", "agent", "A", data=AGENT)).to_document()
-        await harness.service.create_flow("asks", graph=asks, preassigned_id=STORED)
+        await harness.service.flows.create("asks", graph=asks, preassigned_id=STORED)
         if queues:
             await harness.execute(written(HELD))
         if phase.reached is renders:
@@ -414,7 +416,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Harness
         await phase.reached(harness, execution_id)
         yield harness, execution_id
         with pytest.raises(Conflict, match="is already"):
-            await harness.service.cancel(execution_id, "again", node=phase.node)
+            await harness.service.executions.cancel(execution_id, "again", node=phase.node)
         await until(lambda: not harness.llm.open_requests)
         attempts = [
             t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "AttemptTasks._run"
@@ -429,9 +431,9 @@ async def test_f57_a_cancel_takes_effect_within_two_seconds_in_every_phase(
     async def cancels(directory: Path) -> float:
         async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
-            await harness.service.cancel(execution_id, "enough")
+            await harness.service.executions.cancel(execution_id, "enough")
             took = time.monotonic() - began
-            state = await harness.service.state(execution_id)
+            state = await harness.service.executions.state(execution_id)
             assert (state.status, state.cause) == ("cancelled", "enough")
             assert "after" not in state.nodes or state.nodes["after"].status == "cancelled"
             assert {node.status for node in state.nodes.values()} <= {"completed", "cancelled"}
@@ -450,10 +452,10 @@ async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
     async def cancels(directory: Path) -> float:
         async with in_phase(directory, PHASES[phase]) as (harness, execution_id):
             began = time.monotonic()
-            await harness.service.cancel(execution_id, "enough", node=path)
+            await harness.service.executions.cancel(execution_id, "enough", node=path)
             took = time.monotonic() - began
-            assert (await harness.service.wait(execution_id)).status == "failed"
-            nodes = (await harness.service.state(execution_id)).nodes
+            assert (await harness.service.executions.wait(execution_id)).status == "failed"
+            nodes = (await harness.service.executions.state(execution_id)).nodes
             assert (nodes[path].status, nodes["after"].status) == ("cancelled", "blocked")
             inside = {node.status for name, node in nodes.items() if name.startswith(f"{path}[")}
             assert inside <= {"completed", "cancelled"}
@@ -484,12 +486,12 @@ async def test_f57_a_node_that_ignores_its_cancellation_does_not_delay_it() -> N
     time, deaf = asyncio.get_running_loop().time, Deaf()
     async with Service(dependencies(types=[deaf])) as service:
         plan = make_plan(follows(Node("d", "deaf", "D")), new_id())
-        execution_id = (await service.execute(plan)).execution_id
+        execution_id = (await service.executions.execute(plan)).execution_id
         await deaf.started.wait()
         began = time()
-        await service.cancel(execution_id)
+        await service.executions.cancel(execution_id)
         assert time() - began < CANCELLED_WITHIN_S
-        assert (await service.state(execution_id)).status == "cancelled"
+        assert (await service.executions.state(execution_id)).status == "cancelled"
         deaf.let_go.set()
 
 
@@ -502,7 +504,7 @@ async def test_f57_a_cancelled_planning_closes_its_model_call_and_stores_no_plan
 async def planning_cancelled(directory: Path) -> float:
     """Cancel a planning during its model call; return the seconds that took."""
     async with harness_of(directory, NoReply(), **PATIENT) as harness:
-        planning = asyncio.get_running_loop().create_task(harness.service.create_plan("Compare"))
+        planning = asyncio.get_running_loop().create_task(harness.service.plans.create("Compare"))
         await until(lambda: harness.llm.open_requests)
         began = time.monotonic()
         planning.cancel()
@@ -510,7 +512,7 @@ async def planning_cancelled(directory: Path) -> float:
             await planning
         await until(lambda: not harness.llm.open_requests)
         took = time.monotonic() - began
-        assert await harness.service.plans() == []
+        assert await harness.service.plans.list() == []
     return took
 
 
@@ -521,12 +523,12 @@ async def test_f58_a_cancel_that_races_the_end_gives_all_callers_the_same_status
     random, outcomes = Random(58), Counter[str]()  # noqa: S311 - a test's choices
     graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
     async with Service(dependencies(graph)) as service:
-        plan = await service.create_plan("do it")
+        plan = await service.plans.create("do it")
         began = time.monotonic()
-        await service.wait((await service.execute(plan.plan_id)).execution_id)
+        await service.executions.wait((await service.executions.execute(plan.plan_id)).execution_id)
         usual_s = time.monotonic() - began
         while outcomes.total() < 100 or len(outcomes) < 2:  # until then nothing has raced
-            execution_id = (await service.execute(plan.plan_id)).execution_id
+            execution_id = (await service.executions.execute(plan.plan_id)).execution_id
             outcomes[await raced(service, execution_id, random, usual_s)] += 1
     assert outcomes.keys() == {"completed", "cancelled"}
 
@@ -540,20 +542,20 @@ async def raced(service: Service, execution_id: str, random: Random, usual_s: fl
         if random.random() < 0.5:
             await asyncio.sleep(random.uniform(0, usual_s))
         try:
-            await service.cancel(execution_id)
+            await service.executions.cancel(execution_id)
         except Conflict as error:
             return error.message.rpartition(" ")[2]
         return "cancelled"
 
     async def watches() -> str:
-        seen = [event.type async for event in service.watch(execution_id)]
+        seen = [event.type async for event in service.executions.watch(execution_id)]
         (last,) = [kind for kind in seen if kind in TERMINAL]
         return last.removeprefix("execution.")
 
     async with asyncio.TaskGroup() as tasks:
         each = [tasks.create_task(work()) for work in (cancels, cancels, watches)]
-    ends = [e.type for e in await service.events(execution_id) if e.type in TERMINAL]
-    status = (await service.wait(execution_id)).status
+    ends = [e.type for e in await service.executions.events(execution_id) if e.type in TERMINAL]
+    status = (await service.executions.wait(execution_id)).status
     assert ends == [f"execution.{status}"]
     assert [task.result() for task in each] == [status] * 3
     return status
@@ -580,8 +582,8 @@ async def test_f60_a_node_that_blocks_the_loop_is_logged_and_measured(
         outcomes: list[str] = []
 
         async def runs() -> str:
-            record = await server.service.execute(plan)
-            return (await server.service.wait(record.execution_id)).status
+            record = await server.service.executions.execute(plan)
+            return (await server.service.executions.wait(record.execution_id)).status
 
         while not [m for m in outcomes if "in node 'cpu'" in m]:  # its thread may look too late
             assert await server.on_loop(runs()) == "completed"
@@ -606,9 +608,9 @@ async def test_f60_a_slow_template_does_not_delay_other_executions(tmp_path: Pat
         loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
         execution_id = await harness.execute(written(text_node("t", loops)))
         other = await harness.execute(written(text_node("o")))
-        assert (await harness.service.wait(other)).status == "completed"
-        assert (await harness.service.wait(execution_id)).status == "failed"
-        error = (await harness.service.state(execution_id)).nodes["t"].error
+        assert (await harness.service.executions.wait(other)).status == "completed"
+        assert (await harness.service.executions.wait(execution_id)).status == "failed"
+        error = (await harness.service.executions.state(execution_id)).nodes["t"].error
         assert (error or {})["code"] in ("template-timeout", "template-fuel")
 
 
@@ -649,19 +651,19 @@ async def test_f68_a_jump_of_the_clock_ends_no_node_and_changes_no_order(
     timed = HELD._replace(policy=Policy(timeout_s=600.0), policy_document={"timeoutS": 600.0})
     graph = written(timed, AFTER, edges=[("h", "after")])
     async with Service(dependencies(graph, types=[held], now=clock)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        plan = await service.plans.create("do it")
+        execution_id = (await service.executions.execute(plan.plan_id)).execution_id
         await held.started.wait()
         clock.ahead = JUMPS[jump]
         await asyncio.sleep(0.05)
         held.release.set()
-        assert (await service.wait(execution_id)).status == "completed"
-        events = await service.events(execution_id)
+        assert (await service.executions.wait(execution_id)).status == "completed"
+        events = await service.executions.events(execution_id)
         assert [e.seq for e in events] == list(range(1, len(events) + 1))
         times = [e.at for e in events]
         assert (times == sorted(times)) == (JUMPS[jump] > timedelta())
-        assert [e async for e in service.watch(execution_id)] == events
-        nodes = (await service.state(execution_id)).nodes
+        assert [e async for e in service.executions.watch(execution_id)] == events
+        nodes = (await service.executions.state(execution_id)).nodes
         assert all(0 <= (node.duration_s or 0) < 60 for node in nodes.values())
 
 
@@ -672,7 +674,10 @@ def timed_question(timeout_s: float) -> Graph:
 
 
 async def has_ended(service: Service, execution_id: str) -> str:
-    async with asyncio.timeout(FOR_LONG_S), aclosing(service.watch(execution_id)) as events:
+    async with (
+        asyncio.timeout(FOR_LONG_S),
+        aclosing(service.executions.watch(execution_id)) as events,
+    ):
         async for event in events:
             if event.type in TERMINAL:
                 return event.type.removeprefix("execution.")
@@ -686,14 +691,16 @@ async def test_f68_the_time_limit_of_a_request_does_not_depend_on_the_clock(
 ) -> None:
     time = asyncio.get_running_loop().time
     async with Service(dependencies(timed_question(100.0), now=clock)) as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        plan = await service.plans.create("do it")
+        execution_id = (await service.executions.execute(plan.plan_id)).execution_id
         began = time()
-        assert (await service.wait(execution_id)).status == "paused"
+        assert (await service.executions.wait(execution_id)).status == "paused"
         clock.ahead = JUMPS[jump]
         assert await has_ended(service, execution_id) == "completed"
         assert time() - began == pytest.approx(100, abs=1)
-        assert (await service.state(execution_id)).closed_requests.popitem()[1] == "timeout"
+        assert (await service.executions.state(execution_id)).closed_requests.popitem()[
+            1
+        ] == "timeout"
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -705,13 +712,13 @@ async def test_f68_after_a_restart_a_request_waits_until_the_recorded_time_and_n
         return Service(dependencies(timed_question(1.0), now=clock, store=store))
 
     async with opened() as service:
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
-        await service.wait(execution_id)
+        plan = await service.plans.create("do it")
+        execution_id = (await service.executions.execute(plan.plan_id)).execution_id
+        await service.executions.wait(execution_id)
         await service.drain(0)
     clock.ahead = JUMPS[jump]
     async with opened() as service:
         await service.recover()
         assert await has_ended(service, execution_id) == "completed"
-        events = await service.events(execution_id)
+        events = await service.executions.events(execution_id)
         assert [e.data.get("by") for e in events if e.type == "node.answered"] == ["timeout"]

@@ -86,24 +86,24 @@ async def opened(
 
 
 async def paused(service: Service) -> str:
-    plan = await service.create_plan("do it")
-    execution_id = (await service.execute(plan.plan_id)).execution_id
-    assert (await service.wait(execution_id)).status == "paused"
+    plan = await service.plans.create("do it")
+    execution_id = (await service.executions.execute(plan.plan_id)).execution_id
+    assert (await service.executions.wait(execution_id)).status == "paused"
     assert service.load.running == 0
     return execution_id
 
 
 async def decide(service: Service, execution_id: str, value: str, decision: str) -> None:
     """Answer the open request about what begins so."""
-    requests = await service.requests(execution_id)
+    requests = await service.executions.requests(execution_id)
     (asked,) = [r for r in requests if str(r.request["value"]).startswith(value)]
-    await service.answer(execution_id, asked.request_id, {"decision": decision})
+    await service.executions.answer(execution_id, asked.request_id, {"decision": decision})
 
 
 async def rested(service: Service, execution_id: str, *paths: str) -> None:
     """Wait until all these nodes have waited for an answer, and the execution rests after that."""
     missing = set(paths)
-    async for event in service.watch(execution_id):
+    async for event in service.executions.watch(execution_id):
         if event.type == "node.waiting":
             missing.discard(event.path or "")
         elif event.type == "execution.paused" and not missing:
@@ -113,19 +113,19 @@ async def rested(service: Service, execution_id: str, *paths: str) -> None:
 
 async def ended(service: Service, execution_id: str) -> str:
     """Wait for the end of an execution."""
-    async for event in service.watch(execution_id):
+    async for event in service.executions.watch(execution_id):
         if event.type in TERMINAL:
             return event.type
     raise AssertionError("it never ended")
 
 
 async def waiting_for(service: Service, execution_id: str) -> list[tuple[str, Any]]:
-    requests = await service.requests(execution_id)
+    requests = await service.executions.requests(execution_id)
     return [(request.path, request.request["value"]) for request in requests]
 
 
 async def outputs_of(service: Service, execution_id: str, path: str) -> dict[str, Any]:
-    outputs = (await service.state(execution_id)).nodes[path].outputs or {}
+    outputs = (await service.executions.state(execution_id)).nodes[path].outputs or {}
     return {handle: each["value"] for handle, each in outputs.items()}
 
 
@@ -148,7 +148,7 @@ async def test_a_loop_is_paused_while_its_items_wait_and_continues_after_a_resta
     )
     async with opened(tmp_path, graph, notes) as service:
         execution_id = await paused(service)
-        state = await service.state(execution_id)
+        state = await service.executions.state(execution_id)
         assert (state.nodes["each"].status, state.current_node_id) == ("waiting", "each[0]/ask")
         assert await waiting_for(service, execution_id) == [
             ("each[0]/ask", "a"), ("each[1]/ask", "b"),
@@ -240,9 +240,9 @@ async def test_a_run_keeps_the_revision_of_a_flow_that_was_current_when_it_start
         edges=[("s", "n")],
     )
     async with opened(tmp_path, graph, notes) as service:
-        await service.create_flow("F", graph=first, preassigned_id="f")
+        await service.flows.create("F", graph=first, preassigned_id="f")
         execution_id = await paused(service)
-        await service.update_flow("f", graph=second)
+        await service.flows.update("f", graph=second)
     async with opened(tmp_path, graph, notes) as service:
         await decide(service, execution_id, "x", "approve")
         assert await ended(service, execution_id) == "execution.completed"
@@ -252,11 +252,11 @@ async def test_a_run_keeps_the_revision_of_a_flow_that_was_current_when_it_start
 async def test_a_flow_that_runs_itself_fails_at_the_nesting_limit(tmp_path: Path) -> None:
     itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
     async with opened(tmp_path, itself) as service:
-        await service.create_flow("F", graph=itself, preassigned_id="f")
-        plan = await service.create_plan("do it")
-        execution_id = (await service.execute(plan.plan_id)).execution_id
+        await service.flows.create("F", graph=itself, preassigned_id="f")
+        plan = await service.plans.create("do it")
+        execution_id = (await service.executions.execute(plan.plan_id)).execution_id
         assert await ended(service, execution_id) == "execution.failed"
-        error = (await service.state(execution_id)).error
+        error = (await service.executions.state(execution_id)).error
     assert error is not None
     assert "limit nested_depth for graphs inside graphs is 5, met 6" in error["message"]
 

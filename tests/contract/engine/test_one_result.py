@@ -117,8 +117,8 @@ async def test_each_face_shows_the_values_of_the_last_nodes(name: str, face: str
     parts = dependencies(graph_of(case))
     async with Service(parts) as service:
         record = await execute_goal(service)
-        await service.wait(record.execution_id)
-        ended = Ended(service, parts.store, await service.state(record.execution_id))
+        await service.executions.wait(record.execution_id)
+        ended = Ended(service, parts.store, await service.executions.state(record.execution_id))
         assert ended.state.status == "completed"
         assert await FACES[face](ended) == case.values
 
@@ -132,7 +132,7 @@ async def test_mcp_and_nested_graphs_give_the_value(name: str) -> None:
         parts = dependencies(each)
         async with Service(parts) as service:
             record = await execute_goal(service)
-            await service.wait(record.execution_id)
+            await service.executions.wait(record.execution_id)
             outcome = await outcome_of(service, record.execution_id)
         assert outcome["result"] == value_of(case.values)
 

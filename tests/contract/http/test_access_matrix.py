@@ -70,7 +70,7 @@ async def program(calls: InProcessClient, name: str) -> Program:
     await calls.put(f"/api/flows/{flow['plan_id']}/publication", json={"model": True})
     body = {"flow": flow["plan_id"], "start": True}
     run = await calls.post_json("/api/execute", body, 202)
-    await calls.service.wait(run["execution_id"])
+    await calls.service.executions.wait(run["execution_id"])
 
     async def token(scopes: list[str]) -> str:
         wanted = {"name": name, "scopes": scopes, "flows": [flow["plan_id"]]}
@@ -418,7 +418,7 @@ async def flow_with_a_past() -> AsyncGenerator[tuple[InProcessClient, Past]]:
         async def run(**source: Any) -> str:
             body = {**source, "start": True}
             started = (await calls.post_json("/api/execute", body, 202))["execution_id"]
-            await calls.service.wait(started)
+            await calls.service.executions.wait(started)
             return started
 
         async def patch(graph: Graph, title: str) -> None:

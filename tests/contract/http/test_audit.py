@@ -86,7 +86,7 @@ async def story(calls: InProcessClient) -> dict[str, str]:
         pass
     request = asked[0]["request_id"]
     await calls.post_json(f"{execution}/requests/{request}", {"decision": "approve"})
-    await calls.service.wait(run["execution_id"])
+    await calls.service.executions.wait(run["execution_id"])
     assert (await calls.delete(execution)).status_code == 204
     assert (await calls.delete(f"/api/tokens/{token['token_id']}")).status_code == 204
     assert (await calls.get("/api/flows", headers=bearer)).status_code == 401
@@ -227,11 +227,11 @@ async def test_everything_that_is_listed_says_who_did_it(
         assert datetime.fromisoformat(await last_use()).tzinfo is not None
 
         execution = f"/api/executions/{run['execution_id']}"
-        await calls.service.wait(run["execution_id"])
+        await calls.service.executions.wait(run["execution_id"])
         asked = (await calls.get(f"{execution}/requests", headers=bearer)).json()["requests"]
         answer = f"{execution}/requests/{asked[0]['request_id']}"
         await calls.post(answer, json={"decision": "approve"}, headers=session)
-        await calls.service.wait(run["execution_id"])
+        await calls.service.executions.wait(run["execution_id"])
         shown = (await calls.get(execution, headers=operator)).json()
         by_token = {"kind": "token", "id": token["token_id"], "name": "crm"}
         assert shown["created_by"] == by_token

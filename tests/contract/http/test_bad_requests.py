@@ -340,9 +340,9 @@ class Kept:
         self.own = own
 
     async def executed(self) -> str:
-        plan = await self.own.create_plan("goal")
-        record = await self.own.execute(plan.plan_id)
-        await self.own.wait(record.execution_id)
+        plan = await self.own.plans.create("goal")
+        record = await self.own.executions.execute(plan.plan_id)
+        await self.own.executions.wait(record.execution_id)
         return record.execution_id
 
 
@@ -449,24 +449,24 @@ async def test_query_parameters_are_values(
 
 async def test_code_like_document_stays_data(stored_service: Kept) -> None:
     document = {"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "id"}}
-    plan = await stored_service.own.create_plan("goal")
+    plan = await stored_service.own.plans.create("goal")
     body = {"plan_id": plan.plan_id, "inputs": {"a": {"output": document}}, "start": True}
     created = await stored_service.client.post("/api/execute", json=body)
     assert created.status_code == 202, created.text
     execution_id = created.json()["execution_id"]
-    await stored_service.own.wait(execution_id)
+    await stored_service.own.executions.wait(execution_id)
     shown = (await stored_service.client.get(f"/api/executions/{execution_id}")).json()
     assert shown["inputs"] == {"a": {"output": document}}
 
 
 async def test_symlink_in_storage_is_not_followed(stored_service: Kept) -> None:
-    plan = await stored_service.own.create_plan("goal")
-    record = await stored_service.own.create_execution(plan.plan_id)
+    plan = await stored_service.own.plans.create("goal")
+    record = await stored_service.own.executions.create(plan.plan_id)
     link = stored_service.data / f"{record.execution_id}.json"
     link.symlink_to(stored_service.secret)
     secret = stored_service.secret.read_bytes()
-    await stored_service.own.start(record.execution_id)
-    await stored_service.own.wait(record.execution_id)
+    await stored_service.own.executions.start(record.execution_id)
+    await stored_service.own.executions.wait(record.execution_id)
     for rest in ("", "/result", "/document"):
         answer = await stored_service.client.get(f"/api/executions/{record.execution_id}{rest}")
         assert answer.json()["status"] == "completed"

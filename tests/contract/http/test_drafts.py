@@ -65,13 +65,13 @@ class Callers(NamedTuple):
 
     async def result_of(self, execution_id: str) -> str:
         """Return the result of an execution, once it has ended."""
-        await self.calls.service.wait(execution_id)
+        await self.calls.service.executions.wait(execution_id)
         return (await self.calls.get(f"/api/executions/{execution_id}/result")).text
 
     async def approved(self, execution_id: str) -> str:
         """Return the result of an execution of a graph that is no flow, whose plan is approved if it asks."""
         path = f"/api/executions/{execution_id}"
-        await self.calls.service.wait(execution_id)
+        await self.calls.service.executions.wait(execution_id)
         for each in (await self.calls.get_json(f"{path}/requests"))["requests"]:
             answer = {"decision": "approve"}
             await self.calls.post_json(f"{path}/requests/{each['request_id']}", answer, 200)
@@ -366,13 +366,13 @@ async def test_the_runs_of_an_approved_revision_ask_nobody_but_other_runs_do() -
         ):
             made = await on.calls.post_json("/api/execute", {**body, "start": True}, 202)
             own = made["execution_id"]
-            await on.calls.service.wait(own)
+            await on.calls.service.executions.wait(own)
             shown = await on.calls.get_json(f"/api/executions/{own}")
             assert (shown["status"] == "paused") == asks, body
             assert shown["approval"].get("approved_revision") == (None if asks else 1)
             if not asks:
                 fork = await on.calls.post_json(f"/api/executions/{own}/fork", {}, 202)
-                await on.calls.service.wait(fork["execution_id"])
+                await on.calls.service.executions.wait(fork["execution_id"])
                 again = await on.calls.get_json(f"/api/executions/{fork['execution_id']}")
                 assert (again["status"], again["approval"]["approved_in"]) == ("completed", own)
 

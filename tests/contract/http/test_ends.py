@@ -31,22 +31,24 @@ ROUTES = sorted(
     if "GET" in (route.methods or ()) and (route.path or "").startswith("/api/execution")
     if "{execution_id}" in (route.path or "")
 )
-COMMANDS = {"answer", "cancel", "create_execution", "delete_execution", "execute", "fork", "pause"} | {
-    "resume", "retry", "start",
+COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution", "execute", "fork"} | {
+    "pause", "resume", "retry", "start", "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}
-NO_STATE = {"document_path", "position", "wait_end_written", "document_file"}
-"""Tell of no end: a path, a place in the queue, nothing; a file only once it is current."""
+NO_STATE = {"document_path", "wait_end_written"}
+"""Tell of no end: a path, nothing."""
 MORE: dict[str, tuple[Any, ...]] = {
     "explain": ("h",),
     "node_document": ("h",),
     "status_updates": (60.0,),
 }
 READS = sorted(
-    name
-    for name, value in vars(Service(dependencies())).items()
-    if callable(value) and "execution_id" in inspect.signature(value).parameters
-    if name not in COMMANDS | PUSHED | NO_STATE
+    (room, name)
+    for room, feature in vars(Service(dependencies())).items()
+    if type(feature).__module__.startswith("planwave.service.") and not room.startswith("_")
+    for name, method in inspect.getmembers(feature, inspect.ismethod)
+    if "execution_id" in inspect.signature(method).parameters
+    if not name.startswith("_") and name not in COMMANDS | PUSHED | NO_STATE
 )
 
 
@@ -70,7 +72,10 @@ async def ended(tmp_path: Path) -> AsyncGenerator[tuple[InProcessClient, str]]:
     async with in_process_client(dependencies(GRAPH, types=[held], directory=tmp_path)) as client:
         execution_id = (await execute_goal(client.service)).execution_id
         held.release.set()
-        async with asyncio.timeout(20), aclosing(client.service.watch(execution_id)) as events:
+        async with (
+            asyncio.timeout(20),
+            aclosing(client.service.executions.watch(execution_id)) as events,
+        ):
             types = [event.type async for event in events]
         assert types[-1] == "execution.completed"
         yield client, execution_id
@@ -108,13 +113,13 @@ async def test_every_route_that_reads_an_execution_waits(
     assert await assert_waits(tmp_path, may_write, chosen) == 200
 
 
-@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize(("room", "name"), READS)
 async def test_every_read_of_the_service_waits(
-    tmp_path: Path, may_write: asyncio.Event, name: str
+    tmp_path: Path, may_write: asyncio.Event, room: str, name: str
 ) -> None:
     async def ask(client: InProcessClient, execution_id: str) -> Any:
         given = MORE.get(name, (execution_id,) if name == "diff" else ())
-        asked = getattr(client.service, name)(execution_id, *given)
+        asked = getattr(getattr(client.service, room), name)(execution_id, *given)
         if inspect.isasyncgen(asked):
             return [each async for each in asked]
         return await asked
@@ -145,4 +150,5 @@ async def test_the_outcome_for_a_client_of_mcp_waits(
 
 def test_the_ways_of_asking_are_all_known() -> None:
     assert len(ROUTES) >= 11
-    assert {"document", "document_pieces", "events", "execution", "state", "wait"} <= {*READS}
+    reads = {name for room, name in READS if room == "executions"}
+    assert {"document", "document_pieces", "events", "get", "requests", "state", "wait"} <= reads

@@ -42,7 +42,7 @@ async def send(client: InProcessClient, method: str, path: str, body: str, **mor
 
 
 async def assert_shown(client: InProcessClient, execution_id: str, written: str) -> None:
-    await client.service.wait(execution_id)
+    await client.service.executions.wait(execution_id)
     # `result` has a number alone as text, which is the one that templates print: 1 for 1.0.
     paths = ("document", "events?format=json", "nodes/end", *(("result",) * (written[0] in "{[")))
     for path in paths:
@@ -80,8 +80,8 @@ async def test_an_answer_keeps_its_numbers(tmp_path: Path, number: str, shape: s
     written = shape % number
     async with in_process_client(dependencies(ASKED, directory=tmp_path)) as client:
         execution_id = (await execute_goal(client.service)).execution_id
-        await client.service.wait(execution_id)
-        (request,) = await client.service.requests(execution_id)
+        await client.service.executions.wait(execution_id)
+        (request,) = await client.service.executions.requests(execution_id)
         path = f"/api/executions/{execution_id}/requests/{request.request_id}"
         await send(client, "POST", path, f'{{"decision":"approve","value":{written}}}')
         await assert_shown(client, execution_id, written)
@@ -95,7 +95,7 @@ async def test_a_change_of_a_plan_keeps_its_numbers(number: str, shape: str) -> 
         Node("j", "json", "J", data={"value": 1}), Node("end", "end", "End"), edges=[("j", "end")]
     )
     async with in_process_client(dependencies(graph)) as client:
-        plan = await client.service.create_plan("do it")
+        plan = await client.service.plans.create("do it")
         path = f"/api/plans/{plan.plan_id}"
         changed = f'{{"op":"update_node","id":"j","set":{{"data":{{"value":{written}}}}}}}'
         await send(

@@ -45,5 +45,5 @@ async def _start(calls: InProcessClient, plan_id: str, token: str) -> dict[str, 
     body = {"flow": plan_id, "start": True}
     answer = await calls.post("/api/execute", json=body, headers=bearing(token))
     if answer.status_code == 202:
-        await calls.service.wait(answer.json()["execution_id"])
+        await calls.service.executions.wait(answer.json()["execution_id"])
     return {**answer.json(), "status": answer.status_code}

@@ -34,11 +34,11 @@ class Program:
     async def prepare(self) -> Program:
         async def prepared() -> None:
             service = self.server.service
-            self.plan_id = (await service.create_flow(self.name, graph=GRAPH)).plan_id
-            await service.publish_flow(self.plan_id, {"tool": True})
-            record = await service.execute(FlowRef(self.plan_id))
+            self.plan_id = (await service.flows.create(self.name, graph=GRAPH)).plan_id
+            await service.flows.publish(self.plan_id, {"tool": True})
+            record = await service.executions.execute(FlowRef(self.plan_id))
             self.execution_id = record.execution_id
-            await service.wait(record.execution_id)
+            await service.executions.wait(record.execution_id)
 
         await self.server.on_loop(prepared())
         return self
@@ -50,7 +50,7 @@ class Program:
         return (await self.server.on_loop(made)).secret
 
     async def delete(self) -> None:
-        await self.server.on_loop(self.server.service.delete_flow(self.plan_id, force=True))
+        await self.server.on_loop(self.server.service.flows.delete(self.plan_id, force=True))
 
 
 async def two(server: RunningServer) -> tuple[Program, Program]:

@@ -33,9 +33,9 @@ async def ended(server: RunningServer, execution_id: str) -> str:
     """Wait for the end of an execution; give its status."""
 
     async def wait() -> str:
-        async for _ in server.service.watch(execution_id):
+        async for _ in server.service.executions.watch(execution_id):
             pass
-        return (await server.service.state(execution_id)).status
+        return (await server.service.executions.state(execution_id)).status
 
     return await server.on_loop(wait())
 
@@ -176,7 +176,7 @@ async def test_a_fault_is_logged_and_never_shown(
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the secret inside")
 
-    monkeypatch.setattr(server.service, "create_plan", broken)
+    monkeypatch.setattr(server.service.plans, "create", broken)
     async with mcp_client(server) as client:
         text = await fail(client, "plan", goal="texts")
     assert text == "a fault in planwave ended the call; its log says more"

@@ -52,7 +52,7 @@ async def client(request: Any, server: RunningServer) -> AsyncIterator[Client]:
 
 async def saved(server: RunningServer, graph: dict[str, Any], name: str = "") -> str:
     """Save a flow; give its id."""
-    made = server.service.create_flow(name or new_id(), graph=json.dumps(graph))
+    made = server.service.flows.create(name or new_id(), graph=json.dumps(graph))
     return (await server.on_loop(made)).plan_id
 
 
@@ -216,7 +216,7 @@ async def test_a_key_is_free_again_after_a_call_that_started_nothing(client: Cli
 async def published(server: RunningServer, graph: dict[str, Any], name: str) -> str:
     """Publish a flow as a tool; give its id."""
     plan_id = await saved(server, graph, name)
-    await server.on_loop(server.service.publish_flow(plan_id, {"tool": True}))
+    await server.on_loop(server.service.flows.publish(plan_id, {"tool": True}))
     return plan_id
 
 
@@ -233,12 +233,12 @@ async def test_a_published_flow_is_a_tool_with_typed_arguments(
     result = await client.call_tool(tool.name, {"input": "Ada"})
     assert (text_of(result), result.structured_content["status"]) == ("Hello Ada", "completed")
     record = await server.on_loop(
-        server.service.execution(result.structured_content["execution_id"])
+        server.service.executions.get(result.structured_content["execution_id"])
     )
     assert record.plan_id == plan_id
     assert "input" in await fail(client, tool.name)
     assert "the arguments are input" in await fail(client, tool.name, input="x", other=1)
-    await server.on_loop(server.service.publish_flow(plan_id, {"tool": False}))
+    await server.on_loop(server.service.flows.publish(plan_id, {"tool": False}))
     assert name not in [each.title for each in (await client.list_tools()).tools]
     with pytest.raises(MCPError, match="there is no tool"):
         await client.call_tool(tool.name, {"input": "Ada"})
@@ -269,7 +269,7 @@ async def test_flows_of_similar_names_and_of_the_name_of_a_tool_have_names_of_th
     own = {plain, f"{plain}_{ids[1][-8:]}", f"run_{ids[2][-8:]}", f"flow_{ids[3][-8:]}"}
     assert own <= names
     for plan_id in ids:
-        await server.on_loop(server.service.delete_flow(plan_id, force=True))
+        await server.on_loop(server.service.flows.delete(plan_id, force=True))
 
 
 async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> None:
@@ -288,4 +288,4 @@ async def test_clients_are_told_when_the_tools_change(server: RunningServer) -> 
         plan_id = await published(server, START, new_id())
         assert isinstance(await anext(aiter(changes)), ToolsListChanged)
         await told.wait()
-        await server.on_loop(server.service.delete_flow(plan_id, force=True))
+        await server.on_loop(server.service.flows.delete(plan_id, force=True))

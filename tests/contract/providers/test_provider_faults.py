@@ -66,9 +66,9 @@ async def run_of(harness: ModelClientHarness, graph: Graph) -> list[Event]:
     providers = _Unpaid()
     parts = dependencies(node_services=lambda goal: NodeServices(harness.client, providers, goal))
     async with Service(parts) as service:
-        record = await service.execute(make_plan(graph))
-        await service.wait(record.execution_id)
-        return list(await service.events(record.execution_id))
+        record = await service.executions.execute(make_plan(graph))
+        await service.executions.wait(record.execution_id)
+        return list(await service.executions.events(record.execution_id))
 
 
 @EVERY

@@ -50,17 +50,17 @@ def running(plan_id: str, revision: int | None = None) -> dict[str, Any]:
 
 
 async def executed(service: Service, graph: dict[str, Any]) -> dict[str, Any]:
-    plan = await service.read_plan(graph)
-    record = await service.execute(plan)
-    await service.wait(record.execution_id)
-    return await service.document(record.execution_id)
+    plan = await service.plans.read(graph)
+    record = await service.executions.execute(plan)
+    await service.executions.wait(record.execution_id)
+    return await service.executions.document(record.execution_id)
 
 
 async def test_inner_node_runs_live_or_named_revision(service: Service) -> None:
-    first = await service.create_flow("Say", graph=saying("first {{ input }}"))
-    await service.update_flow(first.plan_id, graph=saying("second {{ input }}"))
+    first = await service.flows.create("Say", graph=saying("first {{ input }}"))
+    await service.flows.update(first.plan_id, graph=saying("second {{ input }}"))
     draft = ReplaceGraph({"nodes": [{"id": "a", "type": "gone"}], "edges": []})
-    await service.edit_plan(first.plan_id, [draft], expected=None)
+    await service.plans.edit(first.plan_id, [draft], expected=None)
     newest = await executed(service, running(first.plan_id))
     assert newest["node_results"]["run"] == "second tide"
     older = await executed(service, running(first.plan_id, 1))
@@ -72,26 +72,26 @@ async def test_unknown_flow_is_found_before_anything_runs(service: Service) -> N
     with pytest.raises(GraphInvalid, match=nobody) as caught:
         await executed(service, running(nobody))
     assert [each.code for each in caught.value.diagnostics] == ["unknown-flow"]
-    assert await service.executions() == []
+    assert await service.executions.list() == []
 
 
 async def test_flow_that_is_deleted_before_its_node_runs_fails_the_node(service: Service) -> None:
-    flow = await service.create_flow("Say", graph=saying("x"))
-    record = await service.create_execution(await service.read_plan(running(flow.plan_id)))
+    flow = await service.flows.create("Say", graph=saying("x"))
+    record = await service.executions.create(await service.plans.read(running(flow.plan_id)))
     with pytest.raises(Conflict, match="names it") as caught:
-        await service.delete_flow(flow.plan_id)
+        await service.flows.delete(flow.plan_id)
     assert caught.value.code == "flow-in-use"
-    await service.delete_flow(flow.plan_id, force=True)
-    await service.start(record.execution_id)
-    await service.wait(record.execution_id)
-    document = await service.document(record.execution_id)
+    await service.flows.delete(flow.plan_id, force=True)
+    await service.executions.start(record.execution_id)
+    await service.executions.wait(record.execution_id)
+    document = await service.executions.document(record.execution_id)
     (failed,) = [node for node in document["nodes"] if node["status"] == "failed"]
     assert (failed["id"], failed["error_detail"]["code"]) == ("run", "unknown-flow")
 
 
 async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
-    created = await service.create_flow("Again", graph=saying("x"))
-    await service.update_flow(created.plan_id, graph=running(created.plan_id))
+    created = await service.flows.create("Again", graph=saying("x"))
+    await service.flows.update(created.plan_id, graph=running(created.plan_id))
     document = await executed(service, running(created.plan_id))
     assert document["status"] == "failed"
     runs = [node for node in document["nodes"] if node["id"] == "run"]
@@ -102,23 +102,23 @@ async def test_recursive_flow_ends_at_the_depth_limit(service: Service) -> None:
 
 
 async def test_fork_runs_the_live_flow_revision(service: Service) -> None:
-    created = await service.create_flow("Say", graph=saying("first {{ input }}"))
-    plan = await service.read_plan(running(created.plan_id))
-    record = await service.execute(plan)
+    created = await service.flows.create("Say", graph=saying("first {{ input }}"))
+    plan = await service.plans.read(running(created.plan_id))
+    record = await service.executions.execute(plan)
 
     async def said(execution_id: str) -> tuple[str, bool]:
-        await service.wait(execution_id)
-        events = await service.events(execution_id)
+        await service.executions.wait(execution_id)
+        events = await service.executions.events(execution_id)
         (done,) = [e for e in events if e.type == "node.completed" and e.path == "run"]
         return done.data["outputs"]["output"]["value"], "reused" in done.data
 
     assert await said(record.execution_id) == ("first tide", False)
-    same = await service.fork(record.execution_id)
+    same = await service.executions.fork(record.execution_id)
     assert await said(same.execution_id) == ("first tide", True)
-    await service.update_flow(created.plan_id, graph=saying("second {{ input }}"))
-    changed = await service.fork(record.execution_id)
+    await service.flows.update(created.plan_id, graph=saying("second {{ input }}"))
+    changed = await service.executions.fork(record.execution_id)
     assert await said(changed.execution_id) == ("second tide", False)
-    assert await said((await service.fork(changed.execution_id)).execution_id) == (
+    assert await said((await service.executions.fork(changed.execution_id)).execution_id) == (
         "second tide",
         True,
     )

@@ -98,8 +98,8 @@ def test_abandoned_execution_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
         composed = cli_factories()
         async with composed.service(composed.settings(None).settings) as service:
-            plan = await service.read_plan(json.dumps(GRAPH))
-            return (await service.create_execution(plan)).execution_id
+            plan = await service.plans.read(json.dumps(GRAPH))
+            return (await service.executions.create(plan)).execution_id
 
     execution_id = asyncio.run(left_behind())
     watched = invoke("watch", execution_id)

@@ -81,9 +81,11 @@ async def paused_by_timer() -> tuple[str, OpenRequest]:
     """Run a graph until it waits for a timer; return the execution's id and its request."""
     node = {"id": "later", "type": "wait", "data": {"seconds": 3600}}
     async with open_service(Settings()) as service:
-        record = await service.execute(await service.read_plan({"nodes": [node], "edges": []}))
-        await service.wait(record.execution_id)
-        (request,) = await service.requests(record.execution_id)
+        record = await service.executions.execute(
+            await service.plans.read({"nodes": [node], "edges": []})
+        )
+        await service.executions.wait(record.execution_id)
+        (request,) = await service.executions.requests(record.execution_id)
         return record.execution_id, request
 
 

@@ -200,8 +200,8 @@ def test_plan_that_changed_meanwhile_is_not_overwritten(
     async def slow(text: str, ending: str) -> str:
         edited = await edit_text(text, ending)
         backend: Any = opened[-1]
-        plan = await backend.queries.plan(plan_id)
-        await backend.edit_plan(plan_id, [revisions.SetTitle("Theirs"),
+        plan = await backend.plans.get(plan_id)
+        await backend.plans.edit(plan_id, [revisions.SetTitle("Theirs"),
                                           revisions.ReplaceGraph({"nodes": [], "edges": []})],
                                 expected={plan.hash})  # fmt: skip
         return edited

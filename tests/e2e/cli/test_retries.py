@@ -97,13 +97,13 @@ async def test_retry_of_cancelled_planner_reuses_its_first_reply(
     async with FakeLLMServer(reply_to=reply) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         async with open_service(Settings(storage_dir=tmp_path / "storage")) as service:
-            plan = await service.read_plan(json.dumps(PLANS))
-            first = (await service.execute(plan)).execution_id
+            plan = await service.plans.read(json.dumps(PLANS))
+            first = (await service.executions.execute(plan)).execution_id
             await mends.wait()
-            await service.cancel(first)
-            again = (await service.retry(first)).execution_id
-            assert (await service.wait(again)).status == "completed"
+            await service.executions.cancel(first)
+            again = (await service.executions.retry(first)).execution_id
+            assert (await service.executions.wait(again)).status == "completed"
             assert len(requested) == 3, "the plan that was to be mended was not asked for again"
             assert requested[2] == requested[1]
-            used = [(await service.state(each)).usage.calls for each in (first, again)]
+            used = [(await service.executions.state(each)).usage.calls for each in (first, again)]
             assert used == [1, 2], "what was paid for counts where it was paid"

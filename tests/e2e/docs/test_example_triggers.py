@@ -87,8 +87,8 @@ async def test_issue_that_github_reports_is_answered_at_once_and_sorted(llm: Fak
         assert (await calls.post(hook, content=body)).status_code == 401
         (record,) = (await calls.get("/api/executions")).json()["executions"]
         service = app.state.planwave.service
-        await service.wait(record["execution_id"])
-        document = await service.document(record["execution_id"])
+        await service.executions.wait(record["execution_id"])
+        document = await service.executions.document(record["execution_id"])
         (result,) = [each for each in document["nodes"] if each["id"] == "result"]
         assert result["outputs"]["output"]["value"] == {"issue": 9, "label": "bug"}
         labelled = json.dumps({"action": "labeled"})

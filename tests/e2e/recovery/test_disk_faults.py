@@ -275,8 +275,8 @@ async def test_f17_the_service_says_that_the_disk_is_full_and_recovers_without_r
 
 async def stands(service: Service, held: HeldNode, store: SqliteStore, disk: FaultyDisk) -> str:
     """Run a node, then have the disk full as it ends; give the id of the execution."""
-    plan = await service.create_plan("a goal")
-    execution_id = (await service.execute(plan.plan_id)).execution_id
+    plan = await service.plans.create("a goal")
+    execution_id = (await service.executions.execute(plan.plan_id)).execution_id
     await held.started.wait()
     disk.on_write = lambda *_: disks.FULL
     held.release.set()
@@ -293,11 +293,11 @@ async def test_f17_an_execution_loses_nothing_to_a_full_disk(
     held = HeldNode()
     async with Service(dependencies(HELD, types=[held], store=store)) as service:
         execution_id = await stands(service, held, store, disk)
-        seen = await service.execution(execution_id)
+        seen = await service.executions.get(execution_id)
         assert (seen.status, seen.last_seq) == ("executing", 4), "nothing is told that is not kept"
         disk.on_write = lambda *_: disks.OK
         async with asyncio.timeout(120):
-            ended = await service.wait(execution_id)
+            ended = await service.executions.wait(execution_id)
         assert ended.status == "completed"
         kinds = [(e.type, e.path) for e in await store.events(execution_id)]
         assert kinds.count(("node.started", "a")) == kinds.count(("node.completed", "a")) == 1
@@ -345,17 +345,17 @@ async def test_f18_a_document_without_room_is_left_out_and_written_later(
         large = make_graph(text_node("a", "x" * 20_000), text_node("b"), edges=[("a", "b")])
         service = Service(dependencies(large, store=store, directory=small))
         async with service:
-            plan = await service.create_plan("a goal")
-            done = await service.execute(plan.plan_id)
-            ended = await service.wait(done.execution_id)
+            plan = await service.plans.create("a goal")
+            done = await service.executions.execute(plan.plan_id)
+            ended = await service.executions.wait(done.execution_id)
             assert ended.status == "completed", "the journal goes on"
             assert [e.seq for e in await store.events(done.execution_id)][-1] == ended.last_seq
             assert any("not written" in m and "No space" in m for m in caplog.messages)
             assert os.listdir(small) == ["ballast"], "nothing half-written is left"
             ballast.unlink()
-            other = await service.execute(plan.plan_id)
-            await service.wait(other.execution_id)
-            await service.wait(done.execution_id)
+            other = await service.executions.execute(plan.plan_id)
+            await service.executions.wait(other.execution_id)
+            await service.executions.wait(done.execution_id)
             assert await store.lagging_documents() == [], "with the next one that can be written"
             kept = json.loads((small / f"{done.execution_id}.json").read_text("utf-8"))
             assert kept["last_seq"] == ended.last_seq

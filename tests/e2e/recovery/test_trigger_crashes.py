@@ -90,7 +90,7 @@ async def _schedule(directory: Path) -> None:
         schedule = {"id": "at", "type": "schedule", "data": {"cron": "* * * * *"}}
         echo = text("t", "{{ input.slot }}")
         edge = {"source": "at", "target": "t", "data": {"channel": "flow"}}
-        flow = await service.create_flow("F", graph={"nodes": [schedule, echo], "edges": [edge]})
+        flow = await service.flows.create("F", graph={"nodes": [schedule, echo], "edges": [edge]})
         await service.triggers.create(flow.plan_id, ["schedule"])
 
 

@@ -35,8 +35,8 @@ CROWD = Limits(
 async def started(server: RunningServer, graph: Graph) -> str:
     """Make a plan of a graph and start it."""
     source = json.dumps(graph.to_document())
-    plan = await server.on_loop(server.service.read_plan(source))
-    return (await server.on_loop(server.service.execute(plan))).execution_id
+    plan = await server.on_loop(server.service.plans.read(source))
+    return (await server.on_loop(server.service.executions.execute(plan))).execution_id
 
 
 # -- a client that comes back again and again
@@ -98,7 +98,7 @@ async def test_many_reconnects_deliver_every_event_and_token_once(
                     if events < 0 and not is_staying:
                         break
         await stream.aclose()
-    record = await server.on_loop(server.service.wait(execution_id))
+    record = await server.on_loop(server.service.executions.wait(execution_id))
     assert connections > reconnects
     assert witness.cursor == record.last_seq
     assert witness.texts == {name: streamed_text(name, tokens[name]) for name in tokens}
@@ -125,22 +125,22 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
         await ended(server, await started(server, logs))  # everything has been used once
         before = resident_mb()
         async with AsyncExitStack() as stack:
-            plan = await server.on_loop(server.service.read_plan(source))
-            made = await server.on_loop(server.service.create_execution(plan))
+            plan = await server.on_loop(server.service.plans.read(source))
+            made = await server.on_loop(server.service.executions.create(plan))
             execution_id = made.execution_id
             url = f"{server.ws_url}/ws/{execution_id}?mode=events&after=0"
             sockets = [await stack.enter_async_context(raw_websocket(url)) for _ in range(50)]
             for socket in sockets:
                 assert (await socket.read()).json["type"] == "snapshot"
             assert server.service.load.subscribers == 50
-            await server.on_loop(server.service.start(execution_id))
+            await server.on_loop(server.service.executions.start(execution_id))
             highest = 0.0
             while server.service.load.subscribers:
                 await asyncio.sleep(0.1)
                 highest = max(highest, resident_mb())
             assert any([await _was_dropped_with_its_place(socket) for socket in sockets[:5]])
             while (
-                await server.on_loop(server.service.execution(execution_id))
+                await server.on_loop(server.service.executions.get(execution_id))
             ).status != "completed":
                 await asyncio.sleep(0.5)
                 highest = max(highest, resident_mb())
@@ -167,7 +167,7 @@ def _chatty(logs: int) -> Any:
 
 
 async def ended(server: RunningServer, execution_id: str) -> None:
-    record = await server.on_loop(server.service.wait(execution_id))
+    record = await server.on_loop(server.service.executions.wait(execution_id))
     assert record.status == "completed"
 
 
@@ -205,7 +205,7 @@ async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
         async with asyncio.TaskGroup() as tasks:
             for _ in range(clients):
                 tasks.create_task(come_back())
-        record = await server.on_loop(server.service.wait(execution_id))
+        record = await server.on_loop(server.service.executions.wait(execution_id))
         assert resident_mb() - before < 150
     assert len(witnesses) == clients
     for witness in witnesses:
@@ -215,7 +215,7 @@ async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
 
 async def until_stored(server: RunningServer, execution_id: str, seq: int) -> None:
     async def state() -> int:
-        return (await server.service.state(execution_id)).last_seq
+        return (await server.service.executions.state(execution_id)).last_seq
 
     while await server.on_loop(state()) < seq:  # noqa: ASYNC110 - it happens in another thread
         await asyncio.sleep(0.01)

@@ -95,7 +95,7 @@ class ChatBench:
         if flow is None:
             made = await self.service.chats.create(config=config)
         else:
-            saved = await self.service.create_flow("talk", graph=flow)
+            saved = await self.service.flows.create("talk", graph=flow)
             made = await self.service.chats.create(plan_id=saved.plan_id)
         self.chat_id = made.record.chat_id
 

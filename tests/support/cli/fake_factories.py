@@ -9,7 +9,7 @@ from typing import Any
 from planwave.cli.context import Factories
 from planwave.config.files import LoadedSettings
 from planwave.mcp.servers import McpServers
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import History
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite.sql_store import MemoryStore
@@ -38,7 +38,7 @@ def fake_factories(
     providers: Any = None,
     embedded: FakeEmbeddedModel | None = None,
     service: Callable[[Settings], Service] | None = None,
-    history: Callable[[Settings], QueryService] | None = None,
+    history: Callable[[Settings], History] | None = None,
     serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
     has_web_ui: bool = True,
     **settings: Any,
@@ -47,7 +47,7 @@ def fake_factories(
     return Factories(
         settings=lambda _=None: LoadedSettings(Settings(model_dir=model_dir, **settings)),
         service=service or (lambda _: Service(dependencies())),
-        history=history or (lambda _: QueryService(MemoryStore(), None)),
+        history=history or (lambda _: History(MemoryStore(), None)),
         catalog=lambda _: library_registry(),
         providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,

@@ -137,8 +137,8 @@ async def run_converted(
             Service(_dependencies(models, off, renderer, outbound))
         )
         try:
-            plan = await service.read_plan(rebuilt.document)
-            record = await service.execute(
+            plan = await service.plans.read(rebuilt.document)
+            record = await service.executions.execute(
                 plan, inputs=rebuilt.inputs, options=rebuilt.options, trigger=rebuilt.trigger
             )
         except InputError as error:
@@ -156,14 +156,14 @@ async def _answer_until_ended(
 ) -> None:
     left = list(answers)
     while True:
-        status = (await service.wait(execution_id)).status
+        status = (await service.executions.wait(execution_id)).status
         seen.statuses.append(status)
         if status != "paused":
             break
-        request, *_ = await service.requests(execution_id)
-        await service.answer(execution_id, request.request_id, left.pop(0))
-    seen.state = await service.state(execution_id)
-    seen.events = [event async for event in service.watch(execution_id)]
+        request, *_ = await service.executions.requests(execution_id)
+        await service.executions.answer(execution_id, request.request_id, left.pop(0))
+    seen.state = await service.executions.state(execution_id)
+    seen.events = [event async for event in service.executions.watch(execution_id)]
 
 
 def _dependencies(

@@ -81,9 +81,9 @@ class AgentClient(CrashClient):
         """Run what failed again, or some agent, or one that is served its calls though it was changed."""
         steps = {"n0": {"data": {"maxSteps": 19}}}
         ways = {
-            "retry": lambda: self._service.retry(execution_id),
-            "rerun": lambda: self._service.fork(execution_id, rerun=["n0"]),
-            "change": lambda: self._service.fork(execution_id, changes=steps),
+            "retry": lambda: self._service.executions.retry(execution_id),
+            "rerun": lambda: self._service.executions.fork(execution_id, rerun=["n0"]),
+            "change": lambda: self._service.executions.fork(execution_id, changes=steps),
         }
         with suppress(PlanwaveError):  # nothing of it failed
             made = await ways[self._choose.choice(sorted(ways))]()

@@ -265,13 +265,13 @@ class CrashClient:
         return random_document(self._choose), random_options(self._choose)
 
     async def _make(self, graph: dict[str, Any], options: RunOptions | None = None) -> None:
-        plan = await self._service.read_plan(json.dumps(graph))
-        made = await self._service.execute(plan, options=options)
+        plan = await self._service.plans.read(json.dumps(graph))
+        made = await self._service.executions.execute(plan, options=options)
         self._facts.write("accepted", made.execution_id)
         await self._follow(made.execution_id, 0)
 
     async def _follow(self, execution_id: str, after: int) -> None:
-        state = await self._service.state(execution_id)
+        state = await self._service.executions.state(execution_id)
         reason = state.reason or ""
         if self._is_set_aside(reason):
             return
@@ -287,14 +287,14 @@ class CrashClient:
         return reason.startswith(SET_ASIDE) and not self._order.ends
 
     async def _watch(self, execution_id: str, after: int) -> None:
-        async for event in self._service.watch(execution_id, after=after):
+        async for event in self._service.executions.watch(execution_id, after=after):
             if event.seq:
                 self._facts.write("published", execution_id, event.seq, event.type, event.path)
                 self._react(event)
                 if event.type == "execution.paused" and self._is_set_aside(event.data["reason"]):
                     break
         if self._order.ends:
-            await self._service.wait(execution_id)
+            await self._service.executions.wait(execution_id)
         self._open -= 1
         self._execution_ended.set()
 
@@ -319,7 +319,7 @@ class CrashClient:
                 self._tasks.create_task(self._pause(event.execution_id))
 
     async def _answer_all(self, execution_id: str) -> None:
-        for request in await self._service.requests(execution_id):
+        for request in await self._service.executions.requests(execution_id):
             await self._answer(execution_id, request.request_id, request.request)
 
     def _schedule_answer(self, execution_id: str, request_id: str, request: Any) -> None:
@@ -336,33 +336,33 @@ class CrashClient:
         answer = self._answer_to(request)
         await asyncio.sleep(self._choose.random() * 0.03)
         with suppress(PlanwaveError):  # its time was over, or its node was cancelled first
-            await self._service.answer(execution_id, request_id, answer)
+            await self._service.executions.answer(execution_id, request_id, answer)
             self._facts.write("answered", execution_id, request_id, answer["decision"])
 
     async def _cancel(self, execution_id: str, path: str | None = None) -> None:
         with suppress(PlanwaveError):  # it ended first
-            await self._service.cancel(execution_id, node=path)
+            await self._service.executions.cancel(execution_id, node=path)
             self._facts.write("cancelled", execution_id, path)
 
     async def _retry_or_fork(self, execution_id: str) -> None:
         """Run what failed, or some node of it, in an execution that takes over all else."""
         with suppress(PlanwaveError):  # nothing of it failed
             if self._choose.random() < 0.5:
-                made = await self._service.retry(execution_id)
+                made = await self._service.executions.retry(execution_id)
             else:
-                made = await self._service.fork(execution_id, rerun=["n1"])
+                made = await self._service.executions.fork(execution_id, rerun=["n1"])
             self._facts.write("accepted", made.execution_id)
             await self._follow(made.execution_id, 0)
 
     async def _pause(self, execution_id: str) -> None:
         with suppress(PlanwaveError):
-            await self._service.pause(execution_id)
+            await self._service.executions.pause(execution_id)
             self._facts.write("paused", execution_id)
             await self._resume(execution_id)
 
     async def _resume(self, execution_id: str) -> None:
         with suppress(PlanwaveError):
-            await self._service.resume(execution_id)
+            await self._service.executions.resume(execution_id)
             self._facts.write("resumed", execution_id)
 
 

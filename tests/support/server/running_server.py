@@ -186,8 +186,8 @@ class RunningServer:
         """Plan a goal and start its execution; give the execution's id."""
 
         async def made() -> str:
-            plan = await self.service.create_plan(goal)
-            return (await self.service.execute(plan.plan_id)).execution_id
+            plan = await self.service.plans.create(goal)
+            return (await self.service.executions.execute(plan.plan_id)).execution_id
 
         return await self.on_loop(made())
 

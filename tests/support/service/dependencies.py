@@ -73,5 +73,5 @@ def dependencies(
 
 async def execute_goal(service: Service, goal: str = "do it", **more: Any) -> ExecutionRecord:
     """Plan a goal and start the execution of its plan."""
-    plan = await service.create_plan(goal)
-    return await service.execute(plan.plan_id, **more)
+    plan = await service.plans.create(goal)
+    return await service.executions.execute(plan.plan_id, **more)

@@ -70,11 +70,11 @@ class Notified:
 
     async def run(self, graph: dict[str, Any], *targets: str, **more: Any) -> str:
         """Run a graph, as a flow of its own that notifies these URLs; return the execution."""
-        flow = await self.service.create_flow(f"F {new_id()}", graph=graph)
+        flow = await self.service.flows.create(f"F {new_id()}", graph=graph)
         for url in targets:
             await self.service.notifications.create_target(flow.plan_id, url, ["hosted"])
-        record = await self.service.execute(FlowRef(flow.plan_id, flow.revision), **more)
-        await self.service.wait(record.execution_id)
+        record = await self.service.executions.execute(FlowRef(flow.plan_id, flow.revision), **more)
+        await self.service.executions.wait(record.execution_id)
         return record.execution_id
 
     async def outbox(self) -> Sequence[NotificationRecord]:

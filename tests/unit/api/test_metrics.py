@@ -49,7 +49,7 @@ def application(service: Service) -> FastAPI:
 
 async def run(service: Service) -> str:
     record = await execute_goal(service)
-    return (await service.wait(record.execution_id)).status
+    return (await service.executions.wait(record.execution_id)).status
 
 
 async def test_executions_and_nodes_are_counted_by_type_and_status() -> None:
@@ -98,13 +98,13 @@ async def test_gauges_show_current_executions_and_subscribers() -> None:
     async with asgi_client(application(service)) as client:
         record = await execute_goal(service)
         await held.started.wait()
-        async with service.subscribe(record.execution_id) as following:
+        async with service.executions.subscribe(record.execution_id) as following:
             found = await scrape_metrics(client)
             assert found.value("planwave_executions_running") == 1
             assert found.value("planwave_subscribers") == 1
             held.release.set()
             assert [frame.is_last async for frame in following][-1]
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
         await asyncio.sleep(0)  # how late they were is noted behind the subscribers
         found = await scrape_metrics(client)
         assert found.value("planwave_executions_running") == 0
@@ -116,9 +116,9 @@ async def test_gauges_show_current_executions_and_subscribers() -> None:
 async def test_execution_cancelled_before_start_is_counted_as_ended() -> None:
     service = Service(dependencies(make_graph(text_node("a"))))
     async with asgi_client(application(service)) as client:
-        plan = await service.create_plan("do it")
-        record = await service.create_execution(plan.plan_id)
-        await service.cancel(record.execution_id)
+        plan = await service.plans.create("do it")
+        record = await service.executions.create(plan.plan_id)
+        await service.executions.cancel(record.execution_id)
         found = await scrape_metrics(client)
     assert found.value("planwave_executions_started_total") == 0
     assert found.value("planwave_executions_ended_total", status="cancelled") == 1
@@ -129,7 +129,7 @@ async def test_preset_nodes_are_not_counted() -> None:
     service = Service(dependencies(make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])))
     async with asgi_client(application(service)) as client:
         record = await execute_goal(service, inputs={"a": {"output": "given"}})
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
         found = await scrape_metrics(client)
     assert found.value("planwave_nodes_total", type="text", status="completed") == 1
 

@@ -323,7 +323,7 @@ async def test_draining_rejects_new_work_and_allows_reads() -> None:
             shown = await client.get(f"/api/executions/{execution_id}")
             assert shown.json()["status"] == "executing"
             running.release(execution_id)
-        await running.on_loop(running.service.wait(execution_id))
+        await running.on_loop(running.service.executions.wait(execution_id))
 
 
 async def test_request_in_progress_is_answered_before_shutdown() -> None:
@@ -380,8 +380,8 @@ async def start_later(running: RunningServer) -> str:
     """Make an execution that nobody starts, so that there is nothing to wait for in the end."""
 
     async def made() -> str:
-        plan = await running.service.create_plan("texts")
-        return (await running.service.create_execution(plan.plan_id)).execution_id
+        plan = await running.service.plans.create("texts")
+        return (await running.service.executions.create(plan.plan_id)).execution_id
 
     return await running.on_loop(made())
 
@@ -406,5 +406,5 @@ async def test_shutdown_notifies_and_closes_streams(status: str) -> None:
             for each in (one, two):
                 assert "draining" in await last_of(each)
                 assert each.close_code == 1012
-        record = await running.on_loop(running.service.execution(execution_id))
+        record = await running.on_loop(running.service.executions.get(execution_id))
         assert record.status == status

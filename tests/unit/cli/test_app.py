@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import DEBUG_VARIABLE, app
 from planwave.errors import PlanwaveError, StoreError
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import History
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 
@@ -114,7 +114,7 @@ def test_ctrl_c_with_json_is_an_object() -> None:
 def test_log_warning_is_printed_as_note() -> None:
     def history(_: Any) -> Any:
         logging.getLogger("anywhere").warning("odd\x1b[2J")
-        return QueryService(MemoryStore(), None)
+        return History(MemoryStore(), None)
 
     done = CliRunner().invoke(app, ["ls"], obj=fake_factories(history=history))
     assert done.exit_code == 0

@@ -11,7 +11,7 @@ import pytest
 
 from planwave.cli import follow_run
 from planwave.events.unreadable import unreadable_error
-from planwave.service.executions.commands import ExecutionCommands
+from planwave.service.executions.execution_service import ExecutionService
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import (
     approval_graph,
@@ -96,10 +96,10 @@ def test_expired_request_closes_its_prompt(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_answer_to_unreadable_execution_ends_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(_: ExecutionCommands, execution_id: str, *__: Any) -> None:
+    async def refused(_: ExecutionService, execution_id: str, *__: Any) -> None:
         raise unreadable_error(execution_id, "its large result is gone")
 
-    monkeypatch.setattr(ExecutionCommands, "answer", refused)
+    monkeypatch.setattr(ExecutionService, "answer", refused)
     prompt_with(monkeypatch, ["approve", ""])
     done = run(approval_graph())
     assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)

@@ -10,7 +10,7 @@ from planwave.cli.lookup import find, find_execution, find_flow, find_flow_id, f
 from planwave.errors import InputError, NotFound
 from planwave.events import Event
 from planwave.graph.operations import ReplaceGraph
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import History
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
@@ -22,7 +22,7 @@ PLAN = "01900000-0000-7000-8000-0000000000aa"
 FIRST, SECOND = "01911111-0000-7000-8000-000000000001", "01922222-0000-7000-8000-000000000002"
 
 
-async def history(*executions: str, newer_plan: str | None = None) -> QueryService:
+async def history(*executions: str, newer_plan: str | None = None) -> History:
     """Return queries over executions of ``PLAN``, and a plan that was not executed."""
     store = MemoryStore()
     for plan_id in filter(None, (PLAN, newer_plan)):
@@ -32,7 +32,7 @@ async def history(*executions: str, newer_plan: str | None = None) -> QueryServi
         record = ExecutionRecord(execution_id, PLAN, "Title", "goal", "starting", AT)
         created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
         await store.create_execution(record, [created])
-    return QueryService(store, None)
+    return History(store, None)
 
 
 async def test_last_is_the_newest_execution() -> None:
@@ -108,7 +108,7 @@ def text(content: str) -> dict[str, Any]:
 
 async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
     async with Service(dependencies()) as service:
-        built = await service.create_flow("Täglich", graph=text("x"))
+        built = await service.flows.create("Täglich", graph=text("x"))
         for name in (built.plan_id, "Täglich", "TÄGLICH", built.plan_id[:-1]):
             assert await find_flow_id(service, name) == built.plan_id
         with pytest.raises(NotFound):
@@ -122,7 +122,7 @@ async def test_flow_is_found_by_id_name_and_id_prefix() -> None:
 async def test_ambiguous_part_of_flow_ids_lists_them() -> None:
     async with Service(dependencies()) as service:
         built = [
-            (await service.create_flow(f"Flow {n}", graph=text("x"))).plan_id for n in range(6)
+            (await service.flows.create(f"Flow {n}", graph=text("x"))).plan_id for n in range(6)
         ]
         with pytest.raises(InputError, match="6 flows have an id") as refused:
             await find_flow_id(service, built[0][:3])
@@ -132,8 +132,8 @@ async def test_ambiguous_part_of_flow_ids_lists_them() -> None:
 
 async def test_plan_without_a_name_is_no_flow() -> None:
     async with Service(dependencies()) as service:
-        plan = await service.read_plan(text("x"))
-        await service.execute(plan)
+        plan = await service.plans.read(text("x"))
+        await service.executions.execute(plan)
         for name in (plan.plan_id, plan.plan_id[:-1], plan.title):
             with pytest.raises(NotFound):
                 await find_flow_id(service, name)
@@ -141,16 +141,16 @@ async def test_plan_without_a_name_is_no_flow() -> None:
 
 async def test_flow_name_is_preferred_to_id_prefix() -> None:
     async with Service(dependencies()) as service:
-        first = await service.create_flow("x", graph=text("x"))
-        named = await service.create_flow(first.plan_id[:6], graph=text("x"))
+        first = await service.flows.create("x", graph=text("x"))
+        named = await service.flows.create(first.plan_id[:6], graph=text("x"))
         assert await find_flow_id(service, first.plan_id[:6]) == named.plan_id
 
 
 async def test_flow_is_found_in_its_live_revision_or_another_one() -> None:
     async with Service(dependencies()) as service:
-        built = await service.create_flow("x", graph=text("0"))
-        await service.update_flow(built.plan_id, graph=text("1"))
-        await service.edit_plan(  # a draft
+        built = await service.flows.create("x", graph=text("0"))
+        await service.flows.update(built.plan_id, graph=text("1"))
+        await service.plans.edit(  # a draft
             built.plan_id,
             [ReplaceGraph({**text("2"), "nodes": [{"id": "a", "type": "gone"}]})],
             expected=None,
@@ -164,7 +164,7 @@ async def test_flow_is_found_in_its_live_revision_or_another_one() -> None:
 async def test_flow_lookup_reads_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planwave.cli.lookup._PAGE_SIZE", 2)
     async with Service(dependencies()) as service:
-        built = [(await service.create_flow(f"flow {n}", graph=text("x"))) for n in range(5)]
+        built = [(await service.flows.create(f"flow {n}", graph=text("x"))) for n in range(5)]
         for each in built:
             assert await find_flow_id(service, each.name) == each.plan_id
             assert await find_flow_id(service, each.plan_id[:-1]) == each.plan_id

@@ -65,7 +65,7 @@ async def test_observer_receives_graph_events_and_links() -> None:
     service, counts = counted(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
     async with service:
         record = await execute_goal(service)
-        ended = await service.wait(record.execution_id)
+        ended = await service.executions.wait(record.execution_id)
     assert list(counts.graphs) == counts.gone == [record.execution_id]
     assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
     assert [event.seq for event in counts.events] == list(range(2, ended.last_seq + 1))
@@ -95,8 +95,8 @@ async def test_observer_receives_delivery_lag_and_drops() -> None:
         record = await execute_goal(service)
         await first.started.wait()
         async with (
-            service.subscribe(record.execution_id) as reading,
-            service.subscribe(record.execution_id, limits=BacklogLimits(events=0)),
+            service.executions.subscribe(record.execution_id) as reading,
+            service.executions.subscribe(record.execution_id, limits=BacklogLimits(events=0)),
         ):
             assert service.load.subscribers == 2
             first.release.set()
@@ -117,10 +117,10 @@ async def test_drained_subscriber_is_not_counted_as_dropped() -> None:
     async with service:
         record = await execute_goal(service)
         await held.started.wait()
-        async with service.subscribe(record.execution_id):
+        async with service.executions.subscribe(record.execution_id):
             service.close_streams()
             held.release.set()
-            assert (await service.wait(record.execution_id)).status == "completed"
+            assert (await service.executions.wait(record.execution_id)).status == "completed"
     assert counts.drops == 0
 
 

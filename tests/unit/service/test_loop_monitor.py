@@ -53,11 +53,11 @@ async def test_blocking_node_is_logged_once_with_duration_and_location(
     service = Service(dependencies(make_graph(Node("cpu", "blocks", "CPU")), types=[Blocks()]))
     async with service:
         with EventLoopMonitor(lags.append):
-            plan = await service.create_plan("do it")
+            plan = await service.plans.create("do it")
             while not received:  # a busy machine may let its thread look too late
                 lags.clear()
-                execution_id = (await service.execute(plan.plan_id)).execution_id
-                await service.wait(execution_id)
+                execution_id = (await service.executions.execute(plan.plan_id)).execution_id
+                await service.executions.wait(execution_id)
                 await looked_at(lags)
                 blocked = f"in node 'cpu' of execution {execution_id}, "
                 received = [each for each in warnings_of(caplog) if blocked in each]

@@ -31,7 +31,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
 
 async def run_to_end(service: Service) -> str:
     record = await execute_goal(service)
-    await service.wait(record.execution_id)
+    await service.executions.wait(record.execution_id)
     return record.execution_id
 
 
@@ -46,14 +46,14 @@ async def test_deleted_execution_leaves_no_file(service: Service, tmp_path: Path
     assert len(files(tmp_path)) == 3
     await service.maintenance.delete_execution(first)
     assert len(files(tmp_path)) == 2
-    assert (await service.document(second))["node_results"] == {"a": "x" * 2_000}
+    assert (await service.executions.document(second))["node_results"] == {"a": "x" * 2_000}
     await service.maintenance.delete_execution(second)
     assert files(tmp_path) == []
     for ask in (
-        service.execution,
-        service.document,
+        service.executions.get,
+        service.executions.document,
         service.maintenance.delete_execution,
-        service.state,
+        service.executions.state,
     ):
         with pytest.raises(NotFound):
             await ask(first)
@@ -62,19 +62,21 @@ async def test_deleted_execution_leaves_no_file(service: Service, tmp_path: Path
 async def test_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) -> None:
     held = HeldNode()
     async with Service(dependencies(make_graph(Node("a", "held", "a")), types=[held])) as service:
-        plan = await service.create_plan("do it")
-        record = await service.execute(plan.plan_id)
+        plan = await service.plans.create("do it")
+        record = await service.executions.execute(plan.plan_id)
         await held.started.wait()
         with pytest.raises(Conflict) as refused:
             await service.maintenance.delete_execution(record.execution_id)
         assert refused.value.code == "execution-running"
         with pytest.raises(Conflict, match=record.execution_id) as refused:
-            await service.delete_plan(plan.plan_id)
+            await service.plans.delete(plan.plan_id)
         assert refused.value.code == "plan-in-use"
         held.release.set()
-        await service.wait(record.execution_id)
-        await service.delete_plan(plan.plan_id)
-        assert (await service.document(record.execution_id))["graph"]["nodes"][0]["id"] == "a"
+        await service.executions.wait(record.execution_id)
+        await service.plans.delete(plan.plan_id)
+        assert (await service.executions.document(record.execution_id))["graph"]["nodes"][0][
+            "id"
+        ] == "a"
         await service.maintenance.delete_execution(record.execution_id)
 
 
@@ -98,17 +100,17 @@ async def test_prune_removes_executions_ended_before_a_time(
     service: Service, tmp_path: Path
 ) -> None:
     execution_ids = [await run_to_end(service) for _ in range(3)]
-    times = [(await service.execution(each)).completed_at or "" for each in execution_ids]
-    plan = await service.create_plan("wait")
-    waiting = (await service.create_execution(plan.plan_id)).execution_id
+    times = [(await service.executions.get(each)).completed_at or "" for each in execution_ids]
+    plan = await service.plans.create("wait")
+    waiting = (await service.executions.create(plan.plan_id)).execution_id
     assert await service.maintenance.prune("2000-01-01") == 0
     assert await service.maintenance.prune(times[1].replace("+00:00", "Z")) == 1
     with pytest.raises(NotFound):
-        await service.execution(execution_ids[0])
+        await service.executions.get(execution_ids[0])
     assert await service.maintenance.prune("2999-01-01") == 2
-    assert [x.execution_id for x in await service.executions()] == [waiting]
+    assert [x.execution_id for x in await service.executions.list()] == [waiting]
     assert files(tmp_path) == []
-    assert [p.plan_id for p in await service.plans()] == [plan.plan_id]
+    assert [p.plan_id for p in await service.plans.list()] == [plan.plan_id]
 
 
 @pytest.mark.slow
@@ -116,7 +118,7 @@ async def test_prune_removes_more_than_one_page(service: Service) -> None:
     for _ in range(45):
         await run_to_end(service)
     assert await service.maintenance.prune("2999-01-01") == 45
-    assert await service.executions() == []
+    assert await service.executions.list() == []
 
 
 @pytest.mark.parametrize("time", ["yesterday", "", "2026-13-01"])
@@ -125,7 +127,7 @@ async def test_invalid_time_is_rejected(service: Service, time: str) -> None:
         await service.maintenance.prune(time)
     assert refused.value.code == "invalid-time"
     with pytest.raises(InputError):
-        await service.executions(since=time)
+        await service.executions.list(since=time)
 
 
 async def test_idempotency_key_expires(tmp_path: Path) -> None:

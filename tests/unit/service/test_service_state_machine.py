@@ -66,13 +66,13 @@ async def test_what_is_ended_while_it_waits_for_its_turn_is_not_run_to_an_end_ag
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
         execution_id = await executed(service)
-        await service.wait(execution_id)
-        (request,) = await service.requests(execution_id)
+        await service.executions.wait(execution_id)
+        (request,) = await service.executions.requests(execution_id)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(service.answer(execution_id, request.request_id, 1))
-            tasks.create_task(service.cancel(execution_id, node="q"))
+            tasks.create_task(service.executions.answer(execution_id, request.request_id, 1))
+            tasks.create_task(service.executions.cancel(execution_id, node="q"))
     async with opened(tmp_path, QUESTION, Asks()) as service:
-        kinds = [e.type for e in await service.events(execution_id)]
+        kinds = [e.type for e in await service.executions.events(execution_id)]
         assert kinds.index("node.answered") < kinds.index("node.cancelled")
         assert [kind for kind in kinds if kind in TERMINAL] == ["execution.failed"]
 
@@ -88,10 +88,10 @@ async def test_an_answer_before_its_turn_to_be_recovered_comes_takes_an_executio
         await reached(service, execution_id, lambda event: event.type == "node.waiting")
     counts.held.set()
     async with opened(tmp_path, graph, Asks(), counts) as service:
-        (request,) = await service.requests(execution_id)
-        await service.answer(execution_id, request.request_id, 1)
-        assert (await service.wait(execution_id)).status == "completed"
-        events = await service.events(execution_id)
+        (request,) = await service.executions.requests(execution_id)
+        await service.executions.answer(execution_id, request.request_id, 1)
+        assert (await service.executions.wait(execution_id)).status == "completed"
+        events = await service.executions.events(execution_id)
         check_events(events)
         (resumed,) = [e for e in events if e.type == "execution.resumed"]
         assert resumed.data["reason"] == "recovery"
@@ -207,7 +207,7 @@ class Subscriber:
         while True:
             after = len(self.seen)
             with suppress(SlowConsumer):
-                async with service.subscribe(
+                async with service.executions.subscribe(
                     self.execution_id, after, BacklogLimits(events=6)
                 ) as following:
                     async for frame in following:
@@ -309,7 +309,7 @@ class Executions(RuleBasedStateMachine):
                     self._answer(own, request.request_id, request.request)
                 if state.status == "paused" and not state.requests:
                     with suppress(Conflict):
-                        self.do(self.service.resume(own))
+                        self.do(self.service.executions.resume(own))
             for told in list(self.puppet.held.values()):
                 told.set_result("gives")
             self.do(asyncio.sleep(1))
@@ -353,7 +353,7 @@ class Executions(RuleBasedStateMachine):
         options = RunOptions(
             scheduling="waves" if waves else "eager", on_failure="stop" if stops else "continue"
         )
-        made = self.do(self.service.execute(make_plan(which, new_id()), options=options))
+        made = self.do(self.service.executions.execute(make_plan(which, new_id()), options=options))
         self.accepted.append(made.execution_id)
         for what in done:
             held = [told for (own, _), told in self.puppet.held.items() if own == made.execution_id]
@@ -381,7 +381,9 @@ class Executions(RuleBasedStateMachine):
                 told.set_result(what)
             if cancels:
                 with suppress(Conflict):
-                    await self.service.cancel(own, node=path if cancels == "node" else None)
+                    await self.service.executions.cancel(
+                        own, node=path if cancels == "node" else None
+                    )
 
         self.do(tell())
 
@@ -404,7 +406,7 @@ class Executions(RuleBasedStateMachine):
 
         async def answer(answer: Any) -> None:
             try:
-                await self.service.answer(own, request_id, answer)
+                await self.service.executions.answer(own, request_id, answer)
                 self.answered[own, request_id] = answer["decision"]
             except (Conflict, Gone) as error:
                 refused.append(error)
@@ -434,15 +436,15 @@ class Executions(RuleBasedStateMachine):
         async def told(what: str) -> None:
             with suppress(InputError):
                 if what == "answer":
-                    await self.service.answer(own, request_id, {"decision": "fail"})
+                    await self.service.executions.answer(own, request_id, {"decision": "fail"})
                     self.answered[own, request_id] = "fail"
                 elif what == "cancel node":
-                    await self.service.cancel(own, node=path)
+                    await self.service.executions.cancel(own, node=path)
                 elif what == "cancel":
-                    await self.service.cancel(own)
+                    await self.service.executions.cancel(own)
                     self.cancelled.add(own)
                 else:
-                    await getattr(self.service, what)(own)
+                    await getattr(self.service.executions, what)(own)
 
         async def all_of_them() -> None:
             async with asyncio.TaskGroup() as tasks:
@@ -458,9 +460,9 @@ class Executions(RuleBasedStateMachine):
         own = self._one(number)
         with suppress(Conflict):
             if path:
-                made = self.do(self.service.fork(own, rerun=[path]))
+                made = self.do(self.service.executions.fork(own, rerun=[path]))
             else:
-                made = self.do(self.service.retry(own))
+                made = self.do(self.service.executions.retry(own))
             self.accepted.append(made.execution_id)
 
     @rule(seconds=st.sampled_from([0.05, 1.0, 4.0, 200.0]))
@@ -529,12 +531,12 @@ class Executions(RuleBasedStateMachine):
                 assert own not in working, "it is over, and still at work"
             elif state.status == "executing":
                 waits = {"retrying"} & {node.status for node in state.nodes.values()}
-                is_queued = self.service.position(own) is not None
+                is_queued = self.service.executions.runner.position(own) is not None
                 assert own in working or waits or is_queued, f"{own} is stuck"
             elif state.status == "paused" and state.reason == "waiting for an answer":
                 assert state.requests
             elif state.status == "starting":
-                assert self.service.position(own) is not None
+                assert self.service.executions.runner.position(own) is not None
         assert self.service.load.places <= AT_ONCE
         assert not self.broken, self.broken
 

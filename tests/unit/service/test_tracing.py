@@ -109,8 +109,8 @@ async def test_spans_show_nested_runs_retries_failures_and_model_calls() -> None
     async with models(overloaded, TextReply("SECRET reply")) as (kept, _, parts):
         service = Service(dependencies(types=[FlakyNode(), FailingNode()], **parts))
         async with service:
-            record = await service.execute(make_plan(graph))
-            await service.wait(record.execution_id)
+            record = await service.executions.execute(make_plan(graph))
+            await service.executions.wait(record.execution_id)
     root = "invoke_workflow"
     assert kept.tree(*STATUS, "planwave.node.attempt", "error.type") == [
         (root, "failed", None, None, None, "node-failed"),
@@ -137,8 +137,8 @@ async def test_spans_follow_the_conventions_and_hold_no_text() -> None:
     async with models(TextReply("SECRET reply")) as (kept, _, parts):
         graph = make_graph(asking("ask"), Node("again", "flaky", "Again"))
         async with Service(dependencies(types=[FlakyNode()], **parts)) as service:
-            record = await service.execute(make_plan(graph))
-            await service.wait(record.execution_id)
+            record = await service.executions.execute(make_plan(graph))
+            await service.executions.wait(record.execution_id)
     (call,), (node,), (execution,) = map(
         kept.named, ("chat gpt-4o-mini", "node ask", "invoke_workflow")
     )
@@ -203,8 +203,8 @@ async def test_tool_calls_have_spans_with_what_other_agents_do_below_them() -> N
     kept, kit = KeptSpans(), Kit([tool("look"), tool("break", broken)])
     parts = dependencies(types=[kit], tracer=kept.tracer, node_services=scripted_models(reply))
     async with Service(parts) as service:
-        record = await service.execute(make_plan(read_graph(document)[0]))
-        await service.wait(record.execution_id)
+        record = await service.executions.execute(make_plan(read_graph(document)[0]))
+        await service.executions.wait(record.execution_id)
     lead_span = "invoke_workflow / node lead"
     expert_span = f"{lead_span} / execute_tool delegate_expert / node expert"
     about = ("gen_ai.tool.call.id", "planwave.tool.kind", "error.type")
@@ -240,10 +240,10 @@ async def test_tool_call_that_is_cut_off_ends_with_its_node() -> None:
     kit, hanging = Kit([tool("hang", hang)]), scripted_models(scripted(calls(("hang", {}))))
     parts = dependencies(types=[kit], tracer=kept.tracer, node_services=hanging)
     async with Service(parts) as service:
-        record = await service.execute(make_plan(read_graph(agent_graph())[0]))
+        record = await service.executions.execute(make_plan(read_graph(agent_graph())[0]))
         await began.wait()
-        await service.cancel(record.execution_id)
-        await service.wait(record.execution_id)
+        await service.executions.cancel(record.execution_id)
+        await service.executions.wait(record.execution_id)
     (call,), (node,) = kept.named("execute_tool hang"), kept.named("node a")
     assert call.end_time == node.end_time
     assert (node.attributes or {})["planwave.node.status"] == "cancelled"
@@ -258,14 +258,16 @@ async def test_paused_execution_continues_in_its_trace() -> None:
         edges=[approved],
     )
     async with Service(dependencies(tracer=kept.tracer)) as service:
-        record = await service.execute(make_plan(graph))
-        await service.wait(record.execution_id)
+        record = await service.executions.execute(make_plan(graph))
+        await service.executions.wait(record.execution_id)
         root = "invoke_workflow"
         before = [(root, "paused", None), (f"{root} / node ask", None, "waiting")]
         assert kept.tree(*STATUS[:2]) == before
-        (request,) = await service.requests(record.execution_id)
-        await service.answer(record.execution_id, request.request_id, {"decision": "approve"})
-        await service.wait(record.execution_id)
+        (request,) = await service.executions.requests(record.execution_id)
+        await service.executions.answer(
+            record.execution_id, request.request_id, {"decision": "approve"}
+        )
+        await service.executions.wait(record.execution_id)
     after = [
         (root, "completed", None),
         (f"{root} / node after", None, "completed"),
@@ -282,7 +284,7 @@ async def test_interrupted_execution_ends_its_spans_and_continues_in_its_trace(
     kept, held = KeptSpans(), HeldNode()
     more: dict[str, Any] = {"types": [held], "tracer": kept.tracer}
     async with Service(dependencies(store=SqliteStore.open(tmp_path), **more)) as service:
-        record = await service.execute(make_plan(make_graph(Node("h", "held", "H"))))
+        record = await service.executions.execute(make_plan(make_graph(Node("h", "held", "H"))))
         await held.started.wait()
         await service.drain(0)
     root = "invoke_workflow"
@@ -291,7 +293,9 @@ async def test_interrupted_execution_ends_its_spans_and_continues_in_its_trace(
     held.release.set()
     async with Service(dependencies(store=SqliteStore.open(tmp_path), **more)) as service:
         await service.recover()
-        assert [event.type async for event in service.watch(record.execution_id)][-1] in TERMINAL
+        assert [event.type async for event in service.executions.watch(record.execution_id)][
+            -1
+        ] in TERMINAL
     done = [(root, "completed", None), (f"{root} / node h", None, "completed")]
     assert kept.tree(*STATUS[:2]) == in_order([*cut_off, *done])
     assert len({context_of(span).trace_id for span in kept.ended}) == 1
@@ -301,11 +305,11 @@ async def test_execution_that_cannot_start_has_a_failed_span(tmp_path: Path) -> 
     kept = KeptSpans()
     parts = dependencies(store=SqliteStore.open(tmp_path), types=[FailingNode()])
     async with Service(parts) as service:
-        record = await service.create_execution(make_plan(make_graph(Node("x", "broken", "X"))))
+        record = await service.executions.create(make_plan(make_graph(Node("x", "broken", "X"))))
     parts = dependencies(store=SqliteStore.open(tmp_path), tracer=kept.tracer)
     async with Service(parts) as service:
-        await service.start(record.execution_id)
-        await service.wait(record.execution_id)
+        await service.executions.start(record.execution_id)
+        await service.executions.wait(record.execution_id)
     assert kept.tree(STATUS[0], "error.type") == [("invoke_workflow", "failed", "graph-invalid")]
 
 
@@ -325,7 +329,7 @@ async def test_trace_context_goes_from_the_request_to_the_model_call(provider: s
         headers = {"traceparent": CALLER, "tracestate": "shop=1"}
         made = await client.post("/api/execute", json=body, headers=headers)
         assert made.status_code == 202, made.text
-        await client.service.wait(made.json()["execution_id"])
+        await client.service.executions.wait(made.json()["execution_id"])
     (execution,) = kept.named("invoke_workflow")
     assert execution.parent is not None
     assert (execution.parent.is_remote, f"{execution.parent.span_id:016x}") == (True, CALLER[36:52])
@@ -339,9 +343,11 @@ async def test_trace_context_goes_from_the_request_to_the_model_call(provider: s
 async def test_span_of_a_flow_has_its_name_and_revision() -> None:
     kept = KeptSpans()
     async with Service(dependencies(tracer=kept.tracer)) as service:
-        flow = await service.create_flow("Weekly report", graph=make_graph(text_node("a")).document)
-        record = await service.execute(FlowRef(flow.plan_id))
-        await service.wait(record.execution_id)
+        flow = await service.flows.create(
+            "Weekly report", graph=make_graph(text_node("a")).document
+        )
+        record = await service.executions.execute(FlowRef(flow.plan_id))
+        await service.executions.wait(record.execution_id)
     (execution,) = kept.named("invoke_workflow Weekly report")
     attributes = execution.attributes or {}
     assert attributes["planwave.flow"] == "Weekly report"
@@ -362,10 +368,10 @@ async def test_execution_started_later_has_the_parent_of_its_creation(
         made = (await client.post("/api/execute", json=body, headers=headers)).json()
         path = f"/api/execute/{made['execution_id']}/start"
         await client.post(path, headers={"traceparent": CALLER.replace("b7ad", "ffff")})
-        await client.service.wait(made["execution_id"])
+        await client.service.executions.wait(made["execution_id"])
         forking = f"/api/executions/{made['execution_id']}/fork"
         fork = await client.post_json(forking, {"start": True}, 202)
-        await client.service.wait(fork["execution_id"])
+        await client.service.executions.wait(fork["execution_id"])
     execution, forked = kept.named("invoke_workflow")
     parent = None if execution.parent is None else f"{execution.parent.span_id:016x}"
     assert parent == (CALLER[36:52] if is_parent else None)
@@ -392,8 +398,8 @@ async def test_spans_are_sent_to_the_collector_of_the_environment(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         settings = Settings(storage_dir=tmp_path / "storage", tracing=True)
         async with open_service(settings) as service:
-            record = await service.execute(make_plan(make_graph(text_node("a"))))
-            await service.wait(record.execution_id)
+            record = await service.executions.execute(make_plan(make_graph(text_node("a"))))
+            await service.executions.wait(record.execution_id)
     (path, body), *more = received
     assert (path, more) == ("/v1/traces", [])
     (sent,) = ExportTraceServiceRequest.FromString(body).resource_spans

@@ -83,63 +83,63 @@ async def settled() -> None:
 
 async def test_adapter_starts_one_execution_for_each_delivery() -> None:
     async with hosted() as (service, host, bells):
-        flow = await service.create_flow("F", graph=bell_flow())
+        flow = await service.flows.create("F", graph=bell_flow())
         made = await host.create(flow.plan_id)
         bells.pushes.put_nowait(("k", "ding"))
         record = await bells.answers.get()
-        await service.wait(record.execution_id)
-        document = await service.document(record.execution_id)
+        await service.executions.wait(record.execution_id)
+        document = await service.executions.document(record.execution_id)
         assert document["node_results"]["echo"] == "heard ding"
         assert document["trigger"] == {"id": made.trigger_id, "kind": "bell", "delivery": "k"}
         bells.pushes.put_nowait(("k", "dong"))
         assert await bells.answers.get() is None
-        assert len(await service.executions()) == 1
+        assert len(await service.executions.list()) == 1
 
 
 async def test_listener_follows_the_changes_of_its_flow() -> None:
     async with hosted() as (service, host, bells):
-        flow = await service.create_flow("F", graph=bell_flow("c"))
+        flow = await service.flows.create("F", graph=bell_flow("c"))
         await host.create(flow.plan_id)
         await settled()
-        await service.update_flow(flow.plan_id, graph=bell_flow("d"))
+        await service.flows.update(flow.plan_id, graph=bell_flow("d"))
         await settled()
         assert bells.tones == ["c", "d"]
         plain = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
-        await service.update_flow(flow.plan_id, graph=plain)
+        await service.flows.update(flow.plan_id, graph=plain)
         await settled()
         (shown,) = await host.page()
         assert shown.problem == "the flow has no node 'bell' any more"
         bells.pushes.put_nowait(("k", "ding"))
         await settled()
-        assert await service.executions() == []
-        await service.delete_flow(flow.plan_id, force=True)
+        assert await service.executions.list() == []
+        await service.flows.delete(flow.plan_id, force=True)
         await settled()
         assert await host.page() == []
 
 
 async def test_disabled_trigger_does_not_listen() -> None:
     async with hosted() as (service, host, bells):
-        flow = await service.create_flow("F", graph=bell_flow())
+        flow = await service.flows.create("F", graph=bell_flow())
         made = await host.create(flow.plan_id)
         await settled()
         await host.set_enabled(made.trigger_id, enabled=False)
         await settled()
         bells.pushes.put_nowait(("k", "ding"))
         await settled()
-        assert await service.executions() == []
+        assert await service.executions.list() == []
         await host.set_enabled(made.trigger_id, enabled=True)
         assert await bells.answers.get() is not None
         await host.delete(made.trigger_id)
         await settled()
         bells.pushes.put_nowait(("l", "ding"))
         await settled()
-        assert len(await service.executions()) == 1
+        assert len(await service.executions.list()) == 1
 
 
 @virtual_time
 async def test_failed_listener_is_started_again() -> None:
     async with hosted() as (service, host, bells):
-        flow = await service.create_flow("F", graph=bell_flow())
+        flow = await service.flows.create("F", graph=bell_flow())
         await host.create(flow.plan_id)
         bells.pushes.put_nowait(OSError("the line is dead"))
         bells.pushes.put_nowait(("k", "ding"))
@@ -151,7 +151,7 @@ async def test_delivery_that_could_not_start_may_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with hosted() as (service, host, _):
-        flow = await service.create_flow("F", graph=bell_flow())
+        flow = await service.flows.create("F", graph=bell_flow())
         made = await host.create(flow.plan_id)
         trigger = await service.triggers.get(made.trigger_id)
         tasks: set[asyncio.Task[Any]] = set()
@@ -177,7 +177,7 @@ async def test_delivery_that_could_not_start_may_come_again(
 async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None:
     parts = dependencies(types=[Bell])
     async with Service(parts) as service:
-        flow = await service.create_flow("F", graph=bell_flow())
+        flow = await service.flows.create("F", graph=bell_flow())
         made = await TriggerHost(service, Settings(), [Bells]).create(flow.plan_id)
         other = TriggerHost(service, Settings(), [])
         (shown,) = await other.page()

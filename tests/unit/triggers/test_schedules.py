@@ -48,14 +48,14 @@ class Scheduled:
         self.service, self.host, self.clock = service, host, clock
 
     async def add(self, flow: dict[str, Any]) -> str:
-        saved = await self.service.create_flow("F", graph=flow)
+        saved = await self.service.flows.create("F", graph=flow)
         return (await self.host.create(saved.plan_id)).trigger_id
 
     async def slots(self) -> list[str]:
         """Return the times for which executions were started, in order, as hour and minute."""
         found = []
-        for record in await self.service.executions(limit=10_000):
-            (created,) = await self.service.events(record.execution_id, limit=1)
+        for record in await self.service.executions.list(limit=10_000):
+            (created,) = await self.service.executions.events(record.execution_id, limit=1)
             found.append(created.data["inputs"]["at"]["output"]["slot"][11:16])
         return found[::-1]
 
@@ -82,8 +82,8 @@ async def test_each_time_starts_one_execution_with_its_time() -> None:
         own = await on.add(schedule_flow(timezone="Europe/Berlin"))
         await asyncio.sleep(3 * MINUTE_S)
         assert await on.slots() == ["12:01", "12:02", "12:03"]
-        (record, *_) = await on.service.executions()
-        (created,) = await on.service.events(record.execution_id, limit=1)
+        (record, *_) = await on.service.executions.list()
+        (created,) = await on.service.executions.events(record.execution_id, limit=1)
         assert created.data["inputs"]["at"]["output"] == {
             "slot": "2026-10-24T12:03:00+00:00",
             "scheduled_at": "2026-10-24T14:03:00+02:00",
@@ -278,7 +278,7 @@ async def test_execution_before_is_cancelled() -> None:
         await on.add(schedule_flow(HELD, overlap="cancel_previous"))
         await asyncio.sleep(2 * MINUTE_S)
         assert await on.slots() == ["12:01", "12:02"]
-        newest, before = await on.service.executions()
+        newest, before = await on.service.executions.list()
         assert (newest.status, before.status) == ("executing", "cancelled")
         held.release.set()
 
@@ -304,7 +304,7 @@ async def test_time_that_comes_again_cancels_nothing() -> None:
         on.clock.ahead = timedelta(minutes=-7)  # 12:05 comes again, and then 12:10
         await asyncio.sleep(7 * MINUTE_S)
         assert await on.slots() == ["12:05", "12:10"]
-        assert (await on.service.executions())[0].status == "executing"
+        assert (await on.service.executions.list())[0].status == "executing"
         held.release.set()
 
 
@@ -320,7 +320,7 @@ async def test_time_whose_end_was_not_noted_before_a_crash_cancels_nothing() -> 
         await on.host.set_enabled(own, enabled=True)
         await asyncio.sleep(10)
         assert await on.slots() == ["12:01"]
-        (record,) = await on.service.executions()
+        (record,) = await on.service.executions.list()
         assert record.status == "executing"
         held.release.set()
 
@@ -330,6 +330,6 @@ async def test_test_delivery_has_the_present_time() -> None:
     async with scheduled(Clock()) as on:
         own = await on.add(schedule_flow(cron="0 0 1 1 *"))
         record = await on.host.fire(own)
-        (created,) = await on.service.events(record.execution_id, limit=1)
+        (created,) = await on.service.executions.events(record.execution_id, limit=1)
         assert created.data["inputs"]["at"]["output"]["slot"] == "2026-10-24T12:00:30+00:00"
         assert (await on.service.triggers.get(own)).position == ""

@@ -74,15 +74,15 @@ async def listening(
         Service(dependencies(outbound=outbound, types=types, secrets=secrets)) as service,
         TriggerHost(service, Settings(), [SseSources]) as listener,
     ):
-        flow = await service.create_flow("F", graph={"nodes": [stream, echo], "edges": [edge]})
+        flow = await service.flows.create("F", graph={"nodes": [stream, echo], "edges": [edge]})
         await listener.create(flow.plan_id)
         yield service
 
 
 async def started(service: Service) -> list[Any]:
     """Return what executions were started with, in order."""
-    records = await service.executions()
-    firsts = [(await service.events(each.execution_id, limit=1))[0] for each in records]
+    records = await service.executions.list()
+    firsts = [(await service.executions.events(each.execution_id, limit=1))[0] for each in records]
     return [each.data["inputs"]["in"]["output"] for each in firsts[::-1]]
 
 
@@ -209,8 +209,8 @@ async def test_secret_is_sent_in_the_header_that_names_it_and_shown_nowhere() ->
     async with listening(source, secretHeaders={"Authorization": "Bearer {crm}"}) as service:
         assert len(await started_at_least(service, 1)) == 1
         assert "authorization: bearer hush\r\n" in source.requests[0]
-        (record,) = await service.executions()
-        assert "hush" not in str(await service.events(record.execution_id))
+        (record,) = await service.executions.list()
+        assert "hush" not in str(await service.executions.events(record.execution_id))
 
 
 async def test_secret_for_another_host_or_unknown_is_a_problem_of_the_trigger() -> None:

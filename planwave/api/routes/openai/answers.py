@@ -99,7 +99,7 @@ class AnswerRun:
         leaving = asyncio.get_running_loop().create_task(self._leave_with_client())
         try:
             answer = await whole_answer(self.parts(stops))
-            await app_state(self._request).service.wait_end_written(self.execution_id)
+            await app_state(self._request).service.executions.wait_end_written(self.execution_id)
             return answer
         except PlanwaveError as error:
             self._request.scope[UNFINISHED] = True
@@ -124,7 +124,7 @@ class AnswerRun:
         shows_failure = token is None or "read" in token.scopes
         async for part in answer_parts(self._events(service), stops):
             if isinstance(part, End) and part.error is not None:
-                self._status = failure_status(await service.state(self.execution_id))
+                self._status = failure_status(await service.executions.state(self.execution_id))
                 if not shows_failure:
                     code = part.error["code"]
                     yield End(usage=part.usage, error={"message": _FAILED, "code": code})
@@ -136,7 +136,9 @@ class AnswerRun:
         after = 0
         while True:
             try:
-                async with aclosing(service.watch(self.execution_id, after=after)) as events:
+                async with aclosing(
+                    service.executions.watch(self.execution_id, after=after)
+                ) as events:
                     async for event in events:
                         after = event.seq or after
                         yield event

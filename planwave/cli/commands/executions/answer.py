@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -100,7 +101,7 @@ async def _answer(
     request_id: str | None,
     given: tuple[Json] | None,
 ) -> CommandResult | None:
-    console, found = ctx.console(), await backend.requests(execution_id)
+    console, found = ctx.console(), await backend.executions.requests(execution_id)
     chosen = _find_request(ctx, execution_id, found, request_id)
     if chosen is None:  # not open: the backend raises the error that says why
         answer = None if given is None else given[0]
@@ -117,7 +118,7 @@ async def _answer(
         try:
             name, graph = asker_of(chosen.path, chosen.request), None
             if chosen.path is None:
-                graph = (await backend.document(execution_id)).get("graph")
+                graph = (await backend.executions.document(execution_id)).get("graph")
             asking = ask(console, person, chosen, name, graph)
             given = await interrupt.cancel_on_signal(asking)
         except Interrupted as left:
@@ -148,7 +149,7 @@ def _answer_result(
 
 
 def _find_request(
-    ctx: CommandContext, execution_id: str, found: list[OpenRequest], request_id: str | None
+    ctx: CommandContext, execution_id: str, found: Sequence[OpenRequest], request_id: str | None
 ) -> OpenRequest | None:
     """Return the request to answer; None if the request with the given id is not open.
 

@@ -69,8 +69,8 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
     console = ctx.console()
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
-        executions = await queries.executions(limit=limit + 1, status=status)
-        plans: Sequence[PlanRecord] = () if status else await queries.plans(limit=limit)
+        executions = await queries.executions.list(limit=limit + 1, status=status)
+        plans: Sequence[PlanRecord] = () if status else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
@@ -112,10 +112,10 @@ def show(ctx: CommandContext, name: IdArgument, node: NodeOption = None) -> None
     async def read(queries: Queries) -> _StoredPlan | _StoredExecution:
         match = await find(queries, name)
         if match.kind == "plan":
-            status = await queries.plan_status(match.id)
-            return _StoredPlan(await queries.plan(match.id), status)
-        path = queries.document_path(match.id)
-        return _StoredExecution(await queries.document(match.id), path)
+            status = await queries.plans.status(match.id)
+            return _StoredPlan(await queries.plans.get(match.id), status)
+        path = queries.executions.document_path(match.id)
+        return _StoredExecution(await queries.executions.document(match.id), path)
 
     stored = ctx.read(read)
     if isinstance(stored, _StoredExecution):

@@ -33,7 +33,7 @@ def pause(ctx: CommandContext, name: ExecutionArgument) -> None:
     """
 
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
-        await backend.pause(execution_id)
+        await backend.executions.pause(execution_id)
         again = ctx.command_hint(f"resume {execution_id}")
         done = f"Paused {execution_id}; running steps end first"
         return CommandResult("paused", done, f"Resume it with: {again}", may_continue=False)
@@ -70,7 +70,7 @@ async def _still_waiting(
     ctx: CommandContext, backend: Backend, execution_id: str
 ) -> Conflict | None:
     """Return the error that says what an execution waits for and what to do; None if for nothing."""
-    pending = next(iter(await backend.requests(execution_id)), None)
+    pending = next(iter(await backend.executions.requests(execution_id)), None)
     if pending is None:
         return None
     way = answer_command(ctx, execution_id, pending.request_id, pending.request)
@@ -107,10 +107,10 @@ def cancel(
     async def tell(backend: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         see = f"See it with: {ctx.command_hint(f'show {execution_id}')}"
         if node is None:
-            await backend.cancel(execution_id)
+            await backend.executions.cancel(execution_id)
             done = f"Cancelled {execution_id}; completed results stay stored"
             return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
-        await backend.cancel(execution_id, node=node)
+        await backend.executions.cancel(execution_id, node=node)
         return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
 
     exit_with(send_command(ctx, name, tell))
@@ -170,7 +170,7 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
             # Only a run in this process is followed. The record of a service is not read, so an
             # execution with lost events can still be cancelled.
             before = (
-                (await backend.queries.execution(execution_id)).last_seq
+                (await backend.executions.get(execution_id)).last_seq
                 if backend.runs_in_process
                 else 0
             )
@@ -181,7 +181,7 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
                 execution_id, before = told.execution_id, 0
             if told.may_continue and backend.runs_in_process:
                 return await follow_run(ctx, backend, interrupt, execution_id, after=before)
-            status = told.status or str((await backend.document(execution_id))["status"])
+            status = told.status or str((await backend.executions.document(execution_id))["status"])
     if console.json:
         console.result({"execution_id": execution_id, "status": status, **told.json_fields})
         return ExitCode.OK

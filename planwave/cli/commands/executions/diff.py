@@ -75,7 +75,7 @@ def diff(
     async def read(queries: Queries) -> Mapping[str, Any]:
         if is_of_revisions:
             return await _diff_revisions(queries, a, b)
-        return await queries.diff(
+        return await queries.executions.diff(
             await find_execution(queries, a), await find_execution(queries, b)
         )
 
@@ -105,8 +105,8 @@ async def _diff_revisions(queries: Queries, a: str, b: str) -> Mapping[str, Any]
             hint="name two revisions of one plan, as in: planwave diff PLAN@1 PLAN@3",
         )
     if first is None:
-        first = (await queries.plan_revisions(plan_a, limit=1))[0].revision
-    return await queries.diff_revisions(plan_a, first, second)
+        first = (await queries.revisions.list(plan_a, limit=1))[0].revision
+    return await queries.revisions.diff(plan_a, first, second)
 
 
 def _split(name: str) -> tuple[str, int | None]:

@@ -55,12 +55,14 @@ def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = N
 
     async def read(queries: Queries) -> tuple[str, list[ExplainResponse]]:
         execution_id = await find_execution(queries, name)
-        document = await queries.document(execution_id)
+        document = await queries.executions.document(execution_id)
         if node is not None:
             paths = [str(find_node(document, node)["path"])]
         else:
             paths = [each["path"] for each in nodes_of(document) if "/" not in each["path"]]
-        return execution_id, [await queries.explain(execution_id, path) for path in paths]
+        return execution_id, [
+            await queries.executions.explain(execution_id, path) for path in paths
+        ]
 
     execution_id, explained = ctx.read(read)
     if node is not None:

@@ -100,7 +100,7 @@ def fork(
     from_file = {} if changes is None else _read_changes(changes)
 
     async def start(backend: Backend, execution_id: str) -> str:
-        ids = _node_ids(await backend.document(execution_id)) if settings else ()
+        ids = _node_ids(await backend.executions.document(execution_id)) if settings else ()
         wanted = changes_of_fields(from_file, parse_settings(settings or ()), ids)
         new_id = await backend.fork(execution_id, rerun or (), wanted)
         await _warn_of_changes(ctx, backend, new_id, wanted)
@@ -113,7 +113,7 @@ async def _warn_of_changes(
     ctx: CommandContext, backend: Backend, execution_id: str, changes: NodeChanges
 ) -> None:
     """Show the warnings of the changed nodes, such as a new prompt that uses none of its inputs."""
-    graph = (await backend.document(execution_id)).get("graph") if changes else None
+    graph = (await backend.executions.document(execution_id)).get("graph") if changes else None
     if not isinstance(graph, dict):
         return
     found = await backend.check(graph)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
-    from planwave.service.queries.history import QueryService
+    from planwave.service.queries.history import History
 
 _KEYS_HINT: Final = "Ctrl-C leaves, the execution continues"
 _POLL_INTERVAL_S: Final = 0.5
@@ -78,8 +78,8 @@ async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, 
             left.message = "left; the execution continues"
             left.hint = f"watch it again with: {ctx.command_hint(f'watch {name}')}"
             raise
-        document = await queries.document(execution_id)
-        show_result(console, document, queries.document_path(execution_id))
+        document = await queries.executions.document(execution_id)
+        show_result(console, document, queries.executions.document_path(execution_id))
     show_next(ctx, console, document)
     status = document["status"]
     if status not in (*ENDED_STATUS, "paused"):
@@ -98,7 +98,7 @@ async def _follow(ctx: CommandContext, queries: Queries, read_events: ReadEvents
     execution_id = await find_execution(queries, name)
     async with aclosing(read_events(execution_id)) as events:
         created = await anext(events)
-        before = await queries.document(execution_id)
+        before = await queries.executions.document(execution_id)
         clock = _EventClock(created)
         progress = progress_of(created, clock)
         console.line(f"{created.data.get('title') or execution_id}")
@@ -139,26 +139,27 @@ async def _watch_service(backend: RemoteBackend, execution_id: str) -> AsyncGene
     from planwave.cli.backends.remote import OwnerEnded
 
     ended: OwnerEnded | None = None
-    async with aclosing(backend.watch(execution_id)) as events:
+    async with aclosing(backend.executions.watch(execution_id)) as events:
         try:
             async for event in events:
                 yield event
         except OwnerEnded as error:
             ended = error
     try:
-        await backend.wait(execution_id)  # an owner that ends answers until the end was read
+        # An owner that ends answers until the end was read.
+        await backend.executions.wait(execution_id)
     except Unreachable as error:
         raise ended or error from None
 
 
 async def _poll_store(
-    queries: QueryService, directory: Path, execution_id: str
+    queries: History, directory: Path, execution_id: str
 ) -> AsyncGenerator[Event]:
     """Yield stored events, until the execution ends or no process owns the directory any more."""
     seq = 0
     while True:
         is_owned = lock_owner(directory) is not None
-        for event in await queries.events(execution_id, after=seq):
+        for event in await queries.executions.events(execution_id, after=seq):
             seq = event.seq
             yield event
             if event.type in TERMINAL:

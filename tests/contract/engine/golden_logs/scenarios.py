@@ -196,7 +196,7 @@ async def approvals(stage: Stage) -> None:
     )  # fmt: skip
     async with stage.service() as service:
         own = await stage.begin(service, graph)
-        await service.wait(own)
+        await service.executions.wait(own)
         await answer(service, own, "ask", {"decision": "approve", "note": "fine"})
         await seen(service, own, "node.completed", "yes")
         await answer(service, own, "aside", "on")
@@ -218,13 +218,13 @@ async def approvals_of_plans(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph, require_approval=True, inputs={"a": {"output": 1}})
         await seen(service, own, "execution.paused")
-        await service.pause(own)
+        await service.executions.pause(own)
     async with stage.service() as service:
         await service.recover()
         await answer(service, own, None, {"decision": "approve", "note": "go on"})
-        await service.resume(own)
+        await service.executions.resume(own)
         await ended(service, own)
-        stage.execution_ids.append((await service.fork(own, rerun=["c"])).execution_id)
+        stage.execution_ids.append((await service.executions.fork(own, rerun=["c"])).execution_id)
         await ended(service, stage.execution_ids[-1])
         own = await stage.begin(service, graph, require_approval=True)
         await seen(service, own, "execution.paused")
@@ -261,10 +261,10 @@ async def pause_and_resume(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph)
         await seen(service, own, "node.waiting")
-        await service.pause(own)
+        await service.executions.pause(own)
         await seen(service, own, "node.completed", "a")
         await answer(service, own, "q", "yes")
-        await service.resume(own)
+        await service.executions.resume(own)
         await ended(service, own)
 
 
@@ -275,7 +275,7 @@ async def cancel(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph)
         await seen(service, own, "node.started", "b")
-        await service.cancel(own, cause="enough")
+        await service.executions.cancel(own, cause="enough")
         await ended(service, own)
 
 
@@ -285,7 +285,7 @@ async def cancel_a_node(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph)
         await seen(service, own, "node.started", "a")
-        await service.cancel(own, node="a")
+        await service.executions.cancel(own, node="a")
         await ended(service, own)
 
 
@@ -381,7 +381,7 @@ _QUESTIONS = graph_document(
 async def parked_while_people_think(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, _QUESTIONS)
-        await service.wait(own)
+        await service.executions.wait(own)
         await answer(service, own, "each[1]/ask", {"decision": "reject"})
         await seen(service, own, "execution.paused", count=2)
         await answer(service, own, "each[0]/ask", {"decision": "approve"})
@@ -410,7 +410,7 @@ _KEEPS = graph_document(act("a", once="token", fails=0, asks=_ASKS), act("b", on
 async def once_values(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, _KEEPS)
-        await service.wait(own)
+        await service.executions.wait(own)
         await answer(service, own, "a", "yes")
         await ended(service, own)
 
@@ -458,7 +458,7 @@ async def cut_off_where_it_may_act_only_once(stage: Stage) -> None:
     async with stage.service() as service:
         await service.recover()
         asked = await seen(service, own, "node.waiting", "pay")
-        await service.answer(own, asked.data["request_id"], {"decision": "run_again"})
+        await service.executions.answer(own, asked.data["request_id"], {"decision": "run_again"})
         await ended(service, own)
 
 
@@ -466,7 +466,7 @@ async def cut_off_where_it_may_act_only_once(stage: Stage) -> None:
 async def cut_off_while_it_waits(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, _QUESTIONS)
-        await service.wait(own)
+        await service.executions.wait(own)
     async with stage.service() as service:
         await service.recover()
         await answer(service, own, "each[0]/ask", {"decision": "approve"})
@@ -483,11 +483,11 @@ async def paused_over_a_restart(stage: Stage) -> None:
             service, graph_document(act("a", seconds=5), act("b"), edges=[("a", "b")])
         )
         await seen(service, own, "node.started", "a")
-        await service.pause(own)
+        await service.executions.pause(own)
         await seen(service, own, "node.completed", "a")
     async with stage.service() as service:
         await service.recover()
-        await service.resume(own)
+        await service.executions.resume(own)
         await ended(service, own)
 
 
@@ -502,7 +502,7 @@ async def retry_of_an_execution(stage: Stage) -> None:
     async with stage.service() as service:
         own = await stage.begin(service, graph)
         await ended(service, own)
-        stage.execution_ids.append((await service.retry(own)).execution_id)
+        stage.execution_ids.append((await service.executions.retry(own)).execution_id)
         await ended(service, stage.execution_ids[-1])
 
 
@@ -520,5 +520,5 @@ async def fork_with_changes(stage: Stage) -> None:
             {"changes": {"b": {"outputs": {"output": "set"}}}},
             {"rerun": ["in"]},
         ):
-            stage.execution_ids.append((await service.fork(own, **more)).execution_id)
+            stage.execution_ids.append((await service.executions.fork(own, **more)).execution_id)
             await ended(service, stage.execution_ids[-1])

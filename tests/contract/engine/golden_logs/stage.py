@@ -168,7 +168,7 @@ class Stage:
     async def begin(self, service: Service, graph: Mapping[str, Any], **how: Any) -> str:
         """Execute a graph and compare its execution."""
         plan = make_plan(read_graph(graph)[0], new_id())
-        self.execution_ids.append((await service.execute(plan, **how)).execution_id)
+        self.execution_ids.append((await service.executions.execute(plan, **how)).execution_id)
         return self.execution_ids[-1]
 
     def _now(self) -> datetime:
@@ -179,7 +179,7 @@ async def seen(
     service: Service, execution_id: str, kind: str, path: str | None = None, count: int = 1
 ) -> Event:
     """Wait for an event."""
-    async for event in service.watch(execution_id):
+    async for event in service.executions.watch(execution_id):
         if event.type == kind and path in (None, event.path):
             count -= 1
             if not count:
@@ -189,7 +189,7 @@ async def seen(
 
 async def ended(service: Service, execution_id: str) -> None:
     """Wait for the end of an execution."""
-    async for event in service.watch(execution_id):
+    async for event in service.executions.watch(execution_id):
         if event.type in TERMINAL:
             return
     raise AssertionError("it never ended")
@@ -197,8 +197,8 @@ async def ended(service: Service, execution_id: str) -> None:
 
 async def answer(service: Service, execution_id: str, path: str | None, value: Any) -> str:
     """Answer what a node asks, or without a path the execution; return the id of the execution."""
-    (request,) = [r for r in await service.requests(execution_id) if r.path == path]
-    return (await service.answer(execution_id, request.request_id, value)).execution_id
+    (request,) = [r for r in await service.executions.requests(execution_id) if r.path == path]
+    return (await service.executions.answer(execution_id, request.request_id, value)).execution_id
 
 
 def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     graph = chat_flow(said)
     graph["edges"][0] |= {"sourceHandle": "message", "targetHandle": "input"}
     async with Service(dependencies(limits=limits)) as service:
-        flow = await service.create_flow("F", graph=graph)
+        flow = await service.flows.create("F", graph=graph)
         chat_id = (await service.chats.create(plan_id=flow.plan_id)).record.chat_id
         for _ in range(amount // 2):
             turn = await service.chats.send(chat_id, UserContent("Hello"))

@@ -35,7 +35,7 @@ from tests.support.service.dependencies import dependencies
 @case("recoveries", 3)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
-        created = await service.create_execution(make_plan(graph_of("held", "h")))
+        created = await service.executions.create(make_plan(graph_of("held", "h")))
         store, execution_id = service._store, created.execution_id
         for _ in range(amount - 1):
             await store.claim(execution_id)
@@ -47,11 +47,11 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 async def _(limits: Limits, amount: int) -> Refusal | None:
     async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
         for _ in range(5):
-            created = await service.create_execution(make_plan(graph_of("held", "h")))
+            created = await service.executions.create(make_plan(graph_of("held", "h")))
             await service._store.claim(created.execution_id, queued=True)
         assert await service.recover() == 5
         await asyncio.sleep(0.99)
-        left = await service.executions(status="starting")
+        left = await service.executions.list(status="starting")
         return None if 5 - len(left) >= amount else Refusal("slower")
 
 
@@ -62,11 +62,11 @@ async def _queued(limits: Limits, amount: int) -> Refusal | None:
         created: list[str] = []
         try:
             for _ in range(amount):
-                created.append((await service.execute(plan)).execution_id)
+                created.append((await service.executions.execute(plan)).execution_id)
         finally:
             held.release.set()
             for execution_id in created:
-                await service.wait(execution_id)
+                await service.executions.wait(execution_id)
     return None
 
 
@@ -98,29 +98,29 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
     asks = Node("a", "approval", "A", data={"prompt": "Well?"})
     async with Service(dependencies(types=[held], limits=limits)) as service:
         for _ in range(amount + 1):
-            await service.create_execution(make_plan(graph_of("held", "h")))
+            await service.executions.create(make_plan(graph_of("held", "h")))
         with acting_as(Principal("token", "another")):
-            await service.create_execution(make_plan(graph_of("held", "h")))
+            await service.executions.create(make_plan(graph_of("held", "h")))
         with acting_as(Principal("token", "one")):
-            running = await service.execute(make_plan(graph_of("held", "h")))
+            running = await service.executions.execute(make_plan(graph_of("held", "h")))
             await held.started.wait()
             try:
                 for _ in range(amount):
-                    paused = await service.execute(make_plan(make_graph(asks)))
-                    assert (await service.wait(paused.execution_id)).status == "paused"
+                    paused = await service.executions.execute(make_plan(make_graph(asks)))
+                    assert (await service.executions.wait(paused.execution_id)).status == "paused"
             finally:
                 held.release.set()
-                await service.wait(running.execution_id)
+                await service.executions.wait(running.execution_id)
     return None
 
 
 @case("forks", 2)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     async with Service(dependencies(limits=limits)) as service:
-        first = await service.execute(make_plan(make_graph(text_node("a"))))
-        await service.wait(first.execution_id)
+        first = await service.executions.execute(make_plan(make_graph(text_node("a"))))
+        await service.executions.wait(first.execution_id)
         for number in range(amount):
-            await service.fork(first.execution_id, rerun=["a"], start=number % 2 == 0)
+            await service.executions.fork(first.execution_id, rerun=["a"], start=number % 2 == 0)
     return None
 
 
@@ -140,10 +140,10 @@ async def _(limits: Limits, amount: float) -> Refusal | None:
     takes = SlowNode(amount)
     async with Service(dependencies(types=[takes], limits=limits)) as service:
         plan = make_plan(graph_of("takes", "t"))
-        execution_id = (await service.execute(plan)).execution_id
+        execution_id = (await service.executions.execute(plan)).execution_id
         await takes.started.wait()
         await service.drain()
-        kinds = [event.type for event in await service.events(execution_id)]
+        kinds = [event.type for event in await service.executions.events(execution_id)]
     return None if "node.completed" in kinds else Refusal("left-resumable")
 
 
@@ -238,8 +238,11 @@ async def _spend(limits: Limits, usage: dict[str, float]) -> Refusal | None:
 
     parts = dependencies(types=[SpendingNode()], limits=limits)
     async with Service(parts) as service:
-        record = await service.execute(make_plan(graph_of("spends", "s")))
-        async with asyncio.timeout(30), service.subscribe(record.execution_id) as reading:
+        record = await service.executions.execute(make_plan(graph_of("spends", "s")))
+        async with (
+            asyncio.timeout(30),
+            service.executions.subscribe(record.execution_id) as reading,
+        ):
             async for batch in reading:
                 for event in batch.events:
                     if event.type == "execution.paused":

@@ -35,7 +35,7 @@ async def check(limits: Limits, document: Any) -> Refusal | None:
     catalogue = Registry(LIBRARY, providers=FakeProviders(), limits=limits)
     service = Service(replace(dependencies(limits=limits), catalogue=catalogue))
     text = document if isinstance(document, str) else json.dumps(document)
-    return refusal_in_diagnostics(service.check_document(text).diagnostics)
+    return refusal_in_diagnostics(service.plans.check(text).diagnostics)
 
 
 def document_of(*nodes: dict[str, Any], edges: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -151,10 +151,10 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 async def _edited(limits: Limits, changes: Sequence[Sequence[Operation]]) -> list[int]:
     """Edit a plan; return the numbers of the revisions that it has then."""
     service = Service(dependencies(limits=limits))
-    plan = await service.create_plan("goal")
+    plan = await service.plans.create("goal")
     for operations in changes:
-        await service.edit_plan(plan.plan_id, operations, expected=None)
-    return [each.revision for each in await service.plan_revisions(plan.plan_id)]
+        await service.plans.edit(plan.plan_id, operations, expected=None)
+    return [each.revision for each in await service.revisions.list(plan.plan_id)]
 
 
 @case("plan_operations", 3)

@@ -21,7 +21,7 @@ _HOUR_S = 3_600.0
 @case("notification_targets", 2)
 async def _(limits: Limits, amount: int) -> Refusal | None:
     async with notified(limits=limits, secrets=hosted("a.test")) as on:
-        flow = await on.service.create_flow("F", graph=_GRAPH)
+        flow = await on.service.flows.create("F", graph=_GRAPH)
         for number in range(amount):
             url = f"https://a.test/{number}"
             await on.service.notifications.create_target(flow.plan_id, url, ["hosted"])

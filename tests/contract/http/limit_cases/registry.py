@@ -150,9 +150,9 @@ async def run_graph(
     """Run a graph to its end; give its events."""
     parts = dependencies(types=types, limits=limits, **more)
     async with Service(parts) as service:
-        record = await service.execute(make_plan(graph), inputs=inputs)
-        await service.wait(record.execution_id)
-        return list(await service.events(record.execution_id))
+        record = await service.executions.execute(make_plan(graph), inputs=inputs)
+        await service.executions.wait(record.execution_id)
+        return list(await service.executions.events(record.execution_id))
 
 
 def refusal_in_events(events: Sequence[Event], kind: str) -> Refusal | None:

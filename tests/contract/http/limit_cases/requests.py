@@ -141,7 +141,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
         "edges": [],
     }
     async with Service(dependencies(store=store, now=lambda: created)) as service:
-        flow = await service.create_flow("F", graph=daily)
+        flow = await service.flows.create("F", graph=daily)
         own = (await service.triggers.create(flow.plan_id, ["schedule"])).trigger_id
         now = noon + timedelta(seconds=amount - 0.5)
         late = Service(dependencies(store=store, now=lambda: now, limits=limits))

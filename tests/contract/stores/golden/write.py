@@ -97,11 +97,11 @@ async def fill(store: SqliteStore, directory: Path) -> None:
 
     async def run(number: int, graph: Graph, goal: str) -> str:
         planner.plan = make_plan(graph, PLAN_ID.format(number))
-        plan = await service.create_plan(goal)
-        return (await service.execute(plan.plan_id)).execution_id
+        plan = await service.plans.create(goal)
+        return (await service.executions.execute(plan.plan_id)).execution_id
 
-    await service.wait(await run(1, COMPLETES, "Übersicht"))
-    await service.wait(await run(2, FAILS, "it fails"))
+    await service.executions.wait(await run(1, COMPLETES, "Übersicht"))
+    await service.executions.wait(await run(2, FAILS, "it fails"))
     await run(3, STANDS, "it stands")
     await held.started.wait()
     await store.create_execution(*by_hand("paused", "paused"))

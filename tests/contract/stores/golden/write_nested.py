@@ -140,13 +140,13 @@ async def fill(service: Service, planner: FixedPlanner, step: Step) -> None:
     for goal in (ASKS, FAILED, COMPLETED, CUT_OFF):
         planner.plan = make_plan(read_graph(graph_of(goal))[0], new_id())
         step.broken, step.held = BROKEN * (goal == FAILED), HELD * (goal == CUT_OFF)
-        plan = await service.create_plan(goal)
-        record = await service.execute(plan.plan_id)
+        plan = await service.plans.create(goal)
+        record = await service.executions.execute(plan.plan_id)
         if goal == CUT_OFF:
             await step.came.wait()
             await asyncio.sleep(1)  # until all else has settled and is stored
         else:
-            await service.wait(record.execution_id)
+            await service.executions.wait(record.execution_id)
 
 
 async def main() -> None:

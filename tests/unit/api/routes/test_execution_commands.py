@@ -45,12 +45,12 @@ class AsksFreely:
 async def start_paused(calls: InProcessClient) -> str:
     """Run the plan until it rests; give the path of its execution."""
     created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-    await calls.service.wait(created["execution_id"])
+    await calls.service.executions.wait(created["execution_id"])
     return f"/api/executions/{created['execution_id']}"
 
 
 async def outcome(calls: InProcessClient, path: str) -> dict[str, str]:
-    await calls.service.wait(path.rpartition("/")[2])
+    await calls.service.executions.wait(path.rpartition("/")[2])
     return (await calls.get_json(f"{path}/result"))["node_results"]
 
 
@@ -238,7 +238,7 @@ async def test_answered_requests_of_all_executions_are_listed_newest_first_in_pa
         assert found[0]["since"] < given["at"]
         assert (await calls.get_json("/api/requests"))["requests"] == []
 
-        await calls.service.wait(found[0]["execution_id"])
+        await calls.service.executions.wait(found[0]["execution_id"])
         await calls.delete(paths[0])
         assert [each["execution_id"] for each in (await listed())["requests"]] == [
             each["execution_id"] for each in found[1:]
@@ -289,9 +289,11 @@ async def test_answer_above_the_largest_result_is_refused_and_the_request_stays_
     )
     options = RunOptions(max_result_bytes=None if bound == "the service" else 40)
     async with in_process_client(dependencies(types=[AsksFreely()], limits=most)) as calls:
-        own_id = (await calls.service.execute(make_plan(graph), options=options)).execution_id
+        own_id = (
+            await calls.service.executions.execute(make_plan(graph), options=options)
+        ).execution_id
         path = f"/api/executions/{own_id}"
-        await calls.service.wait(own_id)
+        await calls.service.executions.wait(own_id)
         asked = (await calls.get_json(f"{path}/requests"))["requests"]
         large = {"q": {"decision": "approve", "value": "x" * 40}, "p": ["x" * 40]}
         right = {"q": {"decision": "approve", "value": "x" * 30}, "p": ["x" * 30]}
@@ -304,5 +306,5 @@ async def test_answer_above_the_largest_result_is_refused_and_the_request_stays_
         assert (await calls.get_json(f"{path}/requests"))["requests"] == asked
         for each in asked:
             await calls.post_json(f"{path}/requests/{each['request_id']}", right[each["path"]])
-        await calls.service.wait(own_id)
+        await calls.service.executions.wait(own_id)
         assert (await calls.get_json(path))["status"] == "completed"

@@ -31,7 +31,7 @@ async def planned(calls: InProcessClient, goal: str = "do it") -> str:
 async def execute_to_end(calls: InProcessClient, body: Mapping[str, Any]) -> str:
     """Execute something to its end; give the execution's id."""
     created = await calls.post_json("/api/execute", {**body, "start": True}, 202)
-    await calls.service.wait(created["execution_id"])
+    await calls.service.executions.wait(created["execution_id"])
     return created["execution_id"]
 
 
@@ -54,7 +54,7 @@ async def test_execution_is_created_then_started() -> None:
         assert state["wave"] == {"current": 1, "total": 2}
         path = f"/api/execute/{created['execution_id']}/start"
         assert (await calls.post_json(path, status=202))["execution_id"] == created["execution_id"]
-        await calls.service.wait(created["execution_id"])
+        await calls.service.executions.wait(created["execution_id"])
         assert (await calls.expect_problem("POST", path, 409))["code"] == "already-started"
 
 
@@ -221,13 +221,13 @@ async def test_queued_execution_has_position_and_full_queue_rejects() -> None:
         assert len((await calls.get_json("/api/plans"))["plans"]) == 1
         held.release.set()
         for each in created:
-            await calls.service.wait(each["execution_id"])
+            await calls.service.executions.wait(each["execution_id"])
 
 
 async def test_run_plans_and_executes_a_goal() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         created = await calls.post_json("/api/run", {"prompt": "do it", "options": {}}, 202)
-        await calls.service.wait(created["execution_id"])
+        await calls.service.executions.wait(created["execution_id"])
         result = await calls.get_json(f"/api/executions/{created['execution_id']}/result")
         assert (result["status"], result["node_results"]["b"]) == ("completed", "two")
         assert (await calls.get_json(f"/api/plans/{created['plan_id']}"))["user_prompt"] == "do it"
@@ -348,7 +348,7 @@ async def test_queued_execution_can_be_cancelled() -> None:
         shown = await calls.get_json(f"/api/executions/{second['execution_id']}")
         assert (shown["status"], shown["queue_position"]) == ("cancelled", None)
         held.release.set()
-        await calls.service.wait(first["execution_id"])
+        await calls.service.executions.wait(first["execution_id"])
 
 
 async def test_a_word_in_place_of_an_id_comes_with_the_route_that_lists_ids() -> None:
@@ -392,7 +392,7 @@ async def test_typed_log_continues_after_cursor() -> None:
             ("a", "step_start", "text node"),
             ("b", "step_start", "text node"),
         ]
-        events = await calls.service.events(execution_id)
+        events = await calls.service.executions.events(execution_id)
         started = next(e.seq for e in events if e.type == "node.started")
         rest = json.loads((await log_response(calls.service, execution_id, started)).body)
         assert (rest["entries"], rest["last_seq"]) == (whole["entries"][1:], whole["last_seq"])
@@ -403,7 +403,7 @@ async def test_unreadable_events_are_reported_as_conflict(
 ) -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
-        _, *rest = await calls.service.events(execution_id)
+        _, *rest = await calls.service.executions.events(execution_id)
 
         async def without_the_first(
             _: str, *, after: int = 0, limit: int | None = None

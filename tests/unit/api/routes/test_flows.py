@@ -282,7 +282,7 @@ async def test_flow_is_executed_and_execution_names_its_revision() -> None:
         assert (created["plan_id"], created["revision"]) == (flow["plan_id"], 1)
         assert created["flow"] == "Flow"
         own = created["execution_id"]
-        await calls.service.wait(own)
+        await calls.service.executions.wait(own)
         state = await calls.get_json(f"/api/executions/{own}")
         assert (state["plan_id"], state["revision"]) == (flow["plan_id"], 1)
         assert (state["plan_hash"], state["flow"]) == (flow["hash"], "Flow")
@@ -342,7 +342,7 @@ async def test_flow_in_use_is_not_deleted() -> None:
         own = (await calls.post_json("/api/execute", body, 202))["execution_id"]
         assert (await calls.expect_problem("DELETE", path, 409))["code"] == "plan-in-use"
         held.release.set()
-        await calls.service.wait(own)
+        await calls.service.executions.wait(own)
         assert (await calls.delete(path)).status_code == 204
         await calls.expect_problem("GET", path, 404)
         assert (await calls.get_json(f"/api/executions/{own}"))["plan_id"] == flow["plan_id"]

@@ -33,12 +33,12 @@ class FailsOnce:
 async def run_to_end(calls: InProcessClient) -> str:
     """Run the plan to its end; give the path of its execution."""
     created = await calls.post_json("/api/run", {"prompt": "x"}, 202)
-    await calls.service.wait(created["execution_id"])
+    await calls.service.executions.wait(created["execution_id"])
     return f"/api/executions/{created['execution_id']}"
 
 
 async def results(calls: InProcessClient, made: Any) -> dict[str, str]:
-    await calls.service.wait(made["execution_id"])
+    await calls.service.executions.wait(made["execution_id"])
     return (await calls.get_json(f"/api/executions/{made['execution_id']}/result"))["node_results"]
 
 
@@ -54,7 +54,7 @@ async def test_retry_runs_failed_nodes_and_reuses_the_rest() -> None:
         assert await results(calls, created) == {"a": "one", "f": "at last"}
         shown = await calls.get_json(f"/api/executions/{created['execution_id']}")
         assert shown["parent"]["execution_id"] == path.rpartition("/")[2]
-        events = await calls.service.events(created["execution_id"])
+        events = await calls.service.executions.events(created["execution_id"])
         reused = {e.path: "reused" in e.data for e in events if e.type == "node.completed"}
         assert reused == {"a": True, "f": False}
         problem = await calls.expect_problem("POST", answer.headers["location"] + "/retry", 409)
@@ -104,7 +104,7 @@ async def test_diff_lists_nodes_that_differ() -> None:
         path = await run_to_end(calls)
         changes = {"changes": {"a": {"outputs": {"output": "two"}}}}
         fork = (await calls.post_json(f"{path}/fork", changes, 202))["execution_id"]
-        await calls.service.wait(fork)
+        await calls.service.executions.wait(fork)
         diff = await calls.get_json(f"{path}/diff/{fork}")
         assert (diff["a"], diff["b"]) == (path.rpartition("/")[2], fork)
         assert [node["path"] for node in diff["nodes"]] == ["a", "b"]

@@ -67,7 +67,7 @@ async def test_draining_service_is_alive_and_not_ready() -> None:
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "server-draining")
         held.release.set()
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
 
 
 async def test_failed_disk_makes_service_unready_without_details(
@@ -84,7 +84,7 @@ async def test_failed_disk_makes_service_unready_without_details(
         with monkeypatch.context() as patched:
             patched.setattr(store._writer, "_commit", fail)
             with pytest.raises(StoreError):
-                await service.create_plan("do it")
+                await service.plans.create("do it")
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "store-read-only")
         assert str(tmp_path) not in answer.text

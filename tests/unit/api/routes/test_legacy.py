@@ -21,7 +21,7 @@ async def executed(calls: InProcessClient) -> str:
     created = await calls.post_json("/api/execute", {"graph": GRAPH}, 201)
     execution_id = created["execution_id"]
     await calls.post_json(f"/api/execute/{execution_id}/start", status=202)
-    await calls.service.wait(execution_id)
+    await calls.service.executions.wait(execution_id)
     return execution_id
 
 

@@ -84,8 +84,8 @@ async def test_unrepairable_plan_returns_issues_and_attempts() -> None:
 async def test_plans_are_listed_newest_first_with_status() -> None:
     async with in_process_client(dependencies(planner=NewPlans())) as calls:
         first, second, third = await plans(calls, "one", "two", "three")
-        record = await calls.service.execute(second)
-        await calls.service.wait(record.execution_id)
+        record = await calls.service.executions.execute(second)
+        await calls.service.executions.wait(record.execution_id)
         page = await calls.get_json("/api/plans", limit=2)
         assert [(p["plan_id"], p["status"], p["node_count"]) for p in page["plans"]] == [
             (third, "draft", 2),
@@ -159,8 +159,8 @@ async def test_list_shows_the_newest_revision_with_its_errors_and_editor() -> No
 async def test_deleted_plan_is_gone_and_its_executions_stay() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         (plan_id,) = await plans(calls, "do it")
-        record = await calls.service.execute(plan_id)
-        await calls.service.wait(record.execution_id)
+        record = await calls.service.executions.execute(plan_id)
+        await calls.service.executions.wait(record.execution_id)
         answer = await calls.delete(f"/api/plans/{plan_id}")
         assert (answer.status_code, answer.content) == (204, b"")
         await calls.expect_problem("GET", f"/api/plans/{plan_id}", 404)

@@ -219,7 +219,7 @@ async def test_execution_continues_after_client_disconnects(server: RunningServe
         await until(lambda: server.service.load.subscribers == 1)
     await until(lambda: server.service.load.subscribers == 0)
     server.release(execution_id)
-    record = await server.on_loop(server.service.wait(execution_id))
+    record = await server.on_loop(server.service.executions.wait(execution_id))
     assert record.status == "completed"
 
 
@@ -250,8 +250,8 @@ async def test_slow_client_is_disconnected_with_cursor() -> None:
     limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "subscriber_events": 50})
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with running_server(types=[LoggingNode()], limits=limits) as server:
-        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
-        record = await server.on_loop(server.service.create_execution(plan))
+        plan = await server.on_loop(server.service.plans.read(json.dumps(graph)))
+        record = await server.on_loop(server.service.executions.create(plan))
         reader, writer = await asyncio.open_connection(
             *server.base_url.removeprefix("http://").split(":"), limit=4096
         )
@@ -259,8 +259,8 @@ async def test_slow_client_is_disconnected_with_cursor() -> None:
         path = f"/api/executions/{record.execution_id}/events"
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         await reader.readuntil(b"execution.created")
-        await server.on_loop(server.service.start(record.execution_id))
-        ended = await server.on_loop(server.service.wait(record.execution_id))
+        await server.on_loop(server.service.executions.start(record.execution_id))
+        ended = await server.on_loop(server.service.executions.wait(record.execution_id))
         output = (await reader.read(-1)).decode(errors="replace")
         writer.close()
         await writer.wait_closed()

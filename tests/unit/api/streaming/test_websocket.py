@@ -141,7 +141,7 @@ async def test_ended_execution_sends_one_status_and_closes(
     server: RunningServer,
 ) -> None:
     execution_id = await server.execute()
-    await server.on_loop(server.service.wait(execution_id))
+    await server.on_loop(server.service.executions.wait(execution_id))
     async with watching(server, execution_id) as socket:
         assert [message["status"] for message in await all_told(socket)] == ["completed"]
         assert socket.close_code == 1000
@@ -163,7 +163,7 @@ async def test_snapshot_comes_first_then_event_arrays(
     assert (snapshot["type"], snapshot["status"]) == ("snapshot", "executing")
     assert [node["status"] for node in snapshot["nodes"]] == ["running", "pending"]
     events = [event for array in arrays for event in array]
-    last = (await server.on_loop(server.service.execution(execution_id))).last_seq
+    last = (await server.on_loop(server.service.executions.get(execution_id))).last_seq
     assert [e["seq"] for e in events] == list(range(snapshot["last_seq"] + 1, last + 1))
     assert events[-1]["type"] == "execution.completed"
 
@@ -183,7 +183,7 @@ async def test_cursor_replays_all_later_events(server: RunningServer) -> None:
 
 async def test_snapshot_has_streamed_text(server: RunningServer) -> None:
     execution_id = await server.execute("tells")
-    await server.on_loop(server.service.wait(execution_id))
+    await server.on_loop(server.service.executions.wait(execution_id))
     async with watching(server, execution_id, "mode=events") as socket:
         (snapshot,) = await all_told(socket)
         assert socket.close_code == 1000
@@ -394,7 +394,7 @@ async def test_third_invalid_message_closes_connection(
             assert error["detail"]
         assert (await closed(socket))[0] == 1008
     server.release(execution_id)
-    record = await server.on_loop(server.service.wait(execution_id))
+    record = await server.on_loop(server.service.executions.wait(execution_id))
     assert record.status == "completed"
 
 
@@ -441,7 +441,7 @@ async def test_aborted_connection_is_released_and_execution_continues(
         socket.abort()
         await until(lambda: server.service.load.subscribers == 0)
     server.release(execution_id)
-    record = await server.on_loop(server.service.wait(execution_id))
+    record = await server.on_loop(server.service.executions.wait(execution_id))
     assert record.status == "completed"
 
 
@@ -493,14 +493,14 @@ async def test_broken_execution_closes_with_reason(query: str) -> None:
 async def test_slow_client_is_closed_with_cursor_and_execution_continues() -> None:
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with running_server(types=[LoggingNode()], limits=limits(subscriber_events=50)) as server:
-        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
-        record = await server.on_loop(server.service.create_execution(plan))
+        plan = await server.on_loop(server.service.plans.read(json.dumps(graph)))
+        record = await server.on_loop(server.service.executions.create(plan))
         execution_id = record.execution_id
         url = f"{server.ws_url}/ws/{execution_id}?mode=events"
         async with raw_websocket(url) as socket:
             assert (await socket.read()).json["type"] == "snapshot"
-            await server.on_loop(server.service.start(execution_id))
-            ended = await server.on_loop(server.service.wait(execution_id))
+            await server.on_loop(server.service.executions.start(execution_id))
+            ended = await server.on_loop(server.service.executions.wait(execution_id))
             await until(lambda: server.service.load.subscribers == 0)
             received = await socket.read_to_close()
         assert ended.status == "completed"

@@ -69,9 +69,9 @@ async def test_plan_is_stored_only_when_it_starts() -> None:
         plan = await here.plan_source(source, ())
         with pytest.raises(InputError, match="run_to names 'ghost'"):
             await here.start(plan, (), RunOptions(run_to=("ghost",)))
-        assert await service.plans() == []
-        await service.wait(await here.start(plan, (), None))
-        assert [stored.plan_id for stored in await service.plans()] == [plan.plan_id]
+        assert await service.plans.list() == []
+        await service.executions.wait(await here.start(plan, (), None))
+        assert [stored.plan_id for stored in await service.plans.list()] == [plan.plan_id]
 
 
 async def test_unknown_node_type_of_flow_is_reported_locally() -> None:
@@ -99,13 +99,13 @@ async def test_execution_starts_the_planned_flow_revision() -> None:
         assert (plan.title, plan.user_prompt, plan.graph) == ("Gone", "why", GRAPH)
         assert await location.start(plan, (), None) == "of revision 7"
     async with Service(dependencies()) as service:
-        stored = await service.create_flow("F", graph=GRAPH.to_document())
+        stored = await service.flows.create("F", graph=GRAPH.to_document())
         here = LocalBackend(service)
         plan = await here.plan_flow(stored, ())
-        await service.update_flow(stored.plan_id, graph=make_graph(text_node("b")).to_document())
-        record = await service.execution(await here.start(plan, (), None))
+        await service.flows.update(stored.plan_id, graph=make_graph(text_node("b")).to_document())
+        record = await service.executions.get(await here.start(plan, (), None))
         assert (record.plan_id, record.revision, record.flow) == (stored.plan_id, 1, "F")
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
 
 
 async def test_remote_backend_rejects_provider_option_for_flow() -> None:

@@ -50,7 +50,7 @@ def test_a_plan_is_read_back() -> None:
 
 
 async def test_a_flow_of_a_list_is_read_back_with_its_json() -> None:
-    (listed,) = await FlowQueries(MemoryStore()).flow_summaries([PLAN])
+    (listed,) = await FlowQueries(MemoryStore()).summaries([PLAN])
     read = flow_record_from_json(listed)
     assert (read.plan_id, read.name, read.document) == ("p", "F", listed)
 

@@ -127,11 +127,13 @@ async def test_failed_command_cancels_its_execution_and_waits_for_others() -> No
     async with service:
         backend = LocalBackend(service)
         own = await backend.start(await backend.plan_source(source, ()), (), None)
-        other = (await service.execute(await service.read_plan(source.content))).execution_id
+        other = (
+            await service.executions.execute(await service.plans.read(source.content))
+        ).execution_id
         await until(lambda: node.started == {own, other})
 
         async def release_other() -> None:
-            await service.wait(own)
+            await service.executions.wait(own)
             node.gate(other).set()
 
         async with asyncio.TaskGroup() as tasks:
@@ -139,5 +141,5 @@ async def test_failed_command_cancels_its_execution_and_waits_for_others() -> No
             with pytest.raises(InputError, match="wrong"):
                 async with leaving_others_running(backend, console, None):
                     raise InputError("wrong")
-        ended = [(await service.execution(each)).status for each in (own, other)]
+        ended = [(await service.executions.get(each)).status for each in (own, other)]
     assert ended == ["cancelled", "completed"]

@@ -48,7 +48,7 @@ def edit(
             """Stay readable and writable."""
 
     store = Kept()
-    made = asyncio.run(Service(dependencies(CHAIN, store=store)).create_plan("goal"))
+    made = asyncio.run(Service(dependencies(CHAIN, store=store)).plans.create("goal"))
 
     def prompter(console: Any) -> Any:
         return ScriptedPrompter(typist.answers, console, typist)

@@ -53,9 +53,9 @@ async def status(server: RunningServer, execution_id: str) -> str:
     """Wait for the end of an execution; give its status."""
 
     async def wait() -> str:
-        async for _ in server.service.watch(execution_id):
+        async for _ in server.service.executions.watch(execution_id):
             pass
-        return (await server.service.state(execution_id)).status
+        return (await server.service.executions.state(execution_id)).status
 
     return await server.on_loop(wait())
 
@@ -101,9 +101,9 @@ async def test_a_change_of_the_tools_is_announced_and_an_end_of_the_service_noti
 
             async def publish() -> None:
                 graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
-                flow = await service.create_flow("F", graph=graph)
-                await service.publish_flow(flow.plan_id, {"tool": True})
-                await service.delete_flow(flow.plan_id, force=True)
+                flow = await service.flows.create("F", graph=graph)
+                await service.flows.publish(flow.plan_id, {"tool": True})
+                await service.flows.delete(flow.plan_id, force=True)
 
             announced = asyncio.get_running_loop().create_task(changes.announced.wait())
             while not announced.done():  # the bridge may not listen yet

@@ -18,13 +18,13 @@ async def test_a_model_that_is_named_like_the_id_of_another_flow_is_found() -> N
     store = MemoryStore()
     graph = make_graph(text_node("a"))
     async with Service(dependencies(graph, store=store)) as service:
-        hidden = await service.create_flow("A", graph=graph.to_document())
-        named = await service.create_flow(hidden.plan_id, graph=graph.to_document())
+        hidden = await service.flows.create("A", graph=graph.to_document())
+        named = await service.flows.create(hidden.plan_id, graph=graph.to_document())
         models = PublishedModels(service, lambda _: True)
         with pytest.raises(ModelNotFound):
             await models.get(hidden.plan_id)
-        record = await service.plan(named.plan_id)
+        record = await service.plans.get(named.plan_id)
         published = replace(record, published=("model",), edits=record.edits + 1)
         assert await store.revisions.save(published, after=record.edits)
-        assert (await models.get(hidden.plan_id)).flow == await service.plan(named.plan_id)
+        assert (await models.get(hidden.plan_id)).flow == await service.plans.get(named.plan_id)
         assert [each.id for each in await models.all()][1:] == [hidden.plan_id]

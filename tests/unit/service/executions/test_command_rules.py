@@ -73,14 +73,14 @@ class Execution:
         self._held = held
 
     async def start(self) -> None:
-        await self.service.start(self.execution_id)
+        await self.service.executions.start(self.execution_id)
         await self._held.started.wait()
 
     async def ask(self) -> str:
         await self.start()
         self._held.release.set()
-        await self.service.wait(self.execution_id)
-        (request,) = await self.service.requests(self.execution_id)
+        await self.service.executions.wait(self.execution_id)
+        (request,) = await self.service.executions.requests(self.execution_id)
         return request.request_id
 
     async def stored(self) -> Stored:
@@ -115,7 +115,7 @@ async def created(*, limit_s: float | None = None, last: str) -> AsyncGenerator[
     graph = planwave.build(document, registry=parts().catalogue).graph
     async with Service(dependencies(graph, types=[held, FailingNode()])) as service:
         options = planwave.RunOptions(max_result_bytes=LARGEST)
-        made = await service.create_execution(make_plan(graph), options=options)
+        made = await service.executions.create(make_plan(graph), options=options)
         yield Execution(service, held, made.execution_id)
         await service.drain(0)
 
@@ -131,15 +131,15 @@ async def reach(name: str) -> Stored:
             case "executing" | "set-aside" | "requested":
                 await execution.start()
                 if name == "requested":
-                    await service.pause(own)
+                    await service.executions.pause(own)
             case "waiting" | "timed":
                 await execution.ask()
             case "cancelled":
                 await execution.ask()
-                await service.cancel(own)
+                await service.executions.cancel(own)
             case _:
-                await service.answer(own, await execution.ask(), SEND)
-                await service.wait(own)
+                await service.executions.answer(own, await execution.ask(), SEND)
+                await service.executions.wait(own)
         stored = await execution.stored()
     if name == "set-aside":
         data = set_aside_data(Conflict("the provider is off"))
@@ -198,21 +198,21 @@ async def through_service(stored: Stored, command: Command) -> Outcome:
         try:
             match command:
                 case Cancel(cause):
-                    await service.cancel(own, cause)
+                    await service.executions.cancel(own, cause)
                 case CancelNode(path, cause):
-                    await service.cancel(own, cause, node=path)
+                    await service.executions.cancel(own, cause, node=path)
                 case Pause():
-                    await service.pause(own)
+                    await service.executions.pause(own)
                 case Resume():
-                    await service.resume(own)
+                    await service.executions.resume(own)
                 case Answer(request_id, answer):
-                    await service.answer(own, request_id, answer)
+                    await service.executions.answer(own, request_id, answer)
                 case Expire():  # no person sends it
-                    await service._commands._send_command(own, command)
+                    await service.executions._send_command(own, command)
         except PlanwaveError as error:
             return refused(error)
-        await service.wait(own)
-        return at_rest(await service.state(own))
+        await service.executions.wait(own)
+        return at_rest(await service.executions.state(own))
 
 
 async def through_library(stored: Stored, command: Command) -> Outcome:

@@ -80,7 +80,7 @@ async def executed(service: Service) -> str:
 
 
 async def outputs_of(service: Service, execution_id: str) -> dict[str, Any]:
-    state = await service.state(execution_id)
+    state = await service.executions.state(execution_id)
     return {
         path: {handle: each["value"] for handle, each in (node.outputs or {}).items()}
         for path, node in state.nodes.items()
@@ -89,7 +89,7 @@ async def outputs_of(service: Service, execution_id: str) -> dict[str, Any]:
 
 async def reached(service: Service, execution_id: str, condition: Callable[[Event], bool]) -> Event:
     """Wait for an event; the first that fits, from the beginning."""
-    async for event in service.watch(execution_id):
+    async for event in service.executions.watch(execution_id):
         if condition(event):
             return event
     raise AssertionError("it never came")
@@ -111,33 +111,33 @@ async def test_paused_execution_holds_no_task_and_survives_restart(
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
         execution_id = await executed(service)
-        assert (await service.wait(execution_id)).status == "paused"
+        assert (await service.executions.wait(execution_id)).status == "paused"
         assert service.load.running == 0
         names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]
         assert not [name for name in names if "Carrier" in name or "Execution" in name]
     async with opened(tmp_path, QUESTION, Asks()) as service:
         await service.recover()
-        (request,) = await service.requests(execution_id)
+        (request,) = await service.executions.requests(execution_id)
         assert (request.path, request.request) == ("q", {"question": "q?"})
-        await service.answer(execution_id, request.request_id, "yes")
-        assert (await service.wait(execution_id)).status == "completed"
+        await service.executions.answer(execution_id, request.request_id, "yes")
+        assert (await service.executions.wait(execution_id)).status == "completed"
         given = (await outputs_of(service, execution_id))["q"]["output"]
         assert given == [["noted", "q"], "yes", 1]
-        assert (await service.state(execution_id)).nodes["q"].answer == "yes"
+        assert (await service.executions.state(execution_id)).nodes["q"].answer == "yes"
         with pytest.raises(Conflict):
-            await service.answer(execution_id, request.request_id, "again")
+            await service.executions.answer(execution_id, request.request_id, "again")
 
 
 async def test_one_of_concurrent_answers_is_accepted(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO, Asks()) as service:
         execution_id = await executed(service)
-        await service.wait(execution_id)
-        first, second = await service.requests(execution_id)
+        await service.executions.wait(execution_id)
+        first, second = await service.executions.requests(execution_id)
         received: list[Exception] = []
 
         async def answers(value: int) -> None:
             try:
-                await service.answer(execution_id, first.request_id, value)
+                await service.executions.answer(execution_id, first.request_id, value)
             except Conflict as error:
                 received.append(error)
 
@@ -145,11 +145,15 @@ async def test_one_of_concurrent_answers_is_accepted(tmp_path: Path) -> None:
             for value in range(5):
                 tasks.create_task(answers(value))
         assert [each.code for each in received] == ["request-answered"] * 4
-        assert (await service.wait(execution_id)).status == "paused"
-        assert [r.request_id for r in await service.requests(execution_id)] == [second.request_id]
-        await service.answer(execution_id, second.request_id, "b")
-        assert (await service.wait(execution_id)).status == "completed"
-        answered = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert (await service.executions.wait(execution_id)).status == "paused"
+        assert [r.request_id for r in await service.executions.requests(execution_id)] == [
+            second.request_id
+        ]
+        await service.executions.answer(execution_id, second.request_id, "b")
+        assert (await service.executions.wait(execution_id)).status == "completed"
+        answered = [
+            e for e in await service.executions.events(execution_id) if e.type == "node.answered"
+        ]
         assert len(answered) == 2
 
 
@@ -163,9 +167,11 @@ async def test_expired_request_continues_with_its_default(tmp_path: Path, restar
     async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
         await service.recover()
         await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        (answered,) = [
+            e for e in await service.executions.events(execution_id) if e.type == "node.answered"
+        ]
         assert (answered.data["by"], answered.data["answer"]) == ("timeout", "nobody came")
-        state = await service.state(execution_id)
+        state = await service.executions.state(execution_id)
         assert state.closed_requests == {answered.data["request_id"]: "timeout"}
 
 
@@ -180,16 +186,16 @@ async def test_timer_holds_no_task_and_survives_restart(
 ) -> None:
     async with opened(tmp_path, LATER) as service:
         execution_id = await executed(service)
-        assert (await service.wait(execution_id)).status == "paused"
+        assert (await service.executions.wait(execution_id)).status == "paused"
         assert service.load.running == 0
     async with opened(tmp_path, LATER) as service:
         await service.recover()
-        state = await service.state(execution_id)
+        state = await service.executions.state(execution_id)
         assert (state.waiting_for_input, state.current_node_id) == (False, None)
-        (request,) = await service.requests(execution_id)
+        (request,) = await service.executions.requests(execution_id)
         assert (request.path, request.request["kind"]) == ("later", "timer")
-        await service.answer(execution_id, request.request_id, {"decision": "continue"})
-        assert (await service.wait(execution_id)).status == "completed"
+        await service.executions.answer(execution_id, request.request_id, {"decision": "continue"})
+        assert (await service.executions.wait(execution_id)).status == "completed"
         assert (await outputs_of(service, execution_id))["sent"] == {"output": "sent: Dear Ann"}
 
 
@@ -197,13 +203,15 @@ async def test_timer_due_during_downtime_fires_at_recovery(tmp_path: Path) -> No
     began = datetime.now(UTC)
     async with opened(tmp_path, LATER, now=lambda: began) as service:
         execution_id = await executed(service)
-        await service.wait(execution_id)
+        await service.executions.wait(execution_id)
     async with opened(tmp_path, LATER, now=lambda: began + timedelta(hours=3)) as service:
         await service.recover()
         await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        (answered,) = [
+            e for e in await service.executions.events(execution_id) if e.type == "node.answered"
+        ]
         assert (answered.path, answered.data["by"]) == ("later", "timeout")
-        assert (await service.state(execution_id)).status == "completed"
+        assert (await service.executions.state(execution_id)).status == "completed"
 
 
 ROUNDS = make_graph(
@@ -238,11 +246,11 @@ async def test_timers_inside_a_loop_fire(tmp_path: Path, restarts: bool) -> None
 async def test_execution_waiting_for_a_timer_can_be_cancelled(tmp_path: Path) -> None:
     async with opened(tmp_path, LATER) as service:
         execution_id = await executed(service)
-        await service.wait(execution_id)
-        assert (await service.cancel(execution_id)).status == "cancelled"
-        (request,) = (await service.state(execution_id)).closed_requests
+        await service.executions.wait(execution_id)
+        assert (await service.executions.cancel(execution_id)).status == "cancelled"
+        (request,) = (await service.executions.state(execution_id)).closed_requests
         with pytest.raises(Gone):
-            await service.answer(execution_id, request, {"decision": "continue"})
+            await service.executions.answer(execution_id, request, {"decision": "continue"})
 
 
 # -- pausing
@@ -258,21 +266,21 @@ async def test_paused_execution_starts_no_node_until_resumed(tmp_path: Path) -> 
     async with opened(tmp_path, work, counts) as service:
         execution_id = await executed(service)
         await counts.started.wait()
-        assert (await service.pause(execution_id)).status == "paused"
-        assert (await service.pause(execution_id)).status == "paused"
+        assert (await service.executions.pause(execution_id)).status == "paused"
+        assert (await service.executions.pause(execution_id)).status == "paused"
         counts.held.set()
-        await service.wait(execution_id)
+        await service.executions.wait(execution_id)
         assert counts.runs == {"a": 1, "b": 1}
     counts.held.clear()
     async with opened(tmp_path, work, counts) as service:
         await service.recover()
-        assert (await service.wait(execution_id)).status == "paused"
-        assert (await service.resume(execution_id)).status == "executing"
+        assert (await service.executions.wait(execution_id)).status == "paused"
+        assert (await service.executions.resume(execution_id)).status == "executing"
         counts.held.set()
-        assert (await service.wait(execution_id)).status == "completed"
+        assert (await service.executions.wait(execution_id)).status == "completed"
         assert counts.runs == {"a": 1, "b": 1, "c": 1}
         with pytest.raises(Conflict):
-            await service.resume(execution_id)
+            await service.executions.resume(execution_id)
 
 
 async def test_resume_of_running_and_pause_of_queued_are_rejected(
@@ -285,14 +293,14 @@ async def test_resume_of_running_and_pause_of_queued_are_rejected(
         execution_id, queued = await executed(service), await executed(service)
         await held.started.wait()
         for refused, code in (
-            (service.resume(execution_id), "not-paused"),
-            (service.pause(queued), "not-started"),
+            (service.executions.resume(execution_id), "not-paused"),
+            (service.executions.pause(queued), "not-started"),
         ):
             with pytest.raises(Conflict) as received:
                 await refused
             assert received.value.code == code
         held.release.set()
-        await service.wait(queued)
+        await service.executions.wait(queued)
 
 
 # -- one node
@@ -303,14 +311,14 @@ async def test_cancelled_node_blocks_its_dependents(tmp_path: Path) -> None:
     async with opened(tmp_path, WORK, counts) as service:
         execution_id = await executed(service)
         await counts.started.wait()
-        await service.cancel(execution_id, "no need", node="b")
-        assert (await service.wait(execution_id)).status == "failed"
-        nodes = (await service.state(execution_id)).nodes
+        await service.executions.cancel(execution_id, "no need", node="b")
+        assert (await service.executions.wait(execution_id)).status == "failed"
+        nodes = (await service.executions.state(execution_id)).nodes
         assert {path: node.status for path, node in nodes.items()} == {
             "a": "completed", "b": "cancelled", "c": "blocked",
         }  # fmt: skip
         with pytest.raises(NotFound):
-            await service.cancel(await executed(service), node="x")
+            await service.executions.cancel(await executed(service), node="x")
 
 
 # -- what a process left behind
@@ -325,12 +333,12 @@ async def test_recovery_runs_only_unfinished_nodes(
         await counts.started.wait()
     counts.held.set()
     async with opened(tmp_path, WORK, counts) as service:
-        assert (await service.execution(execution_id)).status == "executing"
+        assert (await service.executions.get(execution_id)).status == "executing"
         assert await service.recover() == 1
         await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        assert (await service.wait(execution_id)).status == "completed"
+        assert (await service.executions.wait(execution_id)).status == "completed"
         assert counts.runs == {"a": 1, "b": 2, "c": 1}
-        events = await service.events(execution_id)
+        events = await service.executions.events(execution_id)
         assert [e.seq for e in events] == list(range(1, len(events) + 1))
         again = [
             e.data.get("reentry") for e in events if e.type == "node.started" and e.path == "b"
@@ -344,17 +352,17 @@ async def test_recovery_starts_queued_but_not_created_executions(tmp_path: Path)
     limits = Limits(concurrent_executions=1)
     async with opened(tmp_path, graph, held, limits=limits) as service:
         first, queued = await executed(service), await executed(service)
-        plan = await service.create_plan("do it")
-        created = (await service.create_execution(plan.plan_id)).execution_id
+        plan = await service.plans.create("do it")
+        created = (await service.executions.create(plan.plan_id)).execution_id
         await held.started.wait()
     held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
         assert await service.recover() == 2
         for execution_id in (first, queued):
             await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        assert (await service.execution(created)).status == "starting"
-        await service.start(created)
-        assert (await service.wait(created)).status == "completed"
+        assert (await service.executions.get(created)).status == "starting"
+        await service.executions.start(created)
+        assert (await service.executions.wait(created)).status == "completed"
 
 
 @pytest.mark.parametrize(
@@ -381,9 +389,9 @@ async def test_interrupted_effect_once_node_asks_for_a_decision(
         waiting = await reached(service, execution_id, lambda e: e.type == "node.waiting")
         assert waiting.data["request"]["kind"] == "interrupted"
         assert counts.runs == {"b": 1}
-        await service.answer(execution_id, waiting.data["request_id"], answer)
+        await service.executions.answer(execution_id, waiting.data["request_id"], answer)
         await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        assert (await service.wait(execution_id)).status == status
+        assert (await service.executions.wait(execution_id)).status == status
         assert counts.runs == {"b": 2 if answer["decision"] == "run_again" else 1}
         outputs = (await outputs_of(service, execution_id))["b"]
         assert outputs.get("output") == output
@@ -405,18 +413,18 @@ async def test_repeatedly_crashing_execution_is_set_aside(tmp_path: Path) -> Non
         assert "recoveries" in paused.data["reason"]
         assert counts.runs["b"] == 3
         counts.started.clear()
-        await service.resume(execution_id)  # starts the count anew
+        await service.executions.resume(execution_id)  # starts the count anew
         await counts.started.wait()
     async with opened(tmp_path, WORK, counts, limits=limits) as service:
         counts.started.clear()
         await service.recover()
         await counts.started.wait()
-        await service.pause(execution_id)
+        await service.executions.pause(execution_id)
         other = await executed(service)
         counts.held.set()
-        assert (await service.wait(other)).status == "completed"
-        await service.resume(execution_id)
-        assert (await service.wait(execution_id)).status == "completed"
+        assert (await service.executions.wait(other)).status == "completed"
+        await service.executions.resume(execution_id)
+        assert (await service.executions.wait(execution_id)).status == "completed"
         assert counts.runs["c"] == 2
 
 
@@ -432,11 +440,15 @@ async def test_commands_fail_at_once_when_disk_is_full(
             full.setattr(
                 SqliteStore, "stats", property(lambda _: StoreStats(transient_error=trouble))
             )
-            for command in (service.cancel, service.pause, service.resume):
+            for command in (
+                service.executions.cancel,
+                service.executions.pause,
+                service.executions.resume,
+            ):
                 with pytest.raises(StoreError) as refused:
                     await command(execution_id)
                 assert refused.value.code == "disk-full"
-        assert (await service.cancel(execution_id)).status == "cancelled"
+        assert (await service.executions.cancel(execution_id)).status == "cancelled"
 
 
 async def test_expired_request_continues_when_disk_has_room_again(
@@ -450,15 +462,17 @@ async def test_expired_request_continues_when_disk_has_room_again(
 
     async with opened(tmp_path, QUESTION, Asks(100.0)) as service, asyncio.TaskGroup() as tasks:
         execution_id = await executed(service)
-        await service.wait(execution_id)
+        await service.executions.wait(execution_id)
         with monkeypatch.context() as full:
             full.setattr(SqliteStore, "stats", property(use))
             over = datetime.now(UTC) + timedelta(seconds=200)
-            tasks.create_task(service._commands._expire(execution_id, over))
+            tasks.create_task(service.executions._expire(execution_id, over))
             await until(lambda: looks)
-            assert (await service.state(execution_id)).status == "paused"
+            assert (await service.executions.state(execution_id)).status == "paused"
         await reached(service, execution_id, lambda e: e.type == "execution.completed")
-        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        (answered,) = [
+            e for e in await service.executions.events(execution_id) if e.type == "node.answered"
+        ]
         assert answered.data["by"] == "timeout"
 
 
@@ -480,22 +494,26 @@ async def test_request_inside_a_node_is_answered(tmp_path: Path, restarts: bool)
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "execution.paused")
         if not restarts:
-            (request,) = await service.requests(execution_id)
-            await service.answer(execution_id, request.request_id, "in time")
-            assert (await service.wait(execution_id)).status == "completed"
+            (request,) = await service.executions.requests(execution_id)
+            await service.executions.answer(execution_id, request.request_id, "in time")
+            assert (await service.executions.wait(execution_id)).status == "completed"
             return
     async with opened(tmp_path, graph, Nests(), Asks()) as service:
-        state = await service.state(execution_id)
+        state = await service.executions.state(execution_id)
         assert (state.nodes["n"].status, state.nodes["n[one]/q"].status) == ("waiting", "waiting")
         assert state.current_node_id == "n[one]/q"
         await service.recover()
-        (request,) = await service.requests(execution_id)
+        (request,) = await service.executions.requests(execution_id)
         assert request.path == "n[one]/q"
-        await service.answer(execution_id, request.request_id, "late")
-        assert (await service.wait(execution_id)).status == "completed"
+        await service.executions.answer(execution_id, request.request_id, "late")
+        assert (await service.executions.wait(execution_id)).status == "completed"
         given = (await outputs_of(service, execution_id))["n"]["output"]
         assert given == [["noted", "q"], "late", 1]
-        done = [e.path for e in await service.events(execution_id) if e.type == "node.completed"]
+        done = [
+            e.path
+            for e in await service.executions.events(execution_id)
+            if e.type == "node.completed"
+        ]
         assert sorted(done) == ["n", "n[one]/q", "n[one]/t"], "what was settled inside stays so"
 
 
@@ -505,15 +523,15 @@ async def test_queued_execution_of_earlier_process_can_be_resumed(tmp_path: Path
     async with opened(tmp_path, graph, held, limits=limits) as service:
         await executed(service)
         queued = await executed(service)
-        plan = await service.create_plan("do it")
-        created = (await service.create_execution(plan.plan_id)).execution_id
+        plan = await service.plans.create("do it")
+        created = (await service.executions.create(plan.plan_id)).execution_id
         await held.started.wait()
     held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
-        await service.resume(queued)
-        assert (await service.wait(queued)).status == "completed"
+        await service.executions.resume(queued)
+        assert (await service.executions.wait(queued)).status == "completed"
         with pytest.raises(Conflict) as refused:
-            await service.resume(created)
+            await service.executions.resume(created)
         assert refused.value.code == "not-started"
 
 
@@ -543,16 +561,16 @@ async def test_cancelled_request_inside_a_node_lets_the_node_continue(
     async with opened(tmp_path, graph, copes, Asks()) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "execution.paused")
-        await service.cancel(execution_id, node="n[one]/q")
+        await service.executions.cancel(execution_id, node="n[one]/q")
         await copes.coping.wait()
-        assert (await service.execution(execution_id)).status == "executing"
+        assert (await service.executions.get(execution_id)).status == "executing"
         held.set()
         if not restarts:
-            assert (await service.wait(execution_id)).status == "completed"
+            assert (await service.executions.wait(execution_id)).status == "completed"
             return
         held.clear()
     held.set()
     async with opened(tmp_path, graph, copes, Asks()) as service:
         await service.recover()
         await reached(service, execution_id, lambda e: e.type in TERMINAL)
-        assert (await service.wait(execution_id)).status == "completed"
+        assert (await service.executions.wait(execution_id)).status == "completed"

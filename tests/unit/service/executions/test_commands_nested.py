@@ -60,12 +60,14 @@ TWO_DEEP = make_graph(Node("in", "inner", "I", data={"graph": DEEP}))
 
 async def rests(service: Service, execution_id: str) -> list[tuple[str, str]]:
     """Wait until it rests; give its open requests, by path and id."""
-    assert (await service.wait(execution_id)).status == "paused"
-    return [(each.path, each.request_id) for each in await service.requests(execution_id)]
+    assert (await service.executions.wait(execution_id)).status == "paused"
+    return [
+        (each.path, each.request_id) for each in await service.executions.requests(execution_id)
+    ]
 
 
 async def approve(service: Service, execution_id: str, request_id: str) -> None:
-    await service.answer(execution_id, request_id, {"decision": "approve"})
+    await service.executions.answer(execution_id, request_id, {"decision": "approve"})
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -85,7 +87,7 @@ async def test_loop_asks_for_its_parallel_items_and_continues_after_each_answer(
         assert document["currentNodeId"] == "loop[0]/ask"
         if not restarts:
             await approve(service, own, first[1][1])
-            await service.wait(own)
+            await service.executions.wait(own)
     async with opened(tmp_path, LOOP) as service:
         await service.recover()
         if restarts:
@@ -100,7 +102,7 @@ async def test_loop_asks_for_its_parallel_items_and_continues_after_each_answer(
             await reached(service, own, lambda e: e.type in TERMINAL)
         given = await outputs_of(service, own)
         assert given["loop"]["output"] == ["sent x", "sent y", "sent z"]
-        requested = [e for e in await service.events(own) if e.type == "node.waiting"]
+        requested = [e for e in await service.executions.events(own) if e.type == "node.waiting"]
         assert len(requested) == 3, "each question is asked once"
 
 
@@ -110,7 +112,7 @@ async def test_requests_two_levels_deep_are_answered_after_restart(tmp_path: Pat
         await rests(service, own)
     async with opened(tmp_path, TWO_DEEP) as service:
         for path, request_id in [
-            (each.path, each.request_id) for each in await service.requests(own)
+            (each.path, each.request_id) for each in await service.executions.requests(own)
         ]:
             assert "/each[" in path
             await approve(service, own, request_id)
@@ -124,12 +126,12 @@ async def test_document_lists_nested_nodes(tmp_path: Path) -> None:
         own = await executed(service)
         await rests(service, own)
     async with opened(tmp_path, TWO_DEEP) as service:  # another process goes on with it
-        for request in await service.requests(own):
+        for request in await service.executions.requests(own):
             await approve(service, own, request.request_id)
         await reached(service, own, lambda e: e.type in TERMINAL)
-        document = await service.document(own)
-        explained = await service.explain(own, "in[graph]/each[1]/sent")
-        events = await service.events(own)
+        document = await service.executions.document(own)
+        explained = await service.executions.explain(own, "in[graph]/each[1]/sent")
+        events = await service.executions.events(own)
     nodes = {each["path"]: each for each in document["nodes"]}
     assert {path: each["type"] for path, each in nodes.items()} == {
         "in": "inner", "in[graph]/each": "loop",
@@ -158,9 +160,9 @@ async def test_cancel_closes_nested_requests_of_paused_execution(tmp_path: Path)
         own = await executed(service)
         requests = await rests(service, own)
     async with opened(tmp_path, TWO_DEEP) as service:
-        assert (await service.cancel(own)).status == "cancelled"
-        assert await service.requests(own) == []
-        state = await service.state(own)
+        assert (await service.executions.cancel(own)).status == "cancelled"
+        assert await service.executions.requests(own) == []
+        state = await service.executions.state(own)
         assert {node.status for node in state.nodes.values()} == {"cancelled"}
         with pytest.raises(Gone):
             await approve(service, own, requests[0][1])
@@ -170,10 +172,10 @@ async def test_parked_node_two_levels_deep_can_be_cancelled(tmp_path: Path) -> N
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)
         await rests(service, own)
-        await service.cancel(own, node="in[graph]/each")
+        await service.executions.cancel(own, node="in[graph]/each")
         async with asyncio.timeout(30):
             await reached(service, own, lambda e: e.type in TERMINAL)
-        state = await service.state(own)
+        state = await service.executions.state(own)
         assert state.requests == {}
         received = {path: node.status for path, node in state.nodes.items()}
         assert received == {
@@ -211,11 +213,11 @@ async def test_one_item_of_a_paused_loop_can_be_cancelled(tmp_path: Path) -> Non
         own = await executed(service)
         requests = await rests(service, own)
     async with opened(tmp_path, graph) as service:
-        await service.cancel(own, node="loop[0]/ask")
+        await service.executions.cancel(own, node="loop[0]/ask")
         await approve(service, own, requests[1][1])
         async with asyncio.timeout(30):
             await reached(service, own, lambda e: e.type in TERMINAL)
-        assert (await service.execution(own)).status == "completed"
+        assert (await service.executions.get(own)).status == "completed"
         assert (await outputs_of(service, own))["loop"]["output"] == [None, "sent y"]
 
 
@@ -226,7 +228,7 @@ async def test_loop_with_retryable_item_failure_is_retried(tmp_path: Path) -> No
     graph = make_graph(Node("loop", "loop", "L", data=data, **retry))
     async with opened(tmp_path, graph, Shaky()) as service:
         own = await executed(service)
-        assert (await service.wait(own)).status == "completed"
-        state = await service.state(own)
+        assert (await service.executions.wait(own)).status == "completed"
+        state = await service.executions.state(own)
         attempts = {path: node.attempt for path, node in state.nodes.items()}
         assert attempts == {"loop": 2, "loop[0]/n": 1, "loop[1]/n": 2}

@@ -32,7 +32,7 @@ GRAPH = make_graph(
 
 async def written(service: Service, execution_id: str, directory: Path) -> dict[str, Any]:
     """The document of an execution at rest."""
-    await service.wait(execution_id)
+    await service.executions.wait(execution_id)
     path = directory / f"{execution_id}.json"
     return json.loads(await asyncio.to_thread(path.read_bytes))
 
@@ -42,12 +42,12 @@ async def test_document_is_written_at_pauses_and_at_the_end(tmp_path: Path) -> N
     async with Service(dependencies(GRAPH, types=[held], directory=tmp_path)) as service:
         execution_id = (await execute_goal(service)).execution_id
         await held.started.wait()
-        await service.pause(execution_id)
+        await service.executions.pause(execution_id)
         held.release.set()
         paused = await written(service, execution_id, tmp_path)
         assert (paused["status"], paused["reason"]) == ("paused", "paused by request")
 
-        await service.resume(execution_id)
+        await service.executions.resume(execution_id)
         asks = await written(service, execution_id, tmp_path)
         assert (asks["status"], asks["waitingForInput"]) == ("paused", True)
         assert (asks["currentNodeId"], asks["last_seq"] > paused["last_seq"]) == ("ask", True)
@@ -55,14 +55,14 @@ async def test_document_is_written_at_pauses_and_at_the_end(tmp_path: Path) -> N
         assert (request["path"], request["request"]["prompt"]) == ("ask", "ok?")
 
         answer = {"decision": "approve", "note": "fine"}
-        await service.answer(execution_id, request["request_id"], answer)
+        await service.executions.answer(execution_id, request["request_id"], answer)
         ended = await written(service, execution_id, tmp_path)
         assert (ended["status"], ended["requests"]) == ("completed", [])
         node = next(each for each in ended["nodes"] if each["id"] == "ask")
         assert [(each["decision"], each["note"]) for each in node["answers"]] == [
             ("approve", "fine")
         ]
-        events = await service.events(execution_id)
+        events = await service.executions.events(execution_id)
         assert ended["last_seq"] == len(events)
 
 
@@ -71,13 +71,15 @@ async def test_answer_during_pause_is_in_the_document(tmp_path: Path) -> None:
     async with Service(dependencies(graph, directory=tmp_path)) as service:
         execution_id = (await execute_goal(service)).execution_id
         (request,) = (await written(service, execution_id, tmp_path))["requests"]
-        await service.pause(execution_id)
+        await service.executions.pause(execution_id)
         assert len((await written(service, execution_id, tmp_path))["requests"]) == 1
-        await service.answer(execution_id, request["request_id"], {"decision": "approve"})
+        await service.executions.answer(
+            execution_id, request["request_id"], {"decision": "approve"}
+        )
         shown = await written(service, execution_id, tmp_path)
         assert (shown["status"], shown["reason"]) == ("paused", "paused by request")
         assert (shown["requests"], shown["last_seq"]) == (
-            [], len(await service.events(execution_id))
+            [], len(await service.executions.events(execution_id))
         )  # fmt: skip
 
 
@@ -88,13 +90,13 @@ async def test_last_status_update_comes_after_the_document(
     held, statuses = HeldNode(), list[str]()
     graph, other = make_graph(ASK if is_cancelled else HELD), make_graph(HELD)
     async with Service(dependencies(graph, types=[held], directory=tmp_path)) as service:
-        await service.execute(await service.read_plan(other.to_document()))
+        await service.executions.execute(await service.plans.read(other.to_document()))
         await held.started.wait()  # while another one runs, documents are written late
         execution_id = (await execute_goal(service)).execution_id
-        async for update in service.status_updates(execution_id, 0.1):
+        async for update in service.executions.status_updates(execution_id, 0.1):
             statuses.append(json.loads(update)["status"])
             if len(statuses) == 2 and is_cancelled:
-                await service.cancel(execution_id)
+                await service.executions.cancel(execution_id)
             elif len(statuses) == 2:
                 held.release.set()
         text = await asyncio.to_thread((tmp_path / f"{execution_id}.json").read_text)
@@ -123,8 +125,8 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 async def run_to_end(service: Service, plan: str) -> str:
     """An execution that was watched to its end."""
-    execution_id = (await service.execute(plan)).execution_id
-    async for _ in service.watch(execution_id):
+    execution_id = (await service.executions.execute(plan)).execution_id
+    async for _ in service.executions.watch(execution_id):
         pass
     return execution_id
 
@@ -136,20 +138,20 @@ async def test_documents_are_written_in_groups_while_others_run(
     held = HeldNode()
     quick, slow = make_graph(text_node("a")), make_graph(HELD)
     async with Service(dependencies(quick, types=[held], directory=tmp_path)) as service:
-        plan = (await service.create_plan("do it")).plan_id
-        slow_plan = await service.read_plan(slow.to_document())
-        running = (await service.execute(slow_plan)).execution_id
+        plan = (await service.plans.create("do it")).plan_id
+        slow_plan = await service.plans.read(slow.to_document())
+        running = (await service.executions.execute(slow_plan)).execution_id
         await held.started.wait()
         ids = [await run_to_end(service, plan) for _ in range(4)]
         await until(lambda: service.load.running == 1)
         assert groups == []
-        await service.wait(ids[2])
+        await service.executions.wait(ids[2])
         assert groups == [ids], "who waits for one has what is due written"
         ids += [await run_to_end(service, plan) for _ in range(3)]
         await until(lambda: service.load.running == 1)
         assert len(groups) == 1
         held.release.set()
-        await service.wait(running)
+        await service.executions.wait(running)
         assert set(groups[-1]) == {*ids[4:], running}, "and so does the end of the last one"
     assert names_in(tmp_path) == sorted([*ids, running])
 
@@ -277,9 +279,9 @@ async def test_execution_cancelled_at_exit_has_its_document(
 ) -> None:
     created = dependencies(make_graph(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
     async with Service(created) as service:
-        plan = await service.read_plan(make_graph(text_node("a")).to_document())
+        plan = await service.plans.read(make_graph(text_node("a")).to_document())
         with pytest.raises(asyncio.CancelledError):
-            await service.execute(plan)
+            await service.executions.execute(plan)
     (name,) = names_in(tmp_path)
     text = await asyncio.to_thread((tmp_path / f"{name}.json").read_bytes)
     assert json.loads(text)["status"] == "cancelled"

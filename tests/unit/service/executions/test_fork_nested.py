@@ -118,18 +118,18 @@ def loop(inside: Mapping[str, Any] = TWO, **data: Any) -> Graph:
 async def failed(service: Service) -> str:
     """Give an execution that has failed."""
     own = await executed(service)
-    assert (await service.wait(own)).status == "failed"
+    assert (await service.executions.wait(own)).status == "failed"
     return own
 
 
 async def came_to(service: Service, own: str, node_id: str = "loop") -> Any:
     """Give what a node of an execution that completes came to."""
-    assert (await service.wait(own)).status == "completed"
+    assert (await service.executions.wait(own)).status == "completed"
     return (await outputs_of(service, own))[node_id]["output"]
 
 
 async def retried(service: Service, own: str) -> str:
-    return (await service.retry(own)).execution_id
+    return (await service.executions.retry(own)).execution_id
 
 
 # -- what is taken over
@@ -145,7 +145,9 @@ async def test_loop_retry_pays_only_for_missing_calls(tmp_path: Path) -> None:
         later = {"loop[4]/a", "loop[4]/b"}
         assert work.paid() == {"loop[3]/b"} | later
         assert await reused(service, own) == ALL - {"loop[3]/b"} - later
-        assert (await service.state(own)).usage.calls == 3, "what was taken over is not charged"
+        assert (await service.executions.state(own)).usage.calls == 3, (
+            "what was taken over is not charged"
+        )
 
 
 @pytest.mark.parametrize("on_item_error", ["skip", "null"])
@@ -167,7 +169,7 @@ async def test_retry_runs_items_again_that_a_loop_went_on_without(
         assert work.paid() == {"loop[3]/b"}
         assert await came_to(service, own, "last") == str(SAID).replace("'", '"').replace(" ", "")
         with pytest.raises(Conflict):
-            await service.retry(own)
+            await service.executions.retry(own)
 
 
 async def test_retry_runs_items_of_loops_inside_loops_again(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ async def test_retry_of_a_fork_that_reused_a_loop_runs_its_failed_items_again(
         own = await executed(service)
         await came_to(service, own)
         for change in ({"text": "1 {{ input }}"}, {"text": "2 {{ input }}"}):
-            fork = await service.fork(own, changes={"last": {"data": change}})
+            fork = await service.executions.fork(own, changes={"last": {"data": change}})
             own = fork.execution_id
             await came_to(service, own)
             assert await reused(service, own) == {"loop"}
@@ -202,7 +204,7 @@ async def test_retry_of_a_fork_that_reused_a_loop_runs_its_failed_items_again(
         await came_to(service, own)
         assert work.paid() == {"loop[1]/b", "loop[2]/each[0]/a"}
         with pytest.raises(Conflict):
-            await service.retry(own)
+            await service.executions.retry(own)
 
 
 async def test_results_of_cancelled_items_are_reused(
@@ -226,7 +228,7 @@ async def test_reused_nodes_are_marked(tmp_path: Path) -> None:
         work.repair()
         own = await retried(service, first)
         await came_to(service, own)
-        shown = explain(await service.events(own), "loop[0]/b")
+        shown = explain(await service.executions.events(own), "loop[0]/b")
         assert (shown["code"], shown["status"]) == ("reused", "completed")
         assert first in shown["reason"]
         document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
@@ -243,7 +245,7 @@ async def test_retry_of_retry_reuses_reused_results(tmp_path: Path) -> None:
         work.repair()
         work.broken = {"loop[3]/a"}
         own = await retried(service, own)
-        assert (await service.wait(own)).status == "failed"
+        assert (await service.executions.wait(own)).status == "failed"
         work.repair()
         assert await came_to(service, await retried(service, own)) == SAID
         assert work.paid() == {"loop[3]/a", "loop[3]/b", "loop[4]/a", "loop[4]/b"}
@@ -261,7 +263,7 @@ async def test_interrupted_retry_still_reuses_results(tmp_path: Path) -> None:
     work.repair()
     async with opened(tmp_path, loop(parallel=1), work) as service:
         await service.recover()
-        async for _ in service.watch(own):
+        async for _ in service.executions.watch(own):
             pass
         assert await came_to(service, own) == SAID
         assert work.paid() == {"loop[3]/b", "loop[4]/a", "loop[4]/b"}
@@ -310,9 +312,9 @@ async def test_once_values_are_reused_by_retries_only(
         again = await retried(service, first)
         assert await came_to(service, again, "p") == "plan 1"
         assert (plans.made, work.paid()) == (1, {"p[k]/n"})
-        anew = await service.fork(first, rerun=["p"])
+        anew = await service.executions.fork(first, rerun=["p"])
         assert await came_to(service, anew.execution_id, "p") == "plan 2"
-        other = await service.fork(first, changes={"p": {"data": {"more": 1}}})
+        other = await service.executions.fork(first, changes={"p": {"data": {"more": 1}}})
         assert await came_to(service, other.execution_id, "p") == "plan 3"
 
 
@@ -324,24 +326,24 @@ async def test_nested_answers_are_reused_where_nodes_need_not_run(tmp_path: Path
 
     async def answers(service: Service, own: str, *paths: str) -> None:
         for path in paths:
-            assert (await service.wait(own)).status == "paused"
-            (request,) = await service.requests(own)
+            assert (await service.executions.wait(own)).status == "paused"
+            (request,) = await service.executions.requests(own)
             assert request.path == path
-            await service.answer(own, request.request_id, {"decision": "approve"})
+            await service.executions.answer(own, request.request_id, {"decision": "approve"})
 
     async with opened(tmp_path, graph, work) as service:
         first = await executed(service)
         await answers(service, first, "loop[0]/q", "loop[1]/q")
-        assert (await service.wait(first)).status == "failed"
+        assert (await service.executions.wait(first)).status == "failed"
         work.repair()
         own = await retried(service, first)
-        assert (await service.wait(own)).status == "completed"
+        assert (await service.executions.wait(own)).status == "completed"
         assert work.paid() == {"loop[1]/b"}
         requested = {"q": {**asks["nodes"][0]["data"], "prompt": "Do send {{ item }}?"}}
         changed = {**asks, "nodes": [step("q", "approval", **requested["q"]), asks["nodes"][1]]}
-        fork = await service.fork(own, changes={"loop": {"data": {"body": changed}}})
+        fork = await service.executions.fork(own, changes={"loop": {"data": {"body": changed}}})
         await answers(service, fork.execution_id, "loop[0]/q", "loop[1]/q")
-        assert (await service.wait(fork.execution_id)).status == "completed"
+        assert (await service.executions.wait(fork.execution_id)).status == "completed"
 
 
 # -- what is not
@@ -353,7 +355,7 @@ async def test_rerun_node_runs_its_nested_nodes_again(tmp_path: Path) -> None:
         first = await executed(service)
         await came_to(service, first)
         work.repair()
-        fork = await service.fork(first, rerun=["loop"])
+        fork = await service.executions.fork(first, rerun=["loop"])
         assert await came_to(service, fork.execution_id) == SAID
         assert work.paid() == ALL
 
@@ -365,7 +367,7 @@ async def test_unchanged_loop_items_are_reused(tmp_path: Path) -> None:
         await came_to(service, first)
         work.repair()
         items = ["v", "W", "x", "y", "z", "more"]
-        fork = await service.fork(first, changes={"loop": {"data": {"items": items}}})
+        fork = await service.executions.fork(first, changes={"loop": {"data": {"items": items}}})
         assert await came_to(service, fork.execution_id) == [f"{item}+b" for item in items]
         assert work.paid() == {f"loop[{number}]/{n}" for number in (1, 5) for n in "ab"}
 
@@ -379,7 +381,7 @@ async def test_changed_nested_graph_reruns_only_affected_nodes(
         await came_to(service, first)
         work.repair()
         mended = body(step("a", say="{{ item }}"), step("b", say="B"), edges=[("a", "b")])
-        fork = await service.fork(first, changes={"loop": {"data": {"body": mended}}})
+        fork = await service.executions.fork(first, changes={"loop": {"data": {"body": mended}}})
         assert await came_to(service, fork.execution_id) == [f"{item}+B" for item in FIVE]
         assert work.paid() == {f"loop[{number}]/b" for number in range(5)}
 
@@ -403,16 +405,16 @@ async def test_changed_nested_flow_runs_again(
     services, _ = services_with(lambda _: [])
     work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
     async with opened(tmp_path, graph, work, node_services=node_services) as service:
-        await service.create_flow("F", graph=flow_of("old"), preassigned_id="f")
-        await service.create_flow("G", graph=outer, preassigned_id="g")
+        await service.flows.create("F", graph=flow_of("old"), preassigned_id="f")
+        await service.flows.create("G", graph=outer, preassigned_id="g")
         first = await executed(service)
         assert await came_to(service, first) == "old+m"
         assert work.paid()
-        same = await service.fork(first)
+        same = await service.executions.fork(first)
         assert await came_to(service, same.execution_id) == "old+m"
         assert work.paid() == set(), "what was paid for inside holds"
-        await service.update_flow("f", graph=flow_of("new"))
-        fork = await service.fork(first)
+        await service.flows.update("f", graph=flow_of("new"))
+        fork = await service.executions.fork(first)
         assert await came_to(service, fork.execution_id) == "new+m"
 
 
@@ -425,7 +427,7 @@ async def test_preset_of_a_node_does_not_apply_to_nested_node_with_its_id(tmp_pa
         first = await executed(service)
         await came_to(service, first)
         changes: Any = {"a": {"outputs": {"output": "set"}}, "loop": {"data": {"items": ["y"]}}}
-        fork = await service.fork(first, rerun=["loop"], changes=changes)
+        fork = await service.executions.fork(first, rerun=["loop"], changes=changes)
         assert await came_to(service, fork.execution_id) == ["y+b"]
 
 
@@ -437,10 +439,10 @@ async def test_deleted_parent_leaves_nothing_to_reuse_in_nested_nodes(
     async with opened(tmp_path, loop(parallel=1), work) as service:
         first = await failed(service)
         work.repair()
-        own = (await service.retry(first, start=False)).execution_id
+        own = (await service.executions.retry(first, start=False)).execution_id
         if is_gone:
             await service.maintenance.delete_execution(first)
-        await service.start(own)
+        await service.executions.start(own)
         assert await came_to(service, own) == SAID
         lacks = {"loop[3]/b", "loop[4]/a", "loop[4]/b"}
         assert work.paid() == (ALL if is_gone else lacks)

@@ -25,14 +25,14 @@ async def test_cancelled_retry_keeps_earlier_results_reusable(
     work = Pays("loop[3]/b")
     async with opened(tmp_path, loop(parallel=1), work) as service:
         first = await failed(service)
-        second = (await service.retry(first, start=False)).execution_id
-        await service.cancel(second)
-        assert (await service.wait(second)).status == "cancelled"
+        second = (await service.executions.retry(first, start=False)).execution_id
+        await service.executions.cancel(second)
+        assert (await service.executions.wait(second)).status == "cancelled"
         work.repair()
         third = await retried(service, second)
         assert await came_to(service, third) == SAID
         assert work.paid() == {"loop[3]/b", "loop[4]/a", "loop[4]/b"}
-        events = await service.events(third)
+        events = await service.executions.events(third)
         origins = {e.data["reused"]["execution_id"] for e in events if "reused" in e.data}
         assert origins == {first}, "it says where that is from"
 
@@ -46,10 +46,10 @@ async def test_nested_results_of_a_reused_node_stay_reusable(
         await came_to(service, first)
         work.repair()
         changes: Any = {"last": {"data": {"text": "So: {{ input }}"}}}
-        second = (await service.fork(first, changes=changes)).execution_id
+        second = (await service.executions.fork(first, changes=changes)).execution_id
         await came_to(service, second)
         items = [*FIVE[:4], "new"]
-        third = await service.fork(second, changes={"loop": {"data": {"items": items}}})
+        third = await service.executions.fork(second, changes={"loop": {"data": {"items": items}}})
         assert await came_to(service, third.execution_id) == [f"{item}+b" for item in items]
         assert work.paid() == {"loop[4]/a", "loop[4]/b"}
 
@@ -59,9 +59,9 @@ async def test_rerun_of_a_cancelled_fork_is_not_reused_from_before(tmp_path: Pat
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
         await result(service, first)
-        second = (await service.fork(first, rerun=["a"], start=False)).execution_id
-        await service.cancel(second)
-        assert (await service.wait(second)).status == "cancelled"
+        second = (await service.executions.fork(first, rerun=["a"], start=False)).execution_id
+        await service.executions.cancel(second)
+        assert (await service.executions.wait(second)).status == "cancelled"
         work.runs.clear()
         third = await retried(service, second)
         assert (await result(service, third))["c"] == "a+b+c"
@@ -75,11 +75,11 @@ async def test_preset_outputs_apply_to_retries(tmp_path: Path) -> None:
         await result(service, first)
         changes: Any = {"a": {"data": {"say": "A"}}, "b": {"outputs": {"output": "set"}}}
         work.broken = {"a"}
-        own = (await service.fork(first, changes=changes)).execution_id
+        own = (await service.executions.fork(first, changes=changes)).execution_id
         for _ in range(2):
             assert (await result(service, own)).get("b") is None, "it was never come to"
             own = await retried(service, own)
-        await service.wait(own)
+        await service.executions.wait(own)
         work.broken.clear()
         work.runs.clear()
         own = await retried(service, own)
@@ -92,8 +92,8 @@ async def test_rerun_of_nested_nodes_is_not_reused_from_before(tmp_path: Path) -
     async with opened(tmp_path, loop(), work) as service:
         first = await executed(service)
         await came_to(service, first)
-        second = (await service.fork(first, rerun=["loop"], start=False)).execution_id
-        await service.cancel(second)
+        second = (await service.executions.fork(first, rerun=["loop"], start=False)).execution_id
+        await service.executions.cancel(second)
         work.repair()
         third = await retried(service, second)
         assert await came_to(service, third) == SAID
@@ -108,8 +108,8 @@ async def test_deleted_generation_ends_the_reuse_chain(tmp_path: Path) -> None:
         await result(service, own)
         executions = [own]
         for _ in range(2):
-            own = (await service.fork(own, start=False)).execution_id
-            await service.cancel(own)
+            own = (await service.executions.fork(own, start=False)).execution_id
+            await service.executions.cancel(own)
             executions.append(own)
         last = await retried(service, own)
         await result(service, last)

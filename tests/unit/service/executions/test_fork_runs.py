@@ -48,13 +48,13 @@ CHAIN = make_graph(
 
 
 async def result(service: Service, execution_id: str) -> dict[str, Any]:
-    await service.wait(execution_id)
+    await service.executions.wait(execution_id)
     outputs = await outputs_of(service, execution_id)
     return {path: given.get("output") for path, given in outputs.items()}
 
 
 async def reused(service: Service, execution_id: str) -> set[str | None]:
-    events = await service.events(execution_id)
+    events = await service.executions.events(execution_id)
     return {e.path for e in events if e.type == "node.completed" and "reused" in e.data}
 
 
@@ -63,20 +63,20 @@ async def test_retry_runs_only_failed_and_blocked_nodes(tmp_path: Path) -> None:
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
-        assert (await service.wait(first)).status == "failed"
+        assert (await service.executions.wait(first)).status == "failed"
         assert work.runs == {"a": 1, "b": 1, "d": 1}
         work.broken.clear()
-        again = await service.retry(first)
+        again = await service.executions.retry(first)
         assert again.execution_id != first
         assert await result(service, again.execution_id) == {
             "a": "a", "b": "a+b", "c": "a+b+c", "d": "a+d",
         }  # fmt: skip
         assert work.runs == {"a": 1, "b": 2, "c": 1, "d": 1}
         assert await reused(service, again.execution_id) == {"a", "d"}
-        state = await service.state(again.execution_id)
+        state = await service.executions.state(again.execution_id)
         assert state.parent == {"execution_id": first, "retry": True, "rerun": ["b"]}
         with pytest.raises(Conflict) as refused:
-            await service.retry(again.execution_id)
+            await service.executions.retry(again.execution_id)
         assert refused.value.code == "nothing-to-retry"
 
 
@@ -84,12 +84,14 @@ async def test_fork_reuses_what_its_changes_do_not_reach(tmp_path: Path) -> None
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
-        await service.wait(first)
-        fork = await service.fork(first, changes={"b": {"data": {"say": "B"}}})
+        await service.executions.wait(first)
+        fork = await service.executions.fork(first, changes={"b": {"data": {"say": "B"}}})
         assert (await result(service, fork.execution_id))["c"] == "a+B+c"
         assert work.runs == {"a": 1, "b": 2, "c": 2, "d": 1}
         # A change that comes to the same changes nothing: what follows is taken over.
-        same = await service.fork(fork.execution_id, changes={"a": {"data": {"say": "a"}}})
+        same = await service.executions.fork(
+            fork.execution_id, changes={"a": {"data": {"say": "a"}}}
+        )
         assert (await result(service, same.execution_id))["c"] == "a+B+c"
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 1}
 
@@ -111,10 +113,10 @@ async def test_a_step_with_a_changed_task_and_those_after_it_run_again(tmp_path:
     async with opened(tmp_path, graph, work, ReadsTask()) as service:
         first = await executed(service)
         assert (await result(service, first))["c"] == "Find it.+c"
-        same = await service.fork(first, changes={"t": {"description": "Find it."}})
-        await service.wait(same.execution_id)
+        same = await service.executions.fork(first, changes={"t": {"description": "Find it."}})
+        await service.executions.wait(same.execution_id)
         assert await reused(service, same.execution_id) == {"a", "t", "c"}
-        fork = await service.fork(first, changes={"t": {"description": "Sum it up."}})
+        fork = await service.executions.fork(first, changes={"t": {"description": "Sum it up."}})
         assert (await result(service, fork.execution_id))["c"] == "Sum it up.+c"
         assert await reused(service, fork.execution_id) == {"a"}
         assert work.runs == {"a": 1, "c": 2}
@@ -125,11 +127,15 @@ async def test_fork_presets_outputs(tmp_path: Path) -> None:
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
-        await service.wait(first)
-        fork = await service.fork(first, changes={"b": {"outputs": {"output": "by hand"}}})
+        await service.executions.wait(first)
+        fork = await service.executions.fork(
+            first, changes={"b": {"outputs": {"output": "by hand"}}}
+        )
         assert (await result(service, fork.execution_id))["c"] == "by hand+c"
         assert work.runs == {"a": 1, "b": 1, "c": 1, "d": 1}
-        nodes = (await service.state(fork.execution_id)).nodes  # a and d reused, b set, c ran
+        nodes = (
+            await service.executions.state(fork.execution_id)
+        ).nodes  # a and d reused, b set, c ran
         assert {path: node.wave for path, node in nodes.items()} == {"a": 1, "b": 2, "c": 3, "d": 2}
 
 
@@ -139,9 +145,9 @@ async def test_rerun_runs_dependents_only_if_the_result_changed(
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
-        await service.wait(first)
-        fork = await service.fork(first, rerun=["a"])
-        assert (await service.wait(fork.execution_id)).status == "completed"
+        await service.executions.wait(first)
+        fork = await service.executions.fork(first, rerun=["a"])
+        assert (await service.executions.wait(fork.execution_id)).status == "completed"
         assert work.runs == {"a": 2, "b": 1, "c": 1, "d": 1}
 
 
@@ -155,35 +161,37 @@ async def test_interrupted_fork_still_reuses_results(tmp_path: Path) -> None:
     async with opened(tmp_path, hold, counts) as service:
         counts.held.set()
         first = await executed(service)
-        await service.wait(first)
+        await service.executions.wait(first)
         counts.held.clear()
         counts.started.clear()
-        fork = (await service.fork(first, rerun=["b"])).execution_id
+        fork = (await service.executions.fork(first, rerun=["b"])).execution_id
         await counts.started.wait()
     counts.held.set()
     async with opened(tmp_path, hold, counts) as service:
         await service.recover()
-        async for _ in service.watch(fork):
+        async for _ in service.executions.watch(fork):
             pass
-        assert (await service.execution(fork)).status == "completed"
+        assert (await service.executions.get(fork)).status == "completed"
         assert counts.runs == {"a": 1, "b": 3, "c": 1, "d": 1}
 
 
 async def test_invalid_fork_is_rejected_before_creation(tmp_path: Path) -> None:
     graph = make_graph(Node("s", "start", "S"), joins("j"), edges=[("s", "j")])
     async with opened(tmp_path, graph, Joins()) as service:
-        plan = await service.create_plan("do it")
-        first = await service.execute(plan.plan_id, inputs={"s": {"output": "hello"}})
-        await service.wait(first.execution_id)
+        plan = await service.plans.create("do it")
+        first = await service.executions.execute(plan.plan_id, inputs={"s": {"output": "hello"}})
+        await service.executions.wait(first.execution_id)
         with pytest.raises(InputError):
-            await service.fork(first.execution_id, changes={"s": {"outputs": {"nope": 1}}})
+            await service.executions.fork(
+                first.execution_id, changes={"s": {"outputs": {"nope": 1}}}
+            )
         for options in (RunOptions(run_to=["nobody"]), RunOptions(run_from=["nobody"])):
             with pytest.raises(InputError) as refused:
-                await service.fork(first.execution_id, options=options)
+                await service.executions.fork(first.execution_id, options=options)
             assert refused.value.code == "unknown-node"
             with pytest.raises(InputError):
-                await service.execute(plan.plan_id, options=options)
-        assert len(await service.executions()) == 1
+                await service.executions.execute(plan.plan_id, options=options)
+        assert len(await service.executions.list()) == 1
 
 
 async def test_paused_execution_forks_and_running_does_not(tmp_path: Path) -> None:
@@ -196,26 +204,28 @@ async def test_paused_execution_forks_and_running_does_not(tmp_path: Path) -> No
         first = await executed(service)
         await counts.started.wait()
         with pytest.raises(Conflict) as refused:
-            await service.fork(first)
+            await service.executions.fork(first)
         assert refused.value.code == "still-running"
         counts.held.set()
-        await service.wait(first)
-        fork = await service.fork(first, changes={"q": {"outputs": {"output": "yes"}}})
+        await service.executions.wait(first)
+        fork = await service.executions.fork(first, changes={"q": {"outputs": {"output": "yes"}}})
         assert (await result(service, fork.execution_id))["j"] == "yes+j"
         assert counts.runs == {"t": 1}
-        assert (await service.execution(first)).status == "paused"
+        assert (await service.executions.get(first)).status == "paused"
 
 
 async def test_fork_runs_to_or_from_a_node(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await execute_goal(service, options=RunOptions(run_to=["b"]))
-        await service.wait(first.execution_id)
+        await service.executions.wait(first.execution_id)
         assert work.runs == {"a": 1, "b": 1}
-        fork = await service.fork(first.execution_id, options=RunOptions(run_from=["c"]))
-        assert (await service.wait(fork.execution_id)).status == "completed"
+        fork = await service.executions.fork(first.execution_id, options=RunOptions(run_from=["c"]))
+        assert (await service.executions.wait(fork.execution_id)).status == "completed"
         assert work.runs == {"a": 1, "b": 1, "c": 1}
-        assert (await service.state(fork.execution_id)).nodes["d"].status == "not_reached"
+        assert (await service.executions.state(fork.execution_id)).nodes[
+            "d"
+        ].status == "not_reached"
 
 
 @pytest.mark.parametrize("is_retry", [False, True])
@@ -225,23 +235,25 @@ async def test_lower_limits_of_today_hold_for_forks(tmp_path: Path, is_retry: bo
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
         own = (await execute_goal(service, options=options)).execution_id
-        await service.wait(own)
+        await service.executions.wait(own)
     async with opened(tmp_path, CHAIN, work, limits=today) as service:
-        fork = await (service.retry(own) if is_retry else service.fork(own, rerun=["a"]))
-        found = (await service.state(fork.execution_id)).options or {}
+        fork = await (
+            service.executions.retry(own) if is_retry else service.executions.fork(own, rerun=["a"])
+        )
+        found = (await service.executions.state(fork.execution_id)).options or {}
         assert (found["max_steps"], found["max_parallel"]) == (20, 3)
-        await service.wait(fork.execution_id)
+        await service.executions.wait(fork.execution_id)
 
 
 async def test_deleted_parent_leaves_nothing_to_reuse(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
-        await service.wait(first)
-        created = await service.fork(first, start=False)
+        await service.executions.wait(first)
+        created = await service.executions.fork(first, start=False)
         await service.maintenance.delete_execution(first)
-        await service.start(created.execution_id)
-        assert (await service.wait(created.execution_id)).status == "completed"
+        await service.executions.start(created.execution_id)
+        assert (await service.executions.wait(created.execution_id)).status == "completed"
         assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 2}
 
 
@@ -257,7 +269,7 @@ async def test_handled_failure_is_not_reused(tmp_path: Path) -> None:
         first = await executed(service)
         assert await result(service, first) == {"a": "instead", "b": "instead+b"}
         work.broken.clear()
-        fork = await service.fork(first)
+        fork = await service.executions.fork(first)
         assert await result(service, fork.execution_id) == {"a": "a", "b": "a+b"}
 
 
@@ -301,8 +313,8 @@ async def test_results_of_another_type_version_are_not_reused(tmp_path: Path, ki
             if before is None:
                 own = await executed(service)
             else:
-                own = (await service.fork(before)).execution_id
-            assert (await service.wait(own)).status == "completed"
+                own = (await service.executions.fork(before)).execution_id
+            assert (await service.executions.wait(own)).status == "completed"
             return own, await reused(service, own)
 
     first, _ = await took_over(None, 1)
@@ -326,10 +338,10 @@ async def test_fork_and_retry_with_a_known_id_are_created_once(tmp_path: Path, s
     work.broken = {"b"}
     async with opened(tmp_path, CHAIN, work) as service:
         failed = await executed(service)
-        await service.wait(failed)
-        for again in (service.fork, service.retry):
+        await service.executions.wait(failed)
+        for again in (service.executions.fork, service.executions.retry):
             own = new_id()
             first = await again(failed, start=start, new_id=own)
             second = await again(failed, start=start, new_id=own)
             assert first.execution_id == second.execution_id == own
-        assert len(await service.executions()) == 3
+        assert len(await service.executions.list()) == 3

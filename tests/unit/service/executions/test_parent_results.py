@@ -253,11 +253,11 @@ async def test_call_is_charged_once_wherever_its_node_was_interrupted(tells: boo
     async with Service(parts) as service:
         first = await executed(service)
         await calls.came.wait()
-        await service.cancel(first)
-        assert (await service.wait(first)).status == "cancelled"
+        await service.executions.cancel(first)
+        assert (await service.executions.wait(first)).status == "cancelled"
         calls.is_held = False
-        again = [(await service.retry(first)).execution_id for _ in range(2)]
+        again = [(await service.executions.retry(first)).execution_id for _ in range(2)]
         for each in again:
-            assert (await service.wait(each)).status == "completed"
-        charged = [(await service.state(each)).usage.calls for each in (first, *again)]
+            assert (await service.executions.wait(each)).status == "completed"
+        charged = [(await service.executions.state(each)).usage.calls for each in (first, *again)]
         assert (calls.paid, sum(charged), charged[0]) == (1, 1, 1 if tells else 0)

@@ -60,7 +60,7 @@ async def wait_for_end(service: Service, execution_id: str) -> str:
 async def wait_for_request(service: Service, execution_id: str) -> str:
     """Wait until an execution waits for an answer, and give the id of its first request."""
     await reached(service, execution_id, lambda e: e.type == "node.waiting")
-    return (await service.requests(execution_id))[0].request_id
+    return (await service.executions.requests(execution_id))[0].request_id
 
 
 def in_an_hour() -> datetime:
@@ -76,13 +76,13 @@ async def test_fork_keeps_its_own_answer(
 ) -> None:
     async with opened(tmp_path, QUESTION, Asks()) as service:
         first = await executed(service)
-        await service.wait(first)
-        fork = (await service.fork(first)).execution_id
-        await service.wait(fork)
-        await service.answer(first, await wait_for_request(service, first), "yes")
-        await service.wait(first)
-        await service.answer(fork, await wait_for_request(service, fork), "no")
-        await service.wait(fork)
+        await service.executions.wait(first)
+        fork = (await service.executions.fork(first)).execution_id
+        await service.executions.wait(fork)
+        await service.executions.answer(first, await wait_for_request(service, first), "yes")
+        await service.executions.wait(first)
+        await service.executions.answer(fork, await wait_for_request(service, fork), "no")
+        await service.executions.wait(fork)
         assert (await outputs_of(service, fork))["q"]["output"][1] == "no"
 
 
@@ -101,7 +101,7 @@ async def test_deadline_runs_beside_recovered_nodes(
         async with asyncio.timeout(120):
             answered = await reached(service, execution_id, lambda e: e.type == "node.answered")
         assert answered.data["by"] == "timeout"
-        assert (await service.state(execution_id)).nodes["b"].status == "running"
+        assert (await service.executions.state(execution_id)).nodes["b"].status == "running"
 
 
 async def test_nested_deadline_runs_on_after_restart(tmp_path: Path) -> None:
@@ -117,11 +117,15 @@ async def test_nested_request_can_be_answered_during_a_pause(tmp_path: Path) -> 
     async with opened(tmp_path, INSIDE, Asks(), Nests()) as service:
         execution_id = await executed(service)
         request_id = await wait_for_request(service, execution_id)
-        await service.pause(execution_id)
-        await service.answer(execution_id, request_id, "yes")
-        await service.resume(execution_id)
+        await service.executions.pause(execution_id)
+        await service.executions.answer(execution_id, request_id, "yes")
+        await service.executions.resume(execution_id)
         assert await wait_for_end(service, execution_id) == "execution.completed"
-        started = [e.path for e in await service.events(execution_id) if e.type == "node.started"]
+        started = [
+            e.path
+            for e in await service.executions.events(execution_id)
+            if e.type == "node.started"
+        ]
         assert started == ["n", "n[k]/q"]
 
 
@@ -131,16 +135,16 @@ async def test_nested_request_of_paused_execution_expires_before_resume(
     async with opened(tmp_path, INSIDE, Asks(timeout_s=600), Nests()) as service:
         execution_id = await executed(service)
         request_id = await wait_for_request(service, execution_id)
-        await service.pause(execution_id)
+        await service.executions.pause(execution_id)
     async with opened(tmp_path, INSIDE, Asks(), Nests(), now=in_an_hour) as service:
         await service.recover()  # nothing runs, and its time is over
         async with asyncio.timeout(30):
             answered = await reached(service, execution_id, lambda e: e.type == "node.answered")
         assert (answered.path, answered.data["by"]) == ("n[k]/q", "timeout")
         with pytest.raises(Gone):
-            await service.answer(execution_id, request_id, "yes")
-        assert (await service.execution(execution_id)).status == "paused"
-        await service.resume(execution_id)
+            await service.executions.answer(execution_id, request_id, "yes")
+        assert (await service.executions.get(execution_id)).status == "paused"
+        await service.executions.resume(execution_id)
         assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
@@ -162,9 +166,9 @@ async def test_broken_execution_continues_with_the_next_command(tmp_path: Path) 
         service._store.append = refuse  # type: ignore[method-assign]
         counts.held.set()
         with pytest.raises(StoreError):
-            await service.wait(execution_id)
+            await service.executions.wait(execution_id)
         service._store.append = keep  # type: ignore[method-assign]
-        await service.answer(execution_id, request_id, "yes")
+        await service.executions.answer(execution_id, request_id, "yes")
         assert await wait_for_end(service, execution_id) == "execution.completed"
 
 
@@ -183,7 +187,7 @@ async def test_queued_commands_do_not_count_as_failed_recoveries(tmp_path: Path)
             await asyncio.sleep(0)
         for _ in range(4):
             with suppress(Conflict):
-                await service.resume(ids[1])
+                await service.executions.resume(ids[1])
         counts.held.set()
         assert [await wait_for_end(service, each) for each in ids] == ["execution.completed"] * 2
 
@@ -217,8 +221,8 @@ async def test_preset_inputs_do_not_count_as_state_after_restart(
     )
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
-        plan = await service.create_plan("do it")
-        created = await service.execute(
+        plan = await service.plans.create("do it")
+        created = await service.executions.execute(
             plan.plan_id,
             inputs={"s": {"output": "x" * 5000}},
             options=RunOptions(max_state_bytes=1000),
@@ -275,30 +279,30 @@ async def test_unreadable_execution_is_set_aside_and_others_continue(
     async with opened(tmp_path, graph, Asks(), counts) as service:
         await service.recover()
         sound = await executed(service)
-        await service.answer(sound, await wait_for_request(service, sound), "yes")
+        await service.executions.answer(sound, await wait_for_request(service, sound), "yes")
         assert await wait_for_end(service, sound) == "execution.completed"
         if is_seen:
             set_aside = await reached(service, odd, lambda e: e.type == "execution.paused")
             assert set_aside.data["reason"].startswith("set aside: what is stored of")
         else:
             with pytest.raises(Conflict, match=r"what is stored of .* cannot be read"):
-                await service.events(odd)
-            assert (await service.execution(odd)).status == "paused"
+                await service.executions.events(odd)
+            assert (await service.executions.get(odd)).status == "paused"
         for ask in (
-            service.answer(odd, request_id, "yes"),
-            service.resume(odd),
-            service.cancel(odd, node="b"),
-            service.document(odd),
-            service.explain(odd, "q"),
+            service.executions.answer(odd, request_id, "yes"),
+            service.executions.resume(odd),
+            service.executions.cancel(odd, node="b"),
+            service.executions.document(odd),
+            service.executions.explain(odd, "q"),
         ):
             with suppress(PlanwaveError):
                 await ask
         # However little can be read of it: that is the way out.
-        assert (await service.cancel(odd)).status == "cancelled"
+        assert (await service.executions.cancel(odd)).status == "cancelled"
         with pytest.raises(Conflict, match="already cancelled"):
-            await service.cancel(odd)
+            await service.executions.cancel(odd)
         await service.maintenance.delete_execution(odd)
-        assert odd not in {each.execution_id for each in await service.executions()}
+        assert odd not in {each.execution_id for each in await service.executions.list()}
 
 
 def without_events(directory: Path) -> None:
@@ -320,9 +324,9 @@ async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
 ) -> None:
     graph = make_graph(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
     async with opened(tmp_path, graph, Asks()) as service:
-        plan = await service.create_plan("do it")
+        plan = await service.plans.create("do it")
         large = {"s": {"output": "x" * 1_100_000}}
-        odd = (await service.execute(plan.plan_id, inputs=large)).execution_id
+        odd = (await service.executions.execute(plan.plan_id, inputs=large)).execution_id
         await wait_for_request(service, odd)
     lose(tmp_path)
     async with opened(tmp_path, graph, Asks()) as service:
@@ -330,7 +334,7 @@ async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
 
         async def cancel() -> str:
             try:
-                return (await service.cancel(odd)).status
+                return (await service.executions.cancel(odd)).status
             except Conflict:
                 return "refused"
 
@@ -338,7 +342,7 @@ async def test_execution_with_lost_data_can_be_cancelled_and_deleted(
             requested = [tasks.create_task(cancel()) for _ in range(4)]
         assert sorted(each.result() for each in requested) == ["cancelled", *["refused"] * 3]
         await service.maintenance.delete_execution(odd)
-        assert await service.executions() == []
+        assert await service.executions.list() == []
 
 
 async def test_unreadable_parent_is_not_reused(tmp_path: Path) -> None:
@@ -346,10 +350,10 @@ async def test_unreadable_parent_is_not_reused(tmp_path: Path) -> None:
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
         first = await executed(service)
-        await service.wait(first)
-        fork = (await service.fork(first, start=False)).execution_id
+        await service.executions.wait(first)
+        fork = (await service.executions.fork(first, start=False)).execution_id
         changed(tmp_path, "node.completed", lambda e: e.__setitem__(3, "nobody"))
-        await service.start(fork)
+        await service.executions.start(fork)
         assert await wait_for_end(service, fork) == "execution.completed"
         assert counts.runs == {"a": 2}
 
@@ -361,9 +365,9 @@ async def test_temporarily_unreadable_parent_fails_the_fork(
     async with opened(tmp_path, WORK, counts) as service:
         counts.held.set()
         first = await executed(service)
-        await service.wait(first)
+        await service.executions.wait(first)
         done = dict(counts.runs)
-        fork = (await service.fork(first, start=False)).execution_id
+        fork = (await service.executions.fork(first, start=False)).execution_id
         read = service._store.events
 
         async def refused(execution_id: str, **more: Any) -> Any:
@@ -373,9 +377,9 @@ async def test_temporarily_unreadable_parent_fails_the_fork(
 
         with monkeypatch.context() as broken:
             broken.setattr(service._store, "events", refused)
-            await service.start(fork)
+            await service.executions.start(fork)
             assert await wait_for_end(service, fork) == "execution.failed"
-        again = (await service.retry(fork)).execution_id
+        again = (await service.executions.retry(fork)).execution_id
         assert await wait_for_end(service, again) == "execution.completed"
         assert counts.runs == done
 
@@ -388,7 +392,7 @@ async def test_request_of_ended_execution_does_not_expire(
     async with Service(
         dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])
     ) as service:
-        tell = service._commands._send_command
+        tell = service.executions._send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
             received.append(execution_id)
@@ -396,10 +400,10 @@ async def test_request_of_ended_execution_does_not_expire(
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
-        monkeypatch.setattr(service._commands, "_send_command", refused_once)
+        monkeypatch.setattr(service.executions, "_send_command", refused_once)
         execution_id = (await execute_goal(service, "x")).execution_id
         await until(lambda: received == [execution_id])
-        await service.cancel(execution_id)
+        await service.executions.cancel(execution_id)
         await asyncio.sleep(2 * FIRST_WAIT_S)
     assert received == [execution_id], "it is over: there is nothing to run out"
     assert "cannot run out" not in caplog.text

@@ -84,11 +84,11 @@ class Gated(MemoryStore):
 
 
 async def types_of(service: Service, execution_id: str) -> list[str]:
-    return [event.type for event in await service.events(execution_id)]
+    return [event.type for event in await service.executions.events(execution_id)]
 
 
 async def plan_in(service: Service) -> str:
-    return (await service.create_plan("do it")).plan_id
+    return (await service.plans.create("do it")).plan_id
 
 
 # -- the queue
@@ -98,15 +98,17 @@ async def test_executions_start_in_order_with_queue_positions() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
-        ids = [(await service.execute(plan)).execution_id for _ in range(4)]
+        ids = [(await service.executions.execute(plan)).execution_id for _ in range(4)]
         await until(lambda: doors.came)
-        assert [service.position(i) for i in ids] == [None, 1, 2, 3]
+        assert [service.executions.runner.position(i) for i in ids] == [None, 1, 2, 3]
         assert (service.load.running, service.load.queued) == (1, 3)
         for number, execution_id in enumerate(ids, 1):
             doors.let(execution_id)
-            await service.wait(execution_id)
+            await service.executions.wait(execution_id)
             await until(lambda number=number: len(doors.came) == min(number + 1, 4))
-            assert [service.position(i) for i in ids[number + 1 :]] == list(range(1, 4 - number))
+            assert [service.executions.runner.position(i) for i in ids[number + 1 :]] == list(
+                range(1, 4 - number)
+            )
         assert doors.came == ids
 
 
@@ -115,12 +117,12 @@ async def test_concurrent_executions_are_limited() -> None:
     limits = Limits(concurrent_executions=2)
     async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
         plan = await plan_in(service)
-        ids = [(await service.execute(plan)).execution_id for _ in range(3)]
+        ids = [(await service.executions.execute(plan)).execution_id for _ in range(3)]
         await until(lambda: len(doors.came) == 2)
         assert (service.load.running, service.load.queued) == (2, 1)
         for execution_id in ids:
             doors.let(execution_id)
-            await service.wait(execution_id)
+            await service.executions.wait(execution_id)
 
 
 async def test_full_queue_rejects_with_retry_after_and_creates_nothing() -> None:
@@ -128,22 +130,22 @@ async def test_full_queue_rejects_with_retry_after_and_creates_nothing() -> None
     limits = Limits(concurrent_executions=1, queued_executions=2)
     async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
         plan = await plan_in(service)
-        early = await service.create_execution(plan)
-        ids = [(await service.execute(plan)).execution_id for _ in range(3)]
+        early = await service.executions.create(plan)
+        ids = [(await service.executions.execute(plan)).execution_id for _ in range(3)]
         with pytest.raises(QueueFull) as caught:
-            await service.execute(plan)
+            await service.executions.execute(plan)
         assert (caught.value.code, caught.value.retry_after_s) == ("queue-full", 5)
         assert caught.value.hint == "try again in 5 s, or raise the limit queued_executions"
-        assert len(await service.executions()) == 4
+        assert len(await service.executions.list()) == 4
         with pytest.raises(QueueFull):
-            await service.start(early.execution_id)
-        assert (await service.execution(early.execution_id)).status == "starting"
+            await service.executions.start(early.execution_id)
+        assert (await service.executions.get(early.execution_id)).status == "starting"
         for execution_id in ids:
             doors.let(execution_id)
-            await service.wait(execution_id)
-        await service.start(early.execution_id)
+            await service.executions.wait(execution_id)
+        await service.executions.start(early.execution_id)
         doors.let(early.execution_id)
-        assert (await service.wait(early.execution_id)).status == "completed"
+        assert (await service.executions.wait(early.execution_id)).status == "completed"
 
 
 async def test_last_free_place_is_given_once() -> None:
@@ -156,7 +158,7 @@ async def test_last_free_place_is_given_once() -> None:
         async def ask() -> str | None:
             nonlocal refused
             try:
-                return (await service.execute(plan)).execution_id
+                return (await service.executions.execute(plan)).execution_id
             except QueueFull:
                 refused += 1
                 return None
@@ -167,7 +169,7 @@ async def test_last_free_place_is_given_once() -> None:
             store.gate.set()
         (accepted,) = [one for task in requested if (one := task.result())]
         assert refused == 9
-        assert [x.execution_id for x in await service.executions()] == [accepted]
+        assert [x.execution_id for x in await service.executions.list()] == [accepted]
         doors.let(accepted)
 
 
@@ -177,9 +179,9 @@ async def test_place_is_released_after_rejected_execution() -> None:
         plan = await plan_in(service)
         for _ in range(3):
             with pytest.raises(Exception, match="no plan"):
-                await service.execute("01900000-0000-7000-8000-0000000000ff")
-        record = await service.execute(plan)
-        assert (await service.wait(record.execution_id)).status == "completed"
+                await service.executions.execute("01900000-0000-7000-8000-0000000000ff")
+        record = await service.executions.execute(plan)
+        assert (await service.executions.wait(record.execution_id)).status == "completed"
 
 
 # -- starting what was made before
@@ -189,13 +191,13 @@ async def test_execution_created_by_earlier_process_keeps_inputs_and_options() -
     store = MemoryStore()
     graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph, store=store)) as earlier:
-        created = await earlier.create_execution(
+        created = await earlier.executions.create(
             await plan_in(earlier), inputs={"a": {"output": "given"}}, trigger={"by": "me"}
         )
         async with Service(dependencies(graph, store=store)) as later:
-            await later.start(created.execution_id)
-            record = await later.wait(created.execution_id)
-            events = await later.events(created.execution_id)
+            await later.executions.start(created.execution_id)
+            record = await later.executions.wait(created.execution_id)
+            events = await later.executions.events(created.execution_id)
             assert (record.status, record.epoch) == ("completed", 2)
             assert [e.seq for e in events] == list(range(1, record.last_seq + 1))
             given = [e for e in events if e.data.get("given")]
@@ -205,11 +207,11 @@ async def test_execution_created_by_earlier_process_keeps_inputs_and_options() -
 async def test_execution_running_elsewhere_is_not_started() -> None:
     store = MemoryStore()
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        created = await service.create_execution(await plan_in(service))
+        created = await service.executions.create(await plan_in(service))
         began = Event(created.execution_id, 2, "t", "execution.started", None, None, {"waves": 1})
         await store.append(created.execution_id, 1, [began])
         with pytest.raises(Conflict, match="it is executing"):
-            await service.start(created.execution_id)
+            await service.executions.start(created.execution_id)
 
 
 class Switched(FakeProviders):
@@ -234,17 +236,17 @@ async def test_execution_fails_when_its_provider_became_unavailable(queued: bool
     )
     async with Service(created) as service:
         if queued:
-            busy = await service.read_plan(json.dumps(DOOR.to_document()))
-            first = await service.execute(busy)
-            record = await service.execute(await plan_in(service))
+            busy = await service.plans.read(json.dumps(DOOR.to_document()))
+            first = await service.executions.execute(busy)
+            record = await service.executions.execute(await plan_in(service))
             providers.gone = True
             doors.let(first.execution_id)
         else:
-            record = await service.create_execution(await plan_in(service))
+            record = await service.executions.create(await plan_in(service))
             providers.gone = True
-            await service.start(record.execution_id)
-        assert (await service.wait(record.execution_id)).status == "failed"
-        events = await service.events(record.execution_id)
+            await service.executions.start(record.execution_id)
+        assert (await service.executions.wait(record.execution_id)).status == "failed"
+        events = await service.executions.events(record.execution_id)
         assert [e.type for e in events] == ["execution.created", "execution.failed"]
         assert events[-1].data["error"]["code"] == "unavailable-provider"
         assert events[-1].data["error"]["hint"] == "set OFF_KEY"
@@ -253,11 +255,11 @@ async def test_execution_fails_when_its_provider_became_unavailable(queued: bool
 async def test_concurrent_starts_run_once() -> None:
     store = Gated("claim")
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        created = await service.create_execution(await plan_in(service))
+        created = await service.executions.create(await plan_in(service))
 
         async def start() -> bool:
             try:
-                await service.start(created.execution_id)
+                await service.executions.start(created.execution_id)
             except Conflict:
                 return False
             return True
@@ -267,7 +269,7 @@ async def test_concurrent_starts_run_once() -> None:
             await store.came.wait()
             store.gate.set()
         assert sorted(task.result() for task in starts) == [False] * 4 + [True]
-        await service.wait(created.execution_id)
+        await service.executions.wait(created.execution_id)
         assert (await types_of(service, created.execution_id)).count("execution.started") == 1
 
 
@@ -277,15 +279,15 @@ async def test_concurrent_starts_run_once() -> None:
 async def test_cancelled_start_leaves_execution_startable() -> None:
     store = Gated("claim")
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
-        created = await service.create_execution(await plan_in(service))
+        created = await service.executions.create(await plan_in(service))
         async with asyncio.TaskGroup() as tasks:
-            caller = tasks.create_task(service.start(created.execution_id))
+            caller = tasks.create_task(service.executions.start(created.execution_id))
             await store.came.wait()
             caller.cancel()
-        assert (await service.execution(created.execution_id)).status == "starting"
+        assert (await service.executions.get(created.execution_id)).status == "starting"
         store.gate.set()
-        await service.start(created.execution_id)
-        assert (await service.wait(created.execution_id)).status == "completed"
+        await service.executions.start(created.execution_id)
+        assert (await service.executions.wait(created.execution_id)).status == "completed"
 
 
 async def test_execution_continues_after_its_caller_left() -> None:
@@ -295,16 +297,16 @@ async def test_execution_continues_after_its_caller_left() -> None:
         plan = await plan_in(service)
 
         async def call() -> None:
-            record = await service.execute(plan)
-            await service.wait(record.execution_id)
+            record = await service.executions.execute(plan)
+            await service.executions.wait(record.execution_id)
 
         async with asyncio.TaskGroup() as tasks:
             caller = tasks.create_task(call())
             await held.started.wait()
             caller.cancel()
         held.release.set()
-        (record,) = await service.executions()
-        assert (await service.wait(record.execution_id)).status == "completed"
+        (record,) = await service.executions.list()
+        assert (await service.executions.wait(record.execution_id)).status == "completed"
 
 
 # -- cancelling
@@ -314,20 +316,22 @@ async def test_queued_execution_is_cancelled_and_never_starts() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
-        first, second, third = [(await service.execute(plan)).execution_id for _ in range(3)]
+        first, second, third = [
+            (await service.executions.execute(plan)).execution_id for _ in range(3)
+        ]
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(service.wait(second))
+            waiting = tasks.create_task(service.executions.wait(second))
             await asyncio.sleep(0)
-            await service.cancel(second, "not wanted")
+            await service.executions.cancel(second, "not wanted")
         assert waiting.result().status == "cancelled"
-        assert [service.position(i) for i in (second, third)] == [None, 1]
+        assert [service.executions.runner.position(i) for i in (second, third)] == [None, 1]
         with pytest.raises(Conflict):
-            await service.cancel(second)
+            await service.executions.cancel(second)
         for execution_id in (first, third):
             doors.let(execution_id)
-            await service.wait(execution_id)
+            await service.executions.wait(execution_id)
         assert doors.came == [first, third]
-        events = await service.events(second)
+        events = await service.executions.events(second)
         assert events[-1].data == {"cause": "not wanted"}
 
 
@@ -345,8 +349,8 @@ class RefusesOnce(Gated):
 
 
 COMMANDS: Mapping[str, Callable[[Service, str], Awaitable[object]]] = {
-    "cancel": lambda service, execution_id: service.cancel(execution_id),
-    "pause": lambda service, execution_id: service.pause(execution_id),
+    "cancel": lambda service, execution_id: service.executions.cancel(execution_id),
+    "pause": lambda service, execution_id: service.executions.pause(execution_id),
 }
 
 
@@ -360,26 +364,26 @@ async def test_a_queued_execution_runs_after_a_command_that_could_not_be_stored(
         dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME, store=store)
     ) as service:
         plan = await plan_in(service)
-        second = (await service.execute(plan)).execution_id
+        second = (await service.executions.execute(plan)).execution_id
         await until(lambda: doors.came == [second])
-        await service.pause(second)
+        await service.executions.pause(second)
         doors.let(second)
-        await service.wait(second)
-        first = (await service.execute(plan)).execution_id
+        await service.executions.wait(second)
+        first = (await service.executions.execute(plan)).execution_id
         await until(lambda: doors.came == [second, first])
-        await service.resume(second)
+        await service.executions.resume(second)
         store.refuses = True
         async with asyncio.TaskGroup() as tasks:
             sent = tasks.create_task(_refusal(COMMANDS[command](service, second)))
             await store.came.wait()
             if is_its_turn:
                 doors.let(first)
-                await service.wait(first)
+                await service.executions.wait(first)
             store.gate.set()
         assert sent.result() == "disk-full"
         doors.let(first)
         for execution_id in (first, second):
-            assert (await service.wait(execution_id)).status == "completed"
+            assert (await service.executions.wait(execution_id)).status == "completed"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -389,7 +393,7 @@ async def test_a_command_that_could_not_be_stored_counts_as_no_second_recovery(
     before, doors, store = Doors(), Doors(), RefusesOnce("append")
     async with Service(dependencies(DOOR, types=[before], store=store)) as earlier:
         plan = await plan_in(earlier)
-        both = [(await earlier.execute(plan)).execution_id for _ in range(2)]
+        both = [(await earlier.executions.execute(plan)).execution_id for _ in range(2)]
         await until(lambda: before.came == both)
         await earlier.drain(0)
         store.gate.set()
@@ -397,13 +401,15 @@ async def test_a_command_that_could_not_be_stored_counts_as_no_second_recovery(
             dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME, store=store)
         ) as service:
             await service.recover()
-            await until(lambda: doors.came == both[:1] and service.position(both[1]) == 1)
+            await until(
+                lambda: doors.came == both[:1] and service.executions.runner.position(both[1]) == 1
+            )
             store.refuses = True
             assert await _refusal(COMMANDS[command](service, both[1])) == "disk-full"
             for execution_id in both:
                 doors.let(execution_id)
-                assert (await service.wait(execution_id)).status == "completed"
-            assert (await service.execution(both[1])).epoch == 2
+                assert (await service.executions.wait(execution_id)).status == "completed"
+            assert (await service.executions.get(both[1])).epoch == 2
 
 
 async def _refusal(call: Awaitable[object]) -> str:
@@ -415,14 +421,14 @@ async def _refusal(call: Awaitable[object]) -> str:
 async def test_cancel_after_start_precedes_every_node() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
-        record = await service.execute(await plan_in(service))
-        await service.cancel(record.execution_id, "changed my mind")
-        events = await service.events(record.execution_id)
+        record = await service.executions.execute(await plan_in(service))
+        await service.executions.cancel(record.execution_id, "changed my mind")
+        events = await service.executions.events(record.execution_id)
         assert events[-1].type == "execution.cancelled"
         assert events[-1].data["cause"] == "changed my mind"
         assert "node.started" not in [e.type for e in events]
         assert doors.came == []
-        assert (await service.execution(record.execution_id)).epoch == 1
+        assert (await service.executions.get(record.execution_id)).epoch == 1
 
 
 @pytest.mark.parametrize("first", ["start", "cancel"])
@@ -431,24 +437,24 @@ async def test_concurrent_start_and_cancel_are_ordered(
 ) -> None:
     doors, store = Doors(), Gated("claim")
     async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
-        created = await service.create_execution(await plan_in(service))
+        created = await service.executions.create(await plan_in(service))
         received: list[str] = []
 
         async def start() -> None:
             try:
-                await service.start(created.execution_id)
+                await service.executions.start(created.execution_id)
                 received.append("started")
             except Conflict:
                 received.append("too late")
 
         async with asyncio.TaskGroup() as tasks:
-            calls = [start(), service.cancel(created.execution_id)]
+            calls = [start(), service.executions.cancel(created.execution_id)]
             for call in calls if first == "start" else reversed(calls):
                 tasks.create_task(call)
                 await store.came.wait()
             store.gate.set()
         assert received == ["started" if first == "start" else "too late"]
-        assert (await service.wait(created.execution_id)).status == "cancelled"
+        assert (await service.executions.wait(created.execution_id)).status == "cancelled"
         ends = [t for t in await types_of(service, created.execution_id) if t in TERMINAL]
         assert ends == ["execution.cancelled"]
 
@@ -457,12 +463,12 @@ async def test_late_cancel_reports_the_final_status() -> None:
     held, store = HeldNode(), Gated("node.completed")
     graph = make_graph(Node("h", "held", "H"))
     async with Service(dependencies(graph, types=[held], store=store)) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
         await held.started.wait()
         held.release.set()
         await store.came.wait()
         async with asyncio.TaskGroup() as tasks:
-            late = tasks.create_task(_conflict(service.cancel(record.execution_id)))
+            late = tasks.create_task(_conflict(service.executions.cancel(record.execution_id)))
             await asyncio.sleep(0)
             store.gate.set()
         assert "is already completed" in late.result()
@@ -481,11 +487,11 @@ async def test_drain_waits_for_running_nodes_and_ends_no_execution() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
-        running, queued = [(await service.execute(plan)).execution_id for _ in range(2)]
+        running, queued = [(await service.executions.execute(plan)).execution_id for _ in range(2)]
         await until(lambda: doors.came)
         async with asyncio.TaskGroup() as tasks:
             draining = tasks.create_task(service.drain(30))
-            waiting = [tasks.create_task(service.wait(i)) for i in (running, queued)]
+            waiting = [tasks.create_task(service.executions.wait(i)) for i in (running, queued)]
             await asyncio.sleep(0)
             assert service.load.is_draining
             assert not draining.done()
@@ -501,48 +507,48 @@ async def test_drain_waits_for_running_nodes_and_ends_no_execution() -> None:
 async def test_drain_timeout_interrupts_nodes() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
         await until(lambda: doors.came)
         await service.drain(0)
-        assert (await service.wait(record.execution_id)).status == "executing"
+        assert (await service.executions.wait(record.execution_id)).status == "executing"
         assert (await types_of(service, record.execution_id))[-1] == "node.started"
 
 
 async def test_drain_can_be_aborted() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
         await until(lambda: doors.came)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.drain(3600))
             await asyncio.sleep(0)
             service.abort()
-        assert (await service.execution(record.execution_id)).status == "executing"
+        assert (await service.executions.get(record.execution_id)).status == "executing"
 
 
 async def test_draining_service_rejects_new_work() -> None:
     async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await plan_in(service)
-        created = await service.create_execution(plan)
+        created = await service.executions.create(plan)
         await service.drain(0)
         for call in (
-            lambda: service.execute(plan),
-            lambda: service.create_execution(plan),
-            lambda: service.start(created.execution_id),
-            lambda: anext(service.watch(created.execution_id)),
-            lambda: anext(service.status_updates(created.execution_id, 1)),
+            lambda: service.executions.execute(plan),
+            lambda: service.executions.create(plan),
+            lambda: service.executions.start(created.execution_id),
+            lambda: anext(service.executions.watch(created.execution_id)),
+            lambda: anext(service.executions.status_updates(created.execution_id, 1)),
         ):
             with pytest.raises(ShuttingDown):
                 await call()
-        assert [x.status for x in await service.executions()] == ["starting"]
+        assert [x.status for x in await service.executions.list()] == ["starting"]
 
 
 async def test_drain_leaves_unstarted_execution_unchanged() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
         await service.drain(30)
-        assert (await service.wait(record.execution_id)).status == "starting"
+        assert (await service.executions.wait(record.execution_id)).status == "starting"
         assert doors.came == []
 
 
@@ -551,12 +557,12 @@ async def test_drain_between_create_and_queue_cancels_the_execution() -> None:
     async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         plan = await plan_in(service)
         async with asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(_drained(service.execute(plan)))
+            calling = tasks.create_task(_drained(service.executions.execute(plan)))
             await store.came.wait()
             await service.drain(0)
             store.gate.set()
         assert calling.result()
-        assert [x.status for x in await service.executions()] == ["cancelled"]
+        assert [x.status for x in await service.executions.list()] == ["cancelled"]
 
 
 async def _drained(call: Any) -> bool:
@@ -586,22 +592,22 @@ async def test_cancel_during_drain_is_rejected() -> None:
     stubborn = Stubborn()
     graph = make_graph(Node("s", "stubborn", "S"))
     async with Service(dependencies(graph, types=[stubborn])) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
         await stubborn.came.wait()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.drain(0))
             await stubborn.told.wait()
-            received = tasks.create_task(_drained(service.cancel(record.execution_id)))
+            received = tasks.create_task(_drained(service.executions.cancel(record.execution_id)))
             await asyncio.sleep(0)
             stubborn.gives_up.set()
         assert received.result()
-        assert (await service.execution(record.execution_id)).status == "executing"
+        assert (await service.executions.get(record.execution_id)).status == "executing"
 
 
 async def test_closing_service_cancels_unstarted_execution() -> None:
     doors, store = Doors(), MemoryStore()
     async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
-        record = await service.execute(await plan_in(service))
+        record = await service.executions.execute(await plan_in(service))
     stored = await store.execution(record.execution_id)
     assert stored is not None
     assert (stored.status, doors.came) == ("cancelled", [])
@@ -610,11 +616,11 @@ async def test_closing_service_cancels_unstarted_execution() -> None:
 async def test_watched_execution_is_freed_after_its_end() -> None:
     graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
     async with Service(dependencies(graph)) as service:
-        plan = await service.create_plan("do it")
+        plan = await service.plans.create("do it")
         with uncollected(Execution, LiveExecution) as left:
-            execution_id = (await service.execute(plan.plan_id)).execution_id
+            execution_id = (await service.executions.execute(plan.plan_id)).execution_id
             assert {type(each) for each in left} == {LiveExecution}
-            async for _ in service.watch(execution_id):
+            async for _ in service.executions.watch(execution_id):
                 pass
-            await service.wait(execution_id)
+            await service.executions.wait(execution_id)
             await until(lambda: not left)

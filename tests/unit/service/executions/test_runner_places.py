@@ -107,8 +107,8 @@ def nested(inner: Document, level: int) -> Document:
 
 
 async def started(service: Service, document: Document) -> str:
-    checked = await service.parse_and_check(document)
-    return (await service.execute(checked)).execution_id
+    checked = await service.plans.parse_and_check(document)
+    return (await service.executions.execute(checked)).execution_id
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -120,10 +120,10 @@ async def test_what_only_waits_gives_its_place_back_and_goes_on(kind: str, level
     async with Service(dependencies(types=[flaky, Idles()], limits=_ONE)) as service:
         waiting = [await started(service, nested(_WAITS[kind], level)) for _ in range(3)]
         quick = await started(service, graph(node("t", "text", {"text": "x"})))
-        assert (await service.wait(quick)).status == "completed"
+        assert (await service.executions.wait(quick)).status == "completed"
         assert loop.time() < _BACKOFF_S / 2
         for each in waiting:
-            while (record := await service.wait(each)).status == "paused":  # noqa: ASYNC110
+            while (record := await service.executions.wait(each)).status == "paused":  # noqa: ASYNC110
                 await asyncio.sleep(1)  # it waits for a time, and is in the store only
             assert record.status == "completed"
         assert flaky.most_at_work <= (2 if level else 1), "two items of one execution"
@@ -144,8 +144,15 @@ async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_a
             flood = [*first, *[await started(service, long) for _ in range(3)]]
         with acting_as(another):
             mine = [await started(service, long), await started(service, long)]
-            assert service.position(mine[0]) is None, "it runs: all places were another's"
-        assert [service.position(each) for each in (*flood[2:], mine[1])] == [2, 3, 4, 1]
+            assert service.executions.runner.position(mine[0]) is None, (
+                "it runs: all places were another's"
+            )
+        assert [service.executions.runner.position(each) for each in (*flood[2:], mine[1])] == [
+            2,
+            3,
+            4,
+            1,
+        ]
         await until(lambda: service.load.running == 3)
         await service.drain()
     held = HeldNode()
@@ -153,14 +160,18 @@ async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_a
     async with Service(parts) as service:
         ids = [*flood, *mine]
         assert await service.recover() == len(ids)
-        await until(lambda: sum(service.position(each) is not None for each in ids) == 4)
-        places = [each for each in ids if service.position(each) is None]
+        await until(
+            lambda: sum(service.executions.runner.position(each) is not None for each in ids) == 4
+        )
+        places = [each for each in ids if service.executions.runner.position(each) is None]
         assert len({*places} & {*mine}) == 1, "each has a place, whatever was first"
         operators = await started(service, quick)
-        assert service.position(operators) == 1, "no place beyond three, so it is the next one"
+        assert service.executions.runner.position(operators) == 1, (
+            "no place beyond three, so it is the next one"
+        )
         held.release.set()
         for each in (*ids, operators):
-            assert (await service.wait(each)).status == "completed"
+            assert (await service.executions.wait(each)).status == "completed"
 
 
 @virtual_time
@@ -182,8 +193,10 @@ async def test_a_wait_that_is_broken_off_leaves_the_place_with_who_works() -> No
         first = await started(service, graph(node("n", "breaks")))
         second = await started(service, graph(node("n", "breaks")))
         await asyncio.sleep(2)
-        assert service.position(second) is None, "it has the place while the first one waits"
+        assert service.executions.runner.position(second) is None, (
+            "it has the place while the first one waits"
+        )
         for each in (first, second):
-            assert (await service.wait(each)).status == "completed"
+            assert (await service.executions.wait(each)).status == "completed"
         assert service.load.running == 0
         assert loop.time() < _BACKOFF_S

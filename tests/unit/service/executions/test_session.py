@@ -32,7 +32,7 @@ async def stored(
     """Create an execution by a service that goes down before it starts it."""
     parts = dependencies(graph, store=LastingStore(), types=types, **more)
     async with Service(parts) as service:
-        created = await service.create_execution(make_plan(graph))
+        created = await service.executions.create(make_plan(graph))
     yield parts, created.execution_id
 
 

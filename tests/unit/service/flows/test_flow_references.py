@@ -34,7 +34,7 @@ async def found(graph: dict[str, Any], parts: ServiceDependencies) -> list[Diagn
 async def test_a_node_runs_the_flow_of_a_name() -> None:
     parts = dependencies()
     async with Service(parts) as service:
-        flow = await service.create_flow("Triage", graph=STORED)
+        flow = await service.flows.create("Triage", graph=STORED)
         for named in ({"name": "Triage"}, {"name": "TRIAGE", "revision": 1}):
             assert await found(inner(**named), parts) == []
         flows = FlowResolver(parts.store, parts.catalogue, Limits())
@@ -62,7 +62,7 @@ async def test_a_flow_that_does_not_exist_is_reported_with_the_nearest_one(
     parts = dependencies()
     async with Service(parts) as service:
         for name in ("Triage", "Twice"):
-            await service.create_flow(name, graph=STORED)
+            await service.flows.create(name, graph=STORED)
         (finding,) = await found(inner(**flow), parts)
         assert (finding.code, finding.severity, finding.node) == (code, "error", "n")
         assert finding.pointer == "/nodes/0/data/flow"
@@ -85,11 +85,11 @@ async def test_nested_graphs_are_searched_and_what_is_known_later_is_not() -> No
 async def test_nothing_is_created_for_a_graph_that_names_an_unknown_flow() -> None:
     parts = dependencies()
     async with Service(parts) as service:
-        checked = await service.parse_and_check(inner(name="x"))
+        checked = await service.plans.parse_and_check(inner(name="x"))
         with pytest.raises(GraphInvalid, match="there is no flow 'x'"):
-            await service.execute(checked)
-        assert await service.executions() == []
-        report = await service.check_flows(service.check_document(inner(name="x")))
+            await service.executions.execute(checked)
+        assert await service.executions.list() == []
+        report = await service.flows.check_references(service.plans.check(inner(name="x")))
         assert [each.code for each in report.diagnostics] == ["unknown-flow"]
 
 

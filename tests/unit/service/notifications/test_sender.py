@@ -223,9 +223,9 @@ async def test_message_whose_execution_was_deleted_before_it_was_made_is_dead() 
     store = LastingStore()
     table = NotificationSettings(url="https://ops.test/", secrets=["main"])
     async with Service(dependencies(store=store, notification_tables={"ops": table})) as service:
-        flow = await service.create_flow("F", graph=GRAPH)
-        record = await service.execute(FlowRef(flow.plan_id, flow.revision))
-        await service.wait(record.execution_id)
+        flow = await service.flows.create("F", graph=GRAPH)
+        record = await service.executions.execute(FlowRef(flow.plan_id, flow.revision))
+        await service.executions.wait(record.execution_id)
         await service.maintenance.delete_execution(record.execution_id)
     async with notified(store=store) as on:
         await asyncio.sleep(1)

@@ -81,13 +81,13 @@ def test_policy_values_are_limited() -> None:
 
 async def test_policies_are_checked_before_creation() -> None:
     async with Service(dependencies(make_graph(text_node("a")))) as service:
-        plan = await service.create_plan("do it")
+        plan = await service.plans.create("do it")
         for policy, codes in (
             ({"onError": "continue"}, ["error-unhandled"]),
             ({"retry": {"attempts": 11}}, ["unused-retry", "limit-exceeded"]),
             ({"retry": {"attempts": 2, "on": "rate-limited"}}, ["invalid-field"]),
         ):
             with pytest.raises(GraphInvalid) as caught:
-                await service.create_execution(plan.plan_id, policies={"a": policy})
+                await service.executions.create(plan.plan_id, policies={"a": policy})
             assert [found.code for found in caught.value.diagnostics] == codes
-        assert await service.executions() == []
+        assert await service.executions.list() == []

@@ -249,15 +249,15 @@ async def test_stored_executions_are_compared() -> None:
 
     graph = nodes_of(text_node("t"), Node("n", "counting", "N"))
     async with Service(dependencies(graph, types=[Counting()])) as service:
-        plan = await service.create_plan("count")
-        ids = [(await service.execute(plan.plan_id)).execution_id for _ in range(2)]
+        plan = await service.plans.create("count")
+        ids = [(await service.executions.execute(plan.plan_id)).execution_id for _ in range(2)]
         for execution_id in ids:
-            await service.wait(execution_id)
-        received = await service.diff(*ids)
+            await service.executions.wait(execution_id)
+        received = await service.executions.diff(*ids)
         assert (received["a"], received["b"]) == tuple(ids)
         assert received["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
         assert only(received)["path"] == "n"
-        assert (await service.diff(ids[0], ids[0]))["counts"]["same"] == 2
+        assert (await service.executions.diff(ids[0], ids[0]))["counts"]["same"] == 2
         for pair in ((ids[0], new_id()), (new_id(), ids[0])):
             with pytest.raises(NotFound):
-                await service.diff(*pair)
+                await service.executions.diff(*pair)

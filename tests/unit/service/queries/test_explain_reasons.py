@@ -346,10 +346,12 @@ async def test_running_execution_is_explained() -> None:
     async with Service(dependencies(graph, types=[held])) as service:
         record = await execute_goal(service)
         await held.started.wait()
-        found = await service.explain(record.execution_id, "b")
+        found = await service.executions.explain(record.execution_id, "b")
         assert (found["code"], found["reason"]) == ("sources-open", "It waits for 'a' (running).")
         held.release.set()
-        await service.wait(record.execution_id)
-        assert (await service.explain(record.execution_id, "b"))["code"] == "inputs-arrived"
+        await service.executions.wait(record.execution_id)
+        assert (await service.executions.explain(record.execution_id, "b"))[
+            "code"
+        ] == "inputs-arrived"
         with pytest.raises(NotFound):
-            await service.explain(record.execution_id, "c")
+            await service.executions.explain(record.execution_id, "c")

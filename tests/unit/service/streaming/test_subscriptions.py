@@ -120,7 +120,9 @@ async def test_hundred_reconnects_deliver_every_event_and_token_once(
             checker.reconnected()
             is_staying = connections > 100
             stay = 1000.0 if is_staying else choose.choice([0, 0.001, 0.01, 0.03, 0.1])
-            async with service.subscribe(record.execution_id, checker.cursor) as watching:
+            async with service.executions.subscribe(
+                record.execution_id, checker.cursor
+            ) as watching:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(stay):
                         async for frame in watching:
@@ -131,7 +133,7 @@ async def test_hundred_reconnects_deliver_every_event_and_token_once(
                                 checker.accept(event)
                             if len(events) < len(frame.events):
                                 break
-        last = (await service.wait(record.execution_id)).last_seq
+        last = (await service.executions.wait(record.execution_id)).last_seq
     assert connections > 20
     assert checker.cursor == last
     assert checker.texts == {
@@ -146,7 +148,7 @@ async def test_subscriber_receives_everything_live() -> None:
     async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
         record = await execute_goal(service)
         checker = StreamChecker()
-        async for event in service.watch(record.execution_id):
+        async for event in service.executions.watch(record.execution_id):
             checker.accept(event)
     assert checker.texts["b"] == streamed_text("b", 30)
     assert checker.deltas > 20
@@ -193,14 +195,14 @@ async def test_streamed_text_precedes_the_end_of_its_node() -> None:
     async with Service(dependencies(graph, types=[StreamingNode(), held])) as service:
         record = await execute_goal(service)
         await held.started.wait()
-        async with service.subscribe(record.execution_id, 0) as watching:
+        async with service.executions.subscribe(record.execution_id, 0) as watching:
             frame = await watching.next()
             assert frame is not None
             types = [(e.type, e.path) for e in frame.events]
         at = types.index(("node.delta", "a"))
         assert types[at + 1] == ("node.completed", "a")
         assert frame.events[at].data == {"kind": "text", "text": streamed_text("a"), "offset": 0}
-        async with service.subscribe(record.execution_id, frame.last_seq) as watching:
+        async with service.executions.subscribe(record.execution_id, frame.last_seq) as watching:
             held.release.set()
             events = [e async for f in watching for e in f.events]
         assert "node.delta" not in [e.type for e in events]
@@ -307,10 +309,10 @@ async def test_streamed_text_is_retained_for_a_while_after_the_end() -> None:
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
         record = await execute_goal(service)
-        await service.wait(record.execution_id)
+        await service.executions.wait(record.execution_id)
 
         async def told() -> list[str]:
-            return [event.type async for event in service.watch(record.execution_id)]
+            return [event.type async for event in service.executions.watch(record.execution_id)]
 
         assert "node.delta" in await told()
         await asyncio.sleep(subscriptions.RETENTION_S + 1)
@@ -323,15 +325,15 @@ async def test_retained_text_is_limited_by_size(monkeypatch) -> None:
     monkeypatch.setattr(subscriptions, "RETENTION_BYTES", 10_000)
     graph = make_graph(streaming_node("a", 200))
     async with Service(dependencies(graph, types=[StreamingNode()])) as service:
-        plan = await service.create_plan("do it")
+        plan = await service.plans.create("do it")
         saved: list[bool] = []
         ids: list[str] = []
         for _ in range(4):
-            record = await service.execute(plan.plan_id)
-            await service.wait(record.execution_id)
+            record = await service.executions.execute(plan.plan_id)
+            await service.executions.wait(record.execution_id)
             ids.append(record.execution_id)
         for execution_id in ids:
-            types = [event.type async for event in service.watch(execution_id)]
+            types = [event.type async for event in service.executions.watch(execution_id)]
             saved.append("node.delta" in types)
     assert saved[-1]
     assert not saved[0]
@@ -342,13 +344,13 @@ async def test_execution_without_text_is_not_retained() -> None:
     held = HeldNode()
     async with Service(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as service:
         record = await execute_goal(service)
-        async with service.subscribe(record.execution_id) as watching:
+        async with service.executions.subscribe(record.execution_id) as watching:
             held.release.set()
             assert [frame.is_last async for frame in watching][-1]
-            await service.wait(record.execution_id)
+            await service.executions.wait(record.execution_id)
             assert service.load.subscribers == 1
         assert not any(service.load)
-        assert list(service._streaming.live_executions) == []
+        assert list(service.executions.live_executions) == []
 
 
 NOBODY = "01900000-0000-7000-8000-0000000000ff"
@@ -367,7 +369,7 @@ async def test_status_updates_come_at_intervals_and_at_the_end() -> None:
     seen: list[tuple[float, Any]] = []
     async with Service(dependencies(HELD, types=[held])) as service:
         execution_id = await begun(service, held)
-        async for summary in service.status_updates(execution_id, 2.0):
+        async for summary in service.executions.status_updates(execution_id, 2.0):
             seen.append((loop.time(), json.loads(summary)))
             assert service.load.subscribers == 1
             if len(seen) == 3:
@@ -384,12 +386,12 @@ async def test_status_updates_come_at_intervals_and_at_the_end() -> None:
 async def test_status_updates_wait_for_the_start() -> None:
     statuses: list[str] = []
     async with Service(dependencies(make_graph(text_node("a")))) as service:
-        plan = await service.create_plan("do it")
-        created = await service.create_execution(plan.plan_id)
-        async for summary in service.status_updates(created.execution_id, 1.0):
+        plan = await service.plans.create("do it")
+        created = await service.executions.create(plan.plan_id)
+        async for summary in service.executions.status_updates(created.execution_id, 1.0):
             statuses.append(json.loads(summary)["status"])
             if len(statuses) == 2:
-                await service.start(created.execution_id)
+                await service.executions.start(created.execution_id)
     assert statuses == ["starting", "starting", "completed"]
 
 
@@ -401,11 +403,14 @@ async def test_draining_service_ends_subscriptions() -> None:
 
         async def look() -> None:
             with pytest.raises(ShuttingDown):
-                _ = [summary async for summary in service.status_updates(execution_id, 1000)]
+                _ = [
+                    summary
+                    async for summary in service.executions.status_updates(execution_id, 1000)
+                ]
 
         async def follow() -> None:
             with pytest.raises(ShuttingDown):
-                _ = [event async for event in service.watch(execution_id)]
+                _ = [event async for event in service.executions.watch(execution_id)]
 
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(look())
@@ -418,11 +423,11 @@ async def test_draining_service_ends_subscriptions() -> None:
 async def test_unknown_execution_cannot_be_watched() -> None:
     async with Service(dependencies()) as service:
         with pytest.raises(NotFound):
-            _ = [event async for event in service.watch(NOBODY)]
+            _ = [event async for event in service.executions.watch(NOBODY)]
         with pytest.raises(NotFound):
-            _ = [summary async for summary in service.status_updates(NOBODY, 1)]
+            _ = [summary async for summary in service.executions.status_updates(NOBODY, 1)]
         with pytest.raises(NotFound):
-            async with service.subscribe(NOBODY, 0):
+            async with service.executions.subscribe(NOBODY, 0):
                 pass
 
 
@@ -432,10 +437,12 @@ async def test_deleted_execution_with_retained_text_is_not_found() -> None:
         dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
     ) as service:
         record = await execute_goal(service)
-        await service.wait(record.execution_id)
-        assert (await service.state(record.execution_id)).nodes["a"].text == streamed_text("a")
+        await service.executions.wait(record.execution_id)
+        assert (await service.executions.state(record.execution_id)).nodes[
+            "a"
+        ].text == streamed_text("a")
         await service.maintenance.delete_execution(record.execution_id)
         with pytest.raises(NotFound):
-            await service.state(record.execution_id)
+            await service.executions.state(record.execution_id)
         with pytest.raises(NotFound):
-            _ = [event async for event in service.watch(record.execution_id)]
+            _ = [event async for event in service.executions.watch(record.execution_id)]

@@ -176,7 +176,7 @@ async def test_answer_that_is_cut_by_a_shutdown_is_not_repeated_by_clients(
 
         body = json.dumps({"model": "triage", "messages": said("x")})
         with monkeypatch.context() as patched:
-            patched.setattr(service, "watch", watch)
+            patched.setattr(service.executions, "watch", watch)
             answers = [
                 await made.http.post(PATH, content=body, headers={**HEADERS, **key})
                 for key in ({}, {"Idempotency-Key": "k"})
@@ -196,7 +196,7 @@ async def test_client_that_reads_slowly_gets_the_whole_answer(
     async with models(TextReply("one two three", chunks=3)) as made:
         await made.publish(AGENT)
         service = service_of(made)
-        watch, cut = service.watch, [True]
+        watch, cut = service.executions.watch, [True]
 
         async def watch_slowly(execution_id: str, *, after: int = 0) -> AsyncGenerator[Any]:
             async for event in watch(execution_id, after=after):
@@ -206,7 +206,7 @@ async def test_client_that_reads_slowly_gets_the_whole_answer(
                     raise SlowConsumer(after)
                 yield event
 
-        monkeypatch.setattr(service, "watch", watch_slowly)
+        monkeypatch.setattr(service.executions, "watch", watch_slowly)
         body = {"model": "triage", "messages": said("x"), "stream": True}
         answer = await made.http.post(PATH, json=body, headers=HEADERS)
         assert (_text_of(answer.text), cut) == ("one two three", [])

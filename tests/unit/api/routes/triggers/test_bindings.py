@@ -134,7 +134,7 @@ async def test_test_delivery_starts_an_execution_also_of_a_disabled_trigger() ->
         await calls.post_json(f"/api/triggers/{hook}/disable")
         for body, result in ((None, 'got {"order":1}'), ({"value": [2]}, "got [2]")):
             made = await calls.post_json(f"/api/triggers/{hook}/fire", body, 202)
-            await calls.service.wait(made["execution_id"])
+            await calls.service.executions.wait(made["execution_id"])
             document = await calls.get_json(f"/api/executions/{made['execution_id']}/document")
             assert document["node_results"]["echo"] == result
             assert document["trigger"]["id"] == hook

@@ -43,7 +43,7 @@ async def events_of(calls: InProcessClient, execution_id: str) -> Any:
 
 
 async def finished(calls: InProcessClient, execution_id: str) -> Any:
-    await calls.service.wait(execution_id)
+    await calls.service.executions.wait(execution_id)
     return await calls.get_json(f"/api/executions/{execution_id}/document")
 
 

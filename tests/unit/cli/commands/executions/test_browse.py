@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.events import Event
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import ExecutionQueries, History
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
@@ -60,7 +60,7 @@ def filled_store() -> MemoryStore:
 
 def planwave(*args: str) -> Result:
     store = filled_store()
-    obj = fake_factories(history=lambda _: QueryService(store, None))
+    obj = fake_factories(history=lambda _: History(store, None))
     return CliRunner().invoke(app, list(args), obj=obj)
 
 
@@ -81,7 +81,7 @@ def test_execution_without_title_and_goal_is_listed_and_shown_under_a_name() -> 
     asyncio.run(
         store.create_execution(record, [created._replace(execution_id=record.execution_id)])
     )
-    obj = fake_factories(history=lambda _: QueryService(store, None))
+    obj = fake_factories(history=lambda _: History(store, None))
     listed, shown = (
         CliRunner().invoke(app, args, obj=obj).stdout
         for args in (["ls"], ["show", record.execution_id])
@@ -115,7 +115,7 @@ def test_ls_mentions_older_items_on_a_terminal(
     record = ExecutionRecord(ID[:-1] + "2", None, "Another", "a goal", "starting", AT)
     created = event(1, "execution.created")._replace(execution_id=record.execution_id)
     asyncio.run(store.create_execution(record, [created]))
-    obj = fake_factories(history=lambda _: QueryService(store, None))
+    obj = fake_factories(history=lambda _: History(store, None))
 
     def listed(*args: str) -> str:
         return CliRunner().invoke(app, ["ls", "--storage", "a b", *args], obj=obj).stdout
@@ -165,12 +165,13 @@ def test_show_ambiguous_node_name_lists_ids() -> None:
         ]
     }
 
-    class Told(QueryService):
+    class Told(ExecutionQueries):
         async def document(self, execution_id: str) -> dict[str, Any]:
             return document
 
-    store = filled_store()
-    obj = fake_factories(history=lambda _: Told(store, None))
+    history = History(store := filled_store(), None)
+    history.executions = Told(store, None)
+    obj = fake_factories(history=lambda _: history)
 
     def shown(name: str) -> Result:
         return CliRunner().invoke(app, ["show", "last", "--node", name], obj=obj)

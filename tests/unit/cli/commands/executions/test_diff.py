@@ -12,7 +12,7 @@ from planwave.cli.app import app
 from planwave.cli.commands.executions.diff import show_difference
 from planwave.cli.console import CommandConsole
 from planwave.events import Event
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import History
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
@@ -72,7 +72,7 @@ def filled_store() -> MemoryStore:
 def planwave(*args: str) -> Result:
     store = filled_store()
     return CliRunner().invoke(
-        app, list(args), obj=fake_factories(history=lambda _: QueryService(store, None))
+        app, list(args), obj=fake_factories(history=lambda _: History(store, None))
     )
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.events import Event
-from planwave.service.queries.history import QueryService
+from planwave.service.queries.history import ExecutionQueries, History
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
@@ -35,11 +35,13 @@ STORY = [
 ]
 
 
-class Written(QueryService):
+class Written(ExecutionQueries):
     """Keeps what another process writes: some more of it at every look."""
 
     def __init__(self, pieces: Sequence[Sequence[Event]]) -> None:
-        super().__init__(MemoryStore(), None)
+        super().__init__(store := MemoryStore(), None)
+        self.history = History(store, None)
+        self.history.executions = self
         self._pieces = iter(pieces)
         self.looks = 0
 
@@ -56,10 +58,10 @@ class Written(QueryService):
                 await self._store.append(ID, 1, [each])
         return await super().events(execution_id, after=after, limit=limit)
 
-    async def execution(self, execution_id: str) -> ExecutionRecord:
+    async def get(self, execution_id: str) -> ExecutionRecord:
         if await self._store.execution(execution_id) is None:
             return ExecutionRecord(ID, None, "A run", "g", "starting", STORY[0].at)
-        return await super().execution(execution_id)
+        return await super().get(execution_id)
 
 
 @pytest.fixture
@@ -71,16 +73,16 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Director
     lock.release()
 
 
-def watch(history: QueryService, directory: Path, *args: str) -> Result:
-    obj = fake_factories(history=lambda _: history, storage_dir=directory)
+def watch(written: Written, directory: Path, *args: str) -> Result:
+    obj = fake_factories(history=lambda _: written.history, storage_dir=directory)
     return CliRunner().invoke(app, ["watch", ID, *args], obj=obj)
 
 
 @pytest.mark.usefixtures("writer")
 def test_watch_prints_events_of_another_process(tmp_path: Path) -> None:
-    history = Written([STORY[:2], STORY[2:3], [], STORY[3:5], STORY[5:]])
-    done = watch(history, tmp_path)
-    assert (done.exit_code, history.looks) == (1, 5)
+    written = Written([STORY[:2], STORY[2:3], [], STORY[3:5], STORY[5:]])
+    done = watch(written, tmp_path)
+    assert (done.exit_code, written.looks) == (1, 5)
     output = [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith("[")]
     assert [line.split()[0] for line in output] == ["running", "started", "completed", "failed"]
 

@@ -1,8 +1,9 @@
-"""Changing plans: revisions, drafts with errors, concurrent editors, restores."""
+"""Plans: checked, forecast, and changed: revisions, drafts with errors, concurrent editors."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ GRAPH: dict[str, Any] = {
     "edges": [{"id": "wire", "source": "a", "target": "b", "type": "smooth", "data": EDGE_DATA}],
 }
 CHAIN, _ = read_graph(GRAPH)
+PAIR = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
 
 
 def service_over(store: Any = None, **limits: Any) -> Service:
@@ -54,12 +56,12 @@ def service_over(store: Any = None, **limits: Any) -> Service:
 
 
 async def planned(service: Service) -> PlanRecord:
-    return await service.plan((await service.create_plan("goal")).plan_id)
+    return await service.plans.get((await service.plans.create("goal")).plan_id)
 
 
 async def edited(service: Service, plan: PlanRecord, *operations: Operation) -> PlanRecord:
     """Change a plan that nobody else changes."""
-    return await service.edit_plan(plan.plan_id, operations, expected={plan.hash})
+    return await service.plans.edit(plan.plan_id, operations, expected={plan.hash})
 
 
 def by_id(plan: PlanRecord) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def by_id(plan: PlanRecord) -> dict[str, Any]:
 async def test_edit_makes_a_revision_and_keeps_the_one_before() -> None:
     service = service_over()
     plan = await planned(service)
-    changed = await service.edit_plan(
+    changed = await service.plans.edit(
         plan.plan_id,
         [UpdateNode("a", {"data": {"text": "two"}}), SetTitle("New")],
         expected={plan.hash},
@@ -81,16 +83,16 @@ async def test_edit_makes_a_revision_and_keeps_the_one_before() -> None:
     assert document["hash"] == changed.hash != plan.hash
     assert changed.hash == graph_hash(read_graph(graph_of(changed))[0])
     assert by_id(changed)["a"]["data"] == {"text": "two"}
-    assert await service.plan(plan.plan_id) == changed
+    assert await service.plans.get(plan.plan_id) == changed
     assert document["edges"][0]["data"] == EDGE_DATA
     assert document["edges"][0]["type"] == "smooth"
-    newest, first = await service.plan_revisions(plan.plan_id)
+    newest, first = await service.revisions.list(plan.plan_id)
     assert (newest.revision, newest.author, newest.note) == (2, "person", "why")
     assert (first.revision, first.author, first.note, first.hash) == (1, "api", "", plan.hash)
     assert first.created_at == plan.created_at < newest.created_at
-    kept = await service.plan_revision(plan.plan_id, 1)
+    kept = await service.revisions.get(plan.plan_id, 1)
     assert (kept.title, kept.document) == (plan.title, {**graph_of(plan), "diagnostics": []})
-    current = await service.plan_revision(plan.plan_id, 2)
+    current = await service.revisions.get(plan.plan_id, 2)
     assert current.document == {**graph_of(changed), "diagnostics": []}
 
 
@@ -102,11 +104,11 @@ async def test_plan_that_a_model_wrote_has_the_planner_as_its_first_author() -> 
     service = service_over()
     plan = await planned(service)
     written = replace(plan, document={**plan.document, "provider": "openai"})
-    await service.delete_plan(plan.plan_id)
+    await service.plans.delete(plan.plan_id)
     store: Any = service._store  # pyright: ignore[reportPrivateUsage]
     await store.save_plan(written)
     changed = await edited(service, written, RemoveNode("b"))
-    authors = [each.author for each in await service.plan_revisions(changed.plan_id)]
+    authors = [each.author for each in await service.revisions.list(changed.plan_id)]
     assert authors == ["api", "planner"]
 
 
@@ -131,24 +133,24 @@ async def test_edit_with_errors_is_kept_as_a_draft_that_does_not_run(
     errors = [f for f in draft.document["diagnostics"] if f["severity"] == "error"]
     assert errors
     assert draft.document["forecast"] == {}
-    assert await service.plan(plan.plan_id) == draft
-    assert (await service.plan_revisions(plan.plan_id))[0].error_count == len(errors)
+    assert await service.plans.get(plan.plan_id) == draft
+    assert (await service.revisions.list(plan.plan_id))[0].error_count == len(errors)
     for use in (
-        service.execute(plan.plan_id),
-        service.create_flow("F", plan_id=plan.plan_id),
-        service.forecast(plan.plan_id),
+        service.executions.execute(plan.plan_id),
+        service.flows.create("F", plan_id=plan.plan_id),
+        service.plans.forecast(plan.plan_id),
     ):
         with pytest.raises(GraphInvalid) as refused:
             await use
         assert {f["pointer"] for f in errors} == {
             f.pointer for f in refused.value.diagnostics if f.severity == "error"
         }
-    assert await service.executions() == []
-    assert not (await service.validate(plan.plan_id)).can_run
-    back = await service.restore_revision(plan.plan_id, 1, expected={draft.hash})
+    assert await service.executions.list() == []
+    assert not (await service.plans.validate(plan.plan_id)).can_run
+    back = await service.revisions.restore(plan.plan_id, 1, expected={draft.hash})
     assert (back.hash, back.document["diagnostics"]) == (plan.hash, [])
     assert back.document["forecast"]["nodes"] == 2
-    await service.create_execution(plan.plan_id)
+    await service.executions.create(plan.plan_id)
 
 
 async def test_graph_that_cannot_be_read_is_kept_as_it_was_given() -> None:
@@ -186,14 +188,14 @@ async def test_ui_alone_makes_no_revision_and_keeps_the_hash() -> None:
     assert by_id(again)["b"]["ui"] == {"x": True}
     once_more = await edited(service, plan, UpdateNode("b", {"ui": {"x": 1}}))
     assert repr(by_id(once_more)["b"]["ui"]) == "{'x': 1}", "1 is not true"
-    assert len(await service.plan_revisions(plan.plan_id)) == 1
+    assert len(await service.revisions.list(plan.plan_id)) == 1
 
 
 async def test_edit_that_changes_nothing_stores_nothing() -> None:
     service = service_over()
     plan = await planned(service)
     same = await edited(service, plan, SetTitle(plan.title), UpdateNode("a", {"type": "text"}))
-    assert same == plan == await service.plan(plan.plan_id)
+    assert same == plan == await service.plans.get(plan.plan_id)
     there_and_back = await edited(service, plan, Rename("a", "z"), Rename("z", "a"))
     assert there_and_back == plan
 
@@ -206,13 +208,13 @@ async def test_stale_hash_is_refused_with_the_present_one() -> None:
         edited(service, plan, SetTitle("Y")),
         edited(service, plan, UpdateNode("a", {"ui": {}})),
         edited(service, plan, RemoveNode("nobody")),
-        service.restore_revision(plan.plan_id, 1, expected={plan.hash}),
+        service.revisions.restore(plan.plan_id, 1, expected={plan.hash}),
     ):
         with pytest.raises(PreconditionFailed) as refused:
             await attempt
         assert (refused.value.code, refused.value.current) == ("plan-changed", changed.hash)
-    assert await service.plan(plan.plan_id) == changed
-    anyway = await service.edit_plan(plan.plan_id, [SetTitle("Z")], expected=None)
+    assert await service.plans.get(plan.plan_id) == changed
+    anyway = await service.plans.edit(plan.plan_id, [SetTitle("Z")], expected=None)
     assert (anyway.document["revision"], anyway.title) == (2, "Z"), "a title makes no revision"
 
 
@@ -222,7 +224,7 @@ async def test_operations_are_applied_all_or_none() -> None:
     with pytest.raises(InvalidOperation) as refused:
         await edited(service, plan, SetTitle("X"), RemoveNode("a"), UpdateNode("a", {}))
     assert refused.value.diagnostics[0].pointer == "/operations/2/id"
-    assert await service.plan(plan.plan_id) == plan
+    assert await service.plans.get(plan.plan_id) == plan
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -237,35 +239,35 @@ async def test_editors_at_once_lose_nothing(store: Any) -> None:
 
     async def edit(number: int) -> None:
         nonlocal refusals
-        mine = await service.plan(plan.plan_id)
+        mine = await service.plans.get(plan.plan_id)
         while True:
             try:
                 node = {"id": f"n{number}", "type": "text", "data": {"text": f"t{number}"}}
                 await edited(service, mine, AddNode(node))
             except PreconditionFailed:
                 refusals += 1
-                mine = await service.plan(plan.plan_id)
+                mine = await service.plans.get(plan.plan_id)
             else:
                 return
 
     async def move(number: int) -> None:
         """Move a node as an editor does that never reads the plan again."""
         wanted = [UpdateNode(name, {"ui": {f"by{number}": number}}) for name in ("a", "b")]
-        await service.edit_plan(plan.plan_id, wanted, expected=None)
+        await service.plans.edit(plan.plan_id, wanted, expected=None)
 
     async with asyncio.TaskGroup() as group:
         for number in range(8):
             group.create_task(edit(number))
             group.create_task(move(number))
-    final = await service.plan(plan.plan_id)
+    final = await service.plans.get(plan.plan_id)
     assert {f"n{n}" for n in range(8)} <= by_id(final).keys()
     assert {f"by{n}": n for n in range(8)}.items() <= by_id(final)["b"]["ui"].items()
     assert {f"by{n}": n for n in range(8)}.items() <= by_id(final)["a"]["ui"].items()
-    numbers = [each.revision for each in await service.plan_revisions(plan.plan_id)]
+    numbers = [each.revision for each in await service.revisions.list(plan.plan_id)]
     assert numbers == list(range(9, 0, -1)), "each edit made one revision, each move none"
     assert refusals > 0
     for number in range(1, 9):
-        diff = await service.diff_revisions(plan.plan_id, number, number + 1)
+        diff = await service.revisions.diff(plan.plan_id, number, number + 1)
         assert [entry["change"] for entry in diff["nodes"]] == ["added"]
     await service.close()
 
@@ -285,7 +287,7 @@ async def test_one_of_two_conflicting_edits_is_refused(store: Any) -> None:
     results = [each.result() for each in attempts]
     (kept,) = [each for each in results if isinstance(each, PlanRecord)]
     (refused,) = [each for each in results if isinstance(each, PreconditionFailed)]
-    assert (await service.plan(plan.plan_id), refused.current) == (kept, kept.hash)
+    assert (await service.plans.get(plan.plan_id), refused.current) == (kept, kept.hash)
     await service.close()
 
 
@@ -312,75 +314,56 @@ async def test_edit_of_the_graph_keeps_a_move_that_comes_between() -> None:
     assert changed.document["revision"] == 2
 
 
-async def test_restored_revision_is_a_new_one_and_keeps_where_nodes_are() -> None:
-    service = service_over()
-    plan = await planned(service)
-    second = await edited(service, plan, RemoveNode("b"), SetTitle("X"))
-    third = await edited(service, second, UpdateNode("a", {"ui": {"position": {"x": 9}}}))
-    restored = await service.restore_revision(
-        plan.plan_id, 1, expected={third.hash}, author="person"
-    )
-    assert (restored.hash, restored.title, restored.document["revision"]) == (
-        plan.hash, plan.title, 3,
-    )  # fmt: skip
-    assert by_id(restored)["a"]["ui"] == {"position": {"x": 9}}
-    assert restored.document["edges"] == plan.document["edges"]
-    newest = (await service.plan_revisions(plan.plan_id))[0]
-    assert (newest.author, newest.note) == ("person", "revision 1 restored")
-    same = await service.restore_revision(plan.plan_id, 3, expected={plan.hash})
-    assert same == restored
-    with pytest.raises(NotFound, match="no revision 9"):
-        await service.restore_revision(plan.plan_id, 9, expected=None)
-
-
 async def test_revisions_are_paged_across_the_current_one() -> None:
     service = service_over()
     plan = await planned(service)
     for number in range(4):
         text = UpdateNode("a", {"data": {"text": f"{number}"}})
-        await service.edit_plan(plan.plan_id, [text], expected=None)
+        await service.plans.edit(plan.plan_id, [text], expected=None)
     pages = [
-        [each.revision for each in await service.plan_revisions(plan.plan_id, before=at, limit=2)]
+        [each.revision for each in await service.revisions.list(plan.plan_id, before=at, limit=2)]
         for at in (None, 4, 2, 1, 99)
     ]
     assert pages == [[5, 4], [3, 2], [1], [], [5, 4]]
-    assert await service.plan_revisions(plan.plan_id, limit=0) == []
-    for missing in (service.plan_revisions(new_id()), service.plan_revision(new_id(), 1)):
+    assert await service.revisions.list(plan.plan_id, limit=0) == []
+    for missing in (service.revisions.list(new_id()), service.revisions.get(new_id(), 1)):
         with pytest.raises(NotFound):
             await missing
     for number in (0, 6):
         with pytest.raises(NotFound, match=f"no revision {number}"):
-            await service.plan_revision(plan.plan_id, number)
+            await service.revisions.get(plan.plan_id, number)
 
 
 async def test_diff_names_titles_and_defaults_to_the_current_revision() -> None:
     service = service_over()
     plan = await planned(service)
     changed = await edited(service, plan, Rename("a", "z"), SetTitle("X"))
-    diff = await service.diff_revisions(plan.plan_id, 1)
+    diff = await service.revisions.diff(plan.plan_id, 1)
     assert (diff["a"], diff["b"], diff["hash"]) == (1, 2, [plan.hash, changed.hash])
     assert diff["title"] == [plan.title, "X"]
     assert [(each["id"], each["change"]) for each in diff["nodes"]] == [
         ("a", "removed"), ("z", "added"), ("b", "changed"),
     ]  # fmt: skip
     assert diff["edges"][0]["fields"] == [{"pointer": "/source", "before": "a", "after": "z"}]
-    same = await service.diff_revisions(plan.plan_id, 2, 2)
+    same = await service.revisions.diff(plan.plan_id, 2, 2)
     assert (same["nodes"], same["edges"], same["title"]) == ([], [], None)
 
 
 async def test_execution_stays_bound_to_the_hash_it_ran() -> None:
     async with service_over() as service:
         plan = await planned(service)
-        before = await service.execute(plan.plan_id)
-        await service.wait(before.execution_id)
+        before = await service.executions.execute(plan.plan_id)
+        await service.executions.wait(before.execution_id)
         changed = await edited(service, plan, UpdateNode("a", {"data": {"text": "two"}}))
-        after = await service.execute(plan.plan_id)
-        await service.wait(after.execution_id)
-        documents = [await service.document(each.execution_id) for each in (before, after)]
+        after = await service.executions.execute(plan.plan_id)
+        await service.executions.wait(after.execution_id)
+        documents = [
+            await service.executions.document(each.execution_id) for each in (before, after)
+        ]
         assert [each["plan_hash"] for each in documents] == [plan.hash, changed.hash]
         assert [each["node_results"]["b"] for each in documents] == ["one", "two"]
         assert {each["plan_id"] for each in documents} == {plan.plan_id}
-        assert await service.plan_status(plan.plan_id) == "completed"
+        assert await service.plans.status(plan.plan_id) == "completed"
 
 
 async def test_provider_that_is_missing_here_leaves_the_forecast() -> None:
@@ -404,57 +387,35 @@ async def test_edit_past_a_limit_of_graphs_is_refused(limit: str, value: int) ->
             AddEdge({"source": "a", "target": "c", "data": EDGE_DATA}),
         )  # fmt: skip
     assert (refused.value.limit, refused.value.status_hint) == (limit, 413)
-    assert await service.plan(plan.plan_id) == plan
+    assert await service.plans.get(plan.plan_id) == plan
 
 
 async def test_deleted_plan_cannot_be_changed() -> None:
     service = service_over()
     plan = await planned(service)
     await edited(service, plan, SetTitle("X"))
-    await service.delete_plan(plan.plan_id)
+    await service.plans.delete(plan.plan_id)
     with pytest.raises(NotFound):
         await edited(service, plan, SetTitle("Y"))
 
 
-def approving(store: Any = None, **limits: Any) -> Service:
-    parts = dependencies(CHAIN, store=store, limits=Limits(**limits))
-    return Service(replace(parts, require_approval=True))
+async def test_stored_plan_is_validated_against_current_limits() -> None:
+    created = dependencies(PAIR)
+    async with Service(created) as service:
+        plan = await service.plans.create("do it")
+        report = await service.plans.validate(plan.plan_id)
+        assert (report.can_run, report.envelope["plan_id"]) == (True, plan.plan_id)
+        assert report.graph == PAIR
+    tighter = replace(created, limits=Limits(nodes=1))
+    async with Service(tighter) as service:
+        report = await service.plans.validate(plan.plan_id)
+        assert not report.can_run
+        assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
 
 
-def text_graph(text: str) -> dict[str, Any]:
-    return make_graph(text_node("a", text)).to_document()
-
-
-async def test_the_newest_revision_of_an_approved_hash_is_live() -> None:
-    async with approving() as service:
-        plan_id = (await service.create_flow("F", graph=text_graph("A"))).plan_id
-        for text in "BAC":
-            await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
-        assert (await service.approve_revision(plan_id, 2, expected=None)).live_revision == 2
-        approved = await service.approve_revision(plan_id, 1, expected=None)
-        assert approved.live_revision == 3, "the third has the hash of the first"
-        again = await service.approve_revision(plan_id, 3, expected=None)
-        assert (again.live_revision, again.edits) == (3, approved.edits)
-
-
-async def test_a_revision_that_goes_while_it_is_approved_is_not_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store = MemoryStore()
-    async with approving(store, plan_revisions=3) as service:
-        plan_id = (await service.create_flow("F", graph=text_graph("A"))).plan_id
-        for text in "BCD":
-            await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
-        number = (await service.plan_revisions(plan_id))[1].revision
-        save = store.revisions.save
-
-        async def save_late(*given: Any, **more: Any) -> bool:
-            monkeypatch.setattr(store.revisions, "save", save)
-            for text in "EFG":
-                await service.edit_plan(plan_id, [ReplaceGraph(text_graph(text))], expected=None)
-            return await save(*given, **more)
-
-        monkeypatch.setattr(store.revisions, "save", save_late)
-        with pytest.raises(NotFound, match=f"no revision {number}"):
-            await service.approve_revision(plan_id, number, expected=None)
-        assert (await service.plan(plan_id)).live_revision is None
+async def test_stored_plan_is_forecast() -> None:
+    async with Service(dependencies(PAIR)) as service:
+        plan = await service.plans.read(json.dumps(PAIR.to_document()))
+        await service.executions.create(plan)
+        assert await service.plans.forecast(plan.plan_id) == plan.forecast
+        assert plan.forecast["waves"] == 2

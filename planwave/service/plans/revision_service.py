@@ -1,0 +1,123 @@
+"""The revisions of plans: restored and approved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from planwave.graph.editing.editor import PlanContent, keep_ui
+from planwave.graph.model import Json
+from planwave.principals import current_principal
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.plans.documents import load_plan
+from planwave.service.plans.plan_service import GRAPH_PARTS, PlanChange, PlanService, changed_error
+from planwave.service.plans.revisions import Editor, RevisionQueries, require_sound
+from planwave.storage.records import Approval, PlanRecord, PlanRevision
+
+
+class RevisionService(RevisionQueries):
+    """The use cases of revisions: read, compare, restore and approve them."""
+
+    def __init__(self, dependencies: ServiceDependencies, plans: PlanService) -> None:
+        super().__init__(dependencies.store)
+        self._dependencies = dependencies
+        self._plans = plans
+
+    async def restore(
+        self,
+        plan_id: str,
+        revision: int,
+        *,
+        expected: Collection[str] | None,
+        author: Editor = "api",
+        note: str = "",
+    ) -> PlanRecord:
+        """Restore the title and the graph of a revision of a plan; durable when this returns.
+
+        Nodes that the plan has now keep their ``ui``. Without a difference, nothing is changed.
+
+        Args:
+            plan_id: The plan.
+            revision: The number of the revision.
+            expected: See :meth:`PlanService.edit`.
+            author: See :meth:`PlanService.edit`.
+            note: The author's note; by default it names the revision.
+
+        Returns:
+            The plan.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+            PreconditionFailed: ``plan-changed``: the plan has another hash.
+        """
+        found = await self.get(plan_id, revision)
+        document: Mapping[str, Json] = found.document or {}
+
+        def change(content: PlanContent) -> PlanContent:
+            graph = {name: document[name] for name in GRAPH_PARTS}
+            bare = keep_ui(_without_shared_ui(graph, content.graph), content.graph)
+            return PlanContent(found.title, bare)
+
+        note = note or f"revision {revision} restored"
+        edited = await self._plans.change(
+            plan_id, PlanChange(change), expected=expected, author=author, note=note
+        )
+        return edited.plan
+
+    async def approve(
+        self, plan_id: str, revision: int, *, expected: Collection[str] | None
+    ) -> PlanRecord:
+        """Approve a revision of a plan, so that callers may start it; durable when this returns.
+
+        The approval is of the hash of the revision: every revision with this hash has it.
+
+        Args:
+            plan_id: The plan.
+            revision: The number of the revision.
+            expected: Hashes of which the revision must have one; None accepts any.
+
+        Returns:
+            The plan.
+
+        Raises:
+            NotFound: No plan has this id, or it has no such revision.
+            PreconditionFailed: ``plan-changed``: the revision has another hash.
+            InputError: ``draft-revision``: the revision has errors.
+        """
+        while True:
+            plan = await load_plan(self._store, plan_id)
+            found = await self.of(plan, revision)
+            if expected is not None and found.hash not in expected:
+                raise changed_error(found)
+            require_sound(found)
+            number = await self._newest_with(plan, found)
+            if found.hash in plan.approvals and (plan.approved_revision or 0) >= number:
+                return plan
+            approval = Approval(self._dependencies.timestamp(), current_principal())
+            approved = replace(
+                plan,
+                approvals={**plan.approvals, found.hash: approval},
+                approved_revision=max(plan.approved_revision or 0, number),
+                edits=plan.edits + 1,
+            )
+            if await self._store.revisions.save(approved, after=plan.edits):
+                if plan.name is not None:
+                    await self._plans.report_change(plan_id)
+                return approved
+
+    async def _newest_with(self, plan: PlanRecord, revision: PlanRevision) -> int:
+        """Return the number of the newest revision without errors that has the hash of one."""
+        if plan.hash == revision.hash and plan.sound_revision == plan.revision:
+            return plan.revision
+        newest = await self._store.revisions.newest_with(plan.plan_id, revision.hash)
+        return max(revision.revision, newest or 0)
+
+
+def _without_shared_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a graph without the ``ui`` of the nodes that are in the present one too."""
+    shared = {node["id"] for node in present["nodes"]}
+    nodes = [
+        {name: value for name, value in node.items() if name != "ui" or node["id"] not in shared}
+        for node in graph["nodes"]
+    ]
+    return {**graph, "nodes": nodes}

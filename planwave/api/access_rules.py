@@ -165,9 +165,9 @@ async def _require_owner(
     if rule.owner == "plan_id":
         if own_id not in token.flows:
             raise flow_not_found(own_id)
-        asked = connection.query_params.get("revision")
-        if rule.live and asked is not None:
-            require_live(_number(asked), (await service.flows.to_start(own_id)).revision)
+        revision = connection.query_params.get("revision")
+        if rule.live and revision is not None:
+            require_live(_number(revision), (await service.flows.to_start(own_id)).revision)
         return
     record = await service.executions.get(own_id)
     if record.flow_id is None or record.flow_id not in token.flows:

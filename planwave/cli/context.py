@@ -191,11 +191,11 @@ class CommandContext:
         """Return the process that owns the storage directory; None if none responds. Cached."""
         directory = settings.storage_dir
         if directory not in self._running_services:
-            found = lock_owner(directory) if is_trusted(settings) else None
+            owner = lock_owner(directory) if is_trusted(settings) else None
             is_there = (
-                found is not None and found.url is not None and is_planwave_service(found.url)
+                owner is not None and owner.url is not None and is_planwave_service(owner.url)
             )
-            self._running_services[directory] = found if is_there else None
+            self._running_services[directory] = owner if is_there else None
         return self._running_services[directory]
 
     def remote_backend(self, settings: Settings) -> RemoteBackend | None:

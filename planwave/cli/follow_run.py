@@ -154,18 +154,18 @@ class _RunFollower:
         """Ask the user a question and send the answer to the backend."""
         self._handled.add(request.request_id)
         try:
-            given = await self._interrupt.cancel_on_signal(self._answer(request, prompter))
+            reply = await self._interrupt.cancel_on_signal(self._answer(request, prompter))
         except Interrupted:
             self._prompter = None
             self._console.line()
             self._console.note("the question stays open; running steps end first")
             return
-        if given is None:
+        if reply is None:
             return
         answered = self._execution_id
         try:
             answered = await self._backend.answer(
-                self._execution_id, request.request_id, given.answer
+                self._execution_id, request.request_id, reply.answer
             )
         except (Conflict, Gone) as error:  # answered elsewhere, or timed out
             if error.code == UNREADABLE:
@@ -228,12 +228,12 @@ async def _show_outcome(
     show_next(ctx, console, document)
     status = document["status"]
     if interrupt.received is not None and status in ("cancelled", "paused"):
-        kept = "completed results are stored"
+        note = "completed results are stored"
         hint = f"see it with: {ctx.command_hint(f'show {execution_id}')}"
         if status == "paused":
-            kept = f"the execution stays paused, {kept}"
+            note = f"the execution stays paused, {note}"
         else:
             hint += f"; run the rest with: {ctx.command_hint(f'retry {execution_id}')}"
-        console.error(f"interrupted; {kept}", hint)
+        console.error(f"interrupted; {note}", hint)
         return 128 + interrupt.received
     return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED

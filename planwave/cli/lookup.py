@@ -163,8 +163,8 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
 
 async def _flow_named(queries: Queries, name: str) -> str | None:
     """Return the id of the flow of a name, whatever its case; None where there is none."""
-    found = await queries.flows.list(name=name, limit=1) if name else ()
-    return found[0].plan_id if found else None
+    flows = await queries.flows.list(name=name, limit=1) if name else ()
+    return flows[0].plan_id if flows else None
 
 
 async def _closest_name(queries: Queries, name: str) -> str | None:

@@ -125,9 +125,9 @@ class AccessTokens:
             Forbidden: The inputs name another node; ``old-revision``: another revision than the live one.
             Conflict: ``not-approved``: no revision is live.
         """
-        found = await self._flows.to_start(flow.plan_id)
-        require_live(flow.revision or found.revision, found.revision)
-        nodes: Sequence[Mapping[str, Any]] = found.graph.get("nodes", ())
+        live = await self._flows.to_start(flow.plan_id)
+        require_live(flow.revision or live.revision, live.revision)
+        nodes: Sequence[Mapping[str, Any]] = live.graph.get("nodes", ())
         for node in nodes:
             info = self._dependencies.catalogue.type_info(node["type"])
             if node["id"] in (inputs or ()) and not (info is not None and info.entry):
@@ -135,7 +135,7 @@ class AccessTokens:
                     f"an access token gives values to entry nodes only, not to {node['id']!r}",
                     hint="leave it out, or use the token of the service",
                 )
-        return FlowRef(found.plan_id, found.revision)
+        return FlowRef(live.plan_id, live.revision)
 
     async def list(self) -> Sequence[AccessTokenRecord]:
         """Return all tokens, newest first."""
@@ -150,15 +150,15 @@ class AccessTokens:
         """
         if not await self._store.delete(token_id):
             raise NotFound(f"there is no token {short_repr(token_id)}", hint="list the tokens")
-        kept = self._by_digest.items()
-        self._by_digest = {key: each for key, each in kept if each.token_id != token_id}
+        tokens = self._by_digest.items()
+        self._by_digest = {key: each for key, each in tokens if each.token_id != token_id}
 
     def find(self, secret: str) -> AccessTokenRecord | None:
         """Return the token of a text, unless it was revoked or has expired."""
-        found = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
-        if found is None or found.expires_at is None:
-            return found
-        return found if _timestamp(self._dependencies.now()) < found.expires_at else None
+        token = self._by_digest.get(_digest(secret)) if secret.startswith(TOKEN_PREFIX) else None
+        if token is None or token.expires_at is None:
+            return token
+        return token if _timestamp(self._dependencies.now()) < token.expires_at else None
 
     def note_use(self, token_id: str) -> None:
         """Note that a token is used now; stored later, at most once a minute for each token."""

@@ -81,12 +81,12 @@ async def stream_events(
     `server_draining` (come back in a moment), with `too_slow` (the client fell too far behind: go
     on with `after={cursor}`) or with `problem`.
     """
-    known = known_seq(last_event_id) if last_event_id else after  # some proxies send an empty one
+    seq = known_seq(last_event_id) if last_event_id else after  # some proxies send an empty one
     if format == "log":
-        return await log_response(state.service, execution_id, known)
+        return await log_response(state.service, execution_id, seq)
     if format == "json":
-        return await _stored_events(state.service, execution_id, known)
-    return ExecutionEventStream(state, principal.account, execution_id, known)
+        return await _stored_events(state.service, execution_id, seq)
+    return ExecutionEventStream(state, principal.account, execution_id, seq)
 
 
 async def _stored_events(service: Service, execution_id: str, after: int) -> Response:

@@ -161,8 +161,8 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the open requests of an execution, oldest first."""
-    found = await service.executions.requests(execution_id)
-    return await json_response_in_thread({"requests": [each.as_json() for each in found]})
+    requests = await service.executions.requests(execution_id)
+    return await json_response_in_thread({"requests": [each.as_json() for each in requests]})
 
 
 @router.get(
@@ -193,8 +193,8 @@ async def list_pending_requests(
     else:
         waiting = await service.executions.pending_requests()
         total, after = len(waiting), decode_request_cursor(cursor)
-        left = waiting if after is None else [each for each in waiting if each.order > after]
-        page, last = left[:size], left[size - 1].order if len(left) > size else None
+        rest = waiting if after is None else [each for each in waiting if each.order > after]
+        page, last = rest[:size], rest[size - 1].order if len(rest) > size else None
     return await json_response_in_thread(
         {
             "requests": [each.as_json() for each in page],

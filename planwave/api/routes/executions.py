@@ -256,8 +256,8 @@ async def run(
                 require_approval=body.require_approval,
             )
     except PlanwaveError as error:
-        kept = f"the plan is kept: execute it with plan_id {plan_id}"
-        error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        hint = f"the plan is kept: execute it with plan_id {plan_id}"
+        error.hint = f"{error.hint}; {hint}" if error.hint else hint
         raise
     return created_response(service, record, 202)
 
@@ -300,14 +300,14 @@ async def list_executions(
     filters: dict[str, Any] = {"text": q, "since": since, "plan_id": listed_flow(request, plan_id)}
     # Runs of the plan before it had a name, and of its drafts, are not for tokens.
     filters["as_flow"] = access_token(request) is not None
-    found = await service.executions.list(
+    records = await service.executions.list(
         status=status,
         waiting=waiting,
         before=decode_cursor(cursor),
         limit=size + 1,
         **filters,
     )
-    page, next_cursor = paginate(found, size)
+    page, next_cursor = paginate(records, size)
     digests = await service.executions.digests.of(page) if digest else {}
     listed: ExecutionsResponse = {
         "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
@@ -403,8 +403,8 @@ async def log_response(service: Service, execution_id: str, after: int = 0) -> R
         Conflict: ``unreadable_error``.
     """
     events = await service.executions.events(execution_id)
-    shown = await asyncio.to_thread(_log_json, events, after)
-    return await json_response_in_thread({"execution_id": execution_id, **shown})
+    log = await asyncio.to_thread(_log_json, events, after)
+    return await json_response_in_thread({"execution_id": execution_id, **log})
 
 
 async def execution_state_json(service: Service, execution_id: str) -> ExecutionResponse:
@@ -528,7 +528,7 @@ def run_arguments(inputs: dict[str, Any] | None, options: ExecuteOptionsModel) -
 
 def created_response(service: Service, record: ExecutionRecord, status: int) -> Response:
     """Return the response that ``ExecutionCreated`` documents."""
-    shown: ExecutionCreated = {
+    document: ExecutionCreated = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "revision": record.revision,
@@ -536,11 +536,11 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
         "status": record.status,
         "position": service.executions.runner.position(record.execution_id),
     }
-    return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
+    return json_response(document, status, location=f"/api/executions/{record.execution_id}")
 
 
 def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> ExecutionSummary:
-    shown: ExecutionSummary = {
+    document: ExecutionSummary = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "revision": record.revision,
@@ -555,5 +555,5 @@ def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> Executi
         "completed_at": record.completed_at,
     }
     if digest is not None:
-        shown["digest"] = digest.as_json()
-    return shown
+        document["digest"] = digest.as_json()
+    return document

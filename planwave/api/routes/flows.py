@@ -179,8 +179,8 @@ async def list_flows(
 ) -> Response:
     """Return flows, newest first, page by page, each in the revision that callers start."""
     size, before = page_size(limit, service.limits), decode_cursor(cursor)
-    found = await service.flows.list(text=q, name=name, before=before, limit=size + 1)
-    page, next_cursor = paginate(found, size)
+    records = await service.flows.list(text=q, name=name, before=before, limit=size + 1)
+    page, next_cursor = paginate(records, size)
     flows = await service.flows.summaries(page)
     return json_response({"flows": flows, "next_cursor": next_cursor})
 
@@ -258,14 +258,14 @@ async def edit_flow(
 
     `If-Match` is required, as for `PATCH /api/plans/{plan_id}`, which stores such a graph as a draft.
     """
-    flow, found = await service.flows.edit(
+    flow, findings = await service.flows.edit(
         plan_id,
         body.to_operations(),
         expected=required_versions(if_match),
         author=body.author,
         note=body.note,
     )
-    content = {**flow.as_json(), "diagnostics": [each.as_json() for each in found]}
+    content = {**flow.as_json(), "diagnostics": [each.as_json() for each in findings]}
     return json_response(content, etag=flow.hash)
 
 

@@ -126,18 +126,18 @@ def _prefix_fork_pointers(changes: Mapping[str, Any]) -> Generator[None]:
     try:
         yield
     except GraphInvalid as error:
-        found: tuple[Diagnostic, ...] = error.diagnostics
+        findings: tuple[Diagnostic, ...] = error.diagnostics
         error.diagnostics = tuple(
-            replace(each, pointer=_fork_pointer(each, changes)) for each in found
+            replace(each, pointer=_fork_pointer(each, changes)) for each in findings
         )
         raise
 
 
-def _fork_pointer(found: Diagnostic, changes: Mapping[str, Any]) -> str:
-    in_node = _NODE_POINTER.fullmatch(found.pointer)
-    if in_node is not None and found.node in changes:
-        return f"{CHANGES}{pointer_of_name(found.node)}{in_node[1]}"
-    return found.pointer
+def _fork_pointer(finding: Diagnostic, changes: Mapping[str, Any]) -> str:
+    in_node = _NODE_POINTER.fullmatch(finding.pointer)
+    if in_node is not None and finding.node in changes:
+        return f"{CHANGES}{pointer_of_name(finding.node)}{in_node[1]}"
+    return finding.pointer
 
 
 diff_router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)

@@ -31,8 +31,8 @@ router = APIRouter(tags=["status (short paths)"], dependencies=AUTHENTICATED)
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
-    shown = await execution_state_json(service, execution_id)
-    return json_response({name: shown[name] for name in LegacyStatus.__annotations__})
+    state = await execution_state_json(service, execution_id)
+    return json_response({name: state[name] for name in LegacyStatus.__annotations__})
 
 
 @router.get(
@@ -44,7 +44,7 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Return the result of each node as a list, and the log."""
     document = await service.executions.document(execution_id)
-    shown: LegacyResult = {
+    fields: LegacyResult = {
         "execution_id": document["execution_id"],
         "plan_id": document["plan_id"],
         "status": document["status"],
@@ -53,7 +53,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
         "started_at": document["started_at"],
         "completed_at": document["completed_at"],
     }
-    return await json_response_in_thread(shown)
+    return await json_response_in_thread(fields)
 
 
 @router.get(

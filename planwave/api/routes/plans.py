@@ -120,8 +120,10 @@ async def list_plans(
 ) -> Response:
     """Return plans, with a name and without, newest first, page by page, each in its newest revision."""
     size, before = page_size(limit, service.limits), decode_cursor(cursor)
-    found = await service.plans.list(text=q, name=name, named=named, before=before, limit=size + 1)
-    page, next_cursor = paginate(found, size)
+    records = await service.plans.list(
+        text=q, name=name, named=named, before=before, limit=size + 1
+    )
+    page, next_cursor = paginate(records, size)
     statuses = await service.plans.statuses([plan.plan_id for plan in page])
     plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
     return json_response({"plans": plans, "next_cursor": next_cursor})

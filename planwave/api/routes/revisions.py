@@ -227,8 +227,8 @@ async def list_revisions(
     """Return all revisions of a plan, newest first, page by page."""
     size = page_size(limit, service.limits)
     before = decode_revision_cursor(cursor)
-    found = await service.revisions.list(plan_id, before=before, limit=size + 1)
-    page, next_cursor = paginate(found, size)
+    records = await service.revisions.list(plan_id, before=before, limit=size + 1)
+    page, next_cursor = paginate(records, size)
     revisions = [revision_summary(each) for each in page]
     return json_response({"plan_id": plan_id, "revisions": revisions, "next_cursor": next_cursor})
 
@@ -241,8 +241,8 @@ async def list_revisions(
 )
 async def get_revision(service: ServiceDep, plan_id: PlanId, revision: Revision) -> Response:
     """Return one revision of a plan, with its graph and its diagnostics."""
-    found = await service.revisions.get(plan_id, revision)
-    return json_response(revision_json(found), etag=found.hash)
+    plan_revision = await service.revisions.get(plan_id, revision)
+    return json_response(revision_json(plan_revision), etag=plan_revision.hash)
 
 
 @router.get(

@@ -97,13 +97,13 @@ async def _wait_for_others(
     service: Service, console: CommandConsole, interrupt: Interrupt | None
 ) -> None:
     load = service.load
-    left = load.running + load.queued
-    if not left:
+    count = load.running + load.queued
+    if not count:
         return
     with nullcontext(interrupt) if interrupt is not None else Interrupt(console) as signals:
         if signals.received is None:
             console.note(
-                f"{counted(left, 'execution')} of other terminals still run here; this command "
+                f"{counted(count, 'execution')} of other terminals still run here; this command "
                 "waits for that, Ctrl-C interrupts it"
             )
         try:

@@ -83,8 +83,8 @@ async def _talk(
     """Create a chat and talk in it until the person leaves."""
     console = ctx.console()
     async with ctx.backend(settings) as backend:
-        found = None if flow is None else await find_flow(backend, flow)
-        plan_id = None if found is None else found.plan_id
+        plan = None if flow is None else await find_flow(backend, flow)
+        plan_id = None if plan is None else plan.plan_id
         chosen = None if plan_id is not None else config
         chat_id = await chats_of(backend).create(plan_id, None, chosen)
         await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
@@ -164,21 +164,21 @@ class ChatSession:
             view.close()
             await self._stop_watching()
 
-    async def _ask(self, asked: dict[str, Any]) -> None:
+    async def _ask(self, question: dict[str, Any]) -> None:
         """Ask the person what the reply asks; without a terminal the question stays open."""
-        execution_id, request_id = asked["runId"], asked["requestId"]
+        execution_id, request_id = question["runId"], question["requestId"]
         if self._prompter is None:
             hint = f"planwave answer {execution_id} --request {request_id}"
-            self._console.note(f"{asked['summary']} Answer with: {hint}")
+            self._console.note(f"{question['summary']} Answer with: {hint}")
             return
         await self._stop_watching()
         await self._stop_reading()
-        found = {
+        requests = {
             each.request_id: each for each in await self._backend.executions.requests(execution_id)
         }
-        if request_id in found:  # else somebody else has answered it
-            name = asked["toolName"] or "The reply"
-            answer = await ask(self._console, self._prompter, found[request_id], name)
+        if request_id in requests:  # else somebody else has answered it
+            name = question["toolName"] or "The reply"
+            answer = await ask(self._console, self._prompter, requests[request_id], name)
             if answer is not None:
                 with suppress(Conflict):
                     await self._backend.answer(execution_id, request_id, answer.answer)
@@ -272,10 +272,10 @@ class LocalChats:
         self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """See :meth:`ChatBackend.create`."""
-        made = await self._service.chats.create(
+        chat = await self._service.chats.create(
             plan_id=plan_id, plan_revision=plan_revision, config=config
         )
-        return made.record.chat_id
+        return chat.record.chat_id
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
         """See :meth:`ChatBackend.send`."""
@@ -315,8 +315,8 @@ class RemoteChats:
         self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
         """See :meth:`ChatBackend.create`."""
-        made = await self._client.create_chat(plan_id, plan_revision=plan_revision, config=config)
-        return made["chat_id"]
+        chat = await self._client.create_chat(plan_id, plan_revision=plan_revision, config=config)
+        return chat["chat_id"]
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
         """See :meth:`ChatBackend.send`."""
@@ -336,8 +336,8 @@ class RemoteChats:
 
 
 def _ids(turn: object) -> tuple[str, str]:
-    found = cast("dict[str, Any]", turn)
-    return found["user_message"]["message_id"], found["message"]["message_id"]
+    messages = cast("dict[str, Any]", turn)
+    return messages["user_message"]["message_id"], messages["message"]["message_id"]
 
 
 _SHOWN_CHARS = 200
@@ -391,9 +391,9 @@ class ReplyView:
     def _piece(self, event: dict[str, Any], piece: str) -> None:
         """Write what is new of a text; what was written cannot be taken back."""
         block_id, offset = event["blockId"], event["offset"]
-        known = self._lengths.get(block_id, 0)
-        new = piece[max(known - offset, 0) :]
-        self._lengths[block_id] = max(known, offset + len(piece))
+        length = self._lengths.get(block_id, 0)
+        new = piece[max(length - offset, 0) :]
+        self._lengths[block_id] = max(length, offset + len(piece))
         if not new:
             return
         if self._block != block_id:

@@ -34,8 +34,8 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
     catalogue = ctx.factories.catalog(settings)
     report = check_source(source.content, catalogue, settings.limits)
     if (graph := report.graph) is not None and names_flows(graph, catalogue):
-        found = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries.flows))
-        report = replace(report, diagnostics=(*report.diagnostics, *found))
+        findings = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries.flows))
+        report = replace(report, diagnostics=(*report.diagnostics, *findings))
     errors = [each for each in report.diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in report.diagnostics)
     show_diagnostics(console, report.diagnostics)
@@ -46,8 +46,10 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
         also = f", {counted(warnings, 'warning')}" if warnings else ""
         console.text(f"{console.glyph('completed')} {source.name} can run: {size}, no errors{also}")
     if console.json:
-        found = [each.as_json() for each in report.diagnostics]
-        console.result({"ok": not errors, "diagnostics": found, "graph": report.graph_document()})
+        findings = [each.as_json() for each in report.diagnostics]
+        console.result(
+            {"ok": not errors, "diagnostics": findings, "graph": report.graph_document()}
+        )
     if errors:
         only_providers = all(map(is_provider_error, errors))
         raise typer.Exit(ExitCode.NO_PROVIDER if only_providers else ExitCode.INVALID_PLAN)

@@ -172,13 +172,13 @@ def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
     async def read(queries: Queries) -> Sequence[Mapping[str, Any]]:
         return await queries.flows.summaries(await queries.flows.list(limit=limit + 1))
 
-    found = ctx.read(read)
-    flows = found[:limit]
+    summaries = ctx.read(read)
+    flows = summaries[:limit]
     if console.json:
         console.result({"flows": flows})
     elif flows:
         console.lines(flow_lines(console, flows))
-        if len(found) > limit:
+        if len(summaries) > limit:
             pagination_hint(console, ctx, "flow ls", limit)
     else:
         where = ctx.settings().storage_dir

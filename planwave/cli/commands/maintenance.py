@@ -86,19 +86,19 @@ def backup(
 
     console, settings = ctx.console(), ctx.settings()
     require_trusted(settings)
-    made = back_up(settings.storage_dir, file)
+    report = back_up(settings.storage_dir, file)
     if console.json:
-        console.result(_backup_json(made))
+        console.result(_backup_json(report))
     else:
-        held = f"{counted(made.executions, 'execution')}, {counted(made.plans, 'plan')}"
-        held += f" and {counted(made.flows, 'flow')}"
-        done, size = console.glyph("completed"), _size_text(made.size)
+        held = f"{counted(report.executions, 'execution')}, {counted(report.plans, 'plan')}"
+        held += f" and {counted(report.flows, 'flow')}"
+        done, size = console.glyph("completed"), _size_text(report.size)
         console.verbatim(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
-    if made.damaged:
-        lost = counted(len(made.damaged), "large result")
+    if report.damaged:
+        lost = counted(len(report.damaged), "large result")
         console.error(
             f"{lost} could not be backed up: missing or damaged in {settings.storage_dir}",
-            f"look for them in older backups: {ARTIFACT_DIR}/{made.damaged[0]}.json",
+            f"look for them in older backups: {ARTIFACT_DIR}/{report.damaged[0]}.json",
         )
         raise typer.Exit(ExitCode.FAILED)
 
@@ -171,16 +171,16 @@ def _size_text(count: int) -> str:
     return f"{count / _MB:,.1f} MB" if count >= _MB else f"{count / 1_000:.0f} kB"
 
 
-def _backup_json(made: Backup) -> dict[str, Any]:
+def _backup_json(report: Backup) -> dict[str, Any]:
     return {
-        "file": str(made.file),
-        "size": made.size,
-        "executions": made.executions,
-        "plans": made.plans,
-        "flows": made.flows,
-        "documents": made.documents,
-        "artifacts": made.artifacts,
-        "damaged": list(made.damaged),
+        "file": str(report.file),
+        "size": report.size,
+        "executions": report.executions,
+        "plans": report.plans,
+        "flows": report.flows,
+        "documents": report.documents,
+        "artifacts": report.artifacts,
+        "damaged": list(report.damaged),
     }
 
 
@@ -210,16 +210,16 @@ def list_audit(
     if ctx.subcommand is not None:
         return
     entries = read_entries(Path(ctx.settings().storage_dir))
-    found = [
+    lines = [
         each
         for each in entries
         if str(each["action"]).startswith(action) and (not of or of in _ids(each))
     ][-limit:]
     console = ctx.console()
     if console.json:
-        console.result({"entries": found})
+        console.result({"entries": lines})
     else:
-        console.lines([_audit_line(each) for each in found])
+        console.lines([_audit_line(each) for each in lines])
 
 
 @audit_app.command("verify")
@@ -233,8 +233,8 @@ def verify_audit(ctx: CommandContext) -> None:
     findings = verify(directory)
     console = ctx.console()
     if console.json:
-        shown = [each._asdict() for each in findings]
-        console.result({"files": len(audit_files(directory)), "findings": shown})
+        documents = [each._asdict() for each in findings]
+        console.result({"files": len(audit_files(directory)), "findings": documents})
     elif findings:
         console.lines([Text(f"{AUDIT_FOLDER}/{each}", "red") for each in findings])
     else:

@@ -112,9 +112,9 @@ def doctor(
     console, settings = ctx.console(), ctx.settings()
     providers, local = ctx.factories.providers(settings)
     infos = providers.list()
-    kept = _storage_report(ctx, settings)
+    storage = _storage_report(ctx, settings)
     can_plan = any(info.available for info in infos) or local.required_download() is not None
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "machine": _machine_report(settings),
         "providers": [
@@ -129,23 +129,23 @@ def doctor(
         ],
         "models": _model_report(settings),
         "mcp_servers": _mcp_report(ctx, settings, start=start),
-        "storage": kept,
-        "ok": can_plan and kept["ok"],
+        "storage": storage,
+        "ok": can_plan and storage["ok"],
     }
-    _show_report(console, found, can_plan)
+    _show_report(console, report, can_plan)
     if not can_plan:
         raise typer.Exit(ExitCode.NO_PROVIDER)
-    if not kept["ok"]:
+    if not storage["ok"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool) -> None:
+def _show_report(console: CommandConsole, report: dict[str, Any], can_plan: bool) -> None:
     if console.json:
-        console.result(found)
+        console.result(report)
         return
-    machine, store = found["machine"], found["storage"]
+    machine, store = report["machine"], report["storage"]
     arrow = console.symbol("→", "->")
-    console.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
+    console.text(f"planwave   {machine['planwave']}, Python {report['python']['version']}")
     memory, disk = machine["memory_bytes"], machine["disk_free_bytes"]
     size = f"{memory / _GIB:.1f} GiB memory" if memory else "memory unknown"
     free = f"{disk / _GIB:.1f} GiB disk free" if disk is not None else "disk unknown"
@@ -154,8 +154,8 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
     )
     console.line()
     console.line("Providers")
-    width = max((len(info["name"]) for info in found["providers"]), default=0)
-    for info in found["providers"]:
+    width = max((len(info["name"]) for info in report["providers"]), default=0)
+    for info in report["providers"]:
         sign = console.glyph("completed" if info["available"] else "blocked")
         model = f" ({info['default_model']})" if info["available"] and info["default_model"] else ""
         console.text(f"  {sign} {info['name']:<{width}}  {info['reason']}{model}")
@@ -163,8 +163,8 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
             console.verbatim(f"    {arrow} {info['how_to_enable']}")
     console.line()
     console.line("Embedded models")
-    width = max((len(each["name"]) for each in found["models"]), default=0)
-    for each in found["models"]:
+    width = max((len(each["name"]) for each in report["models"]), default=0)
+    for each in report["models"]:
         sign = console.glyph("completed" if each["cached"] else "pending")
         where = (
             each["path"]
@@ -173,7 +173,7 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
         )
         able = "" if each["plans"] else " (runs steps, cannot plan)"
         console.verbatim(f"  {sign} {each['name']:<{width}}  {where}{able}")
-    _show_mcp_servers(console, found["mcp_servers"])
+    _show_mcp_servers(console, report["mcp_servers"])
     console.line()
     sign = console.glyph("completed" if store["ok"] else "failed")
     console.verbatim(f"Storage    {sign} {store['directory']}: {store['state']}")
@@ -181,7 +181,7 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
         console.verbatim(f"    {arrow} {store['hint']}")
     if not can_plan:
         console.error("no provider can be used: nothing can be planned", "see the lines above")
-    elif not any(info["available"] for info in found["providers"]):
+    elif not any(info["available"] for info in report["providers"]):
         console.line()
         console.text("The first run downloads the embedded model; everything else is ready.")
 
@@ -250,9 +250,9 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
 
     async def count() -> str:
         async with ctx.factories.history(settings) as history:
-            kept = len(await history.executions.list(limit=_COUNT_LIMIT))
-        more = "at least " if kept == _COUNT_LIMIT else ""
-        return f"readable, {more}{counted(kept, 'execution')}"
+            executions = len(await history.executions.list(limit=_COUNT_LIMIT))
+        more = "at least " if executions == _COUNT_LIMIT else ""
+        return f"readable, {more}{counted(executions, 'execution')}"
 
     def entry(state: str, hint: str | None = None) -> dict[str, Any]:
         ok = hint is None
@@ -321,17 +321,17 @@ def missing_model(factories: Factories, settings: Settings, source: Source | Non
             check_can_plan(providers, "local", missing)
         return missing if chosen else None
     named = _missing_providers(factories, settings, source)
-    wanted = "local" in named or (None in named and nobody_else)
-    return missing if wanted else None
+    is_needed = "local" in named or (None in named and nobody_else)
+    return missing if is_needed else None
 
 
 def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
     """Return the unavailable providers that nodes name; None stands for the default provider."""
     report = check_source(source.content, factories.catalog(settings), settings.limits)
-    errors = [found for found in report.diagnostics if found.severity == "error"]
+    errors = [finding for finding in report.diagnostics if finding.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):
         return set()  # the source has other errors: no download helps
-    faulty = {found.node for found in errors}
+    faulty = {finding.node for finding in errors}
     return {node.data.get("provider") for node in report.graph.nodes if node.id in faulty}
 
 

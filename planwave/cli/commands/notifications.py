@@ -103,15 +103,15 @@ def add(
     events = _checked_events(event or _ENDS)
 
     async def create(backend: Backend, own: NotificationBackend) -> TargetResponse:
-        found = await find_flow(backend, flow, None)
-        return await own.create_target(found.plan_id, url, secret, events)
+        plan = await find_flow(backend, flow, None)
+        return await own.create_target(plan.plan_id, url, secret, events)
 
-    made, console = _run(ctx, create), ctx.console()
+    new_target, console = _run(ctx, create), ctx.console()
     if console.json:
-        console.result(made)
+        console.result(new_target)
     else:
-        console.verbatim(f"{console.glyph('completed')} Added {made['target_id']}")
-        console.lines(target_lines(console, [made]))
+        console.verbatim(f"{console.glyph('completed')} Added {new_target['target_id']}")
+        console.lines(target_lines(console, [new_target]))
 
 
 @notification_app.command()
@@ -128,9 +128,9 @@ def rm(
     """Notify a URL no more; its messages are removed too."""
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
-        found = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
-        await own.delete_target(found)
-        return found
+        target_id = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
+        await own.delete_target(target_id)
+        return target_id
 
     removed, console = _run(ctx, delete), ctx.console()
     if console.json:
@@ -185,10 +185,12 @@ def resend(
 
 
 def _checked_events(names: Sequence[str]) -> list[str]:
-    known = (*_ENDS, "waiting")
+    events = (*_ENDS, "waiting")
     for name in names:
-        if name not in known:
-            raise InputError(f"there is no event {name!r}", hint=f"write one of {', '.join(known)}")
+        if name not in events:
+            raise InputError(
+                f"there is no event {name!r}", hint=f"write one of {', '.join(events)}"
+            )
     return list(names)
 
 
@@ -199,17 +201,19 @@ def _the_one(written: str, ids: Sequence[str], what: str) -> str:
         NotFound: No id matches.
         InputError: ``ambiguous-id``.
     """
-    found = [each for each in ids if each == written] or [
+    matches = [each for each in ids if each == written] or [
         x for x in ids if written and written in x
     ]
-    if not found:
+    if not matches:
         hint = "`planwave notifications` lists them"
         raise NotFound(f"no {what} has an id that contains {written!r}", hint=hint)
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InputError(
-            f"several have {written!r} in their id", code="ambiguous-id", hint=", ".join(found[:4])
+            f"several have {written!r} in their id",
+            code="ambiguous-id",
+            hint=", ".join(matches[:4]),
         )
-    return found[0]
+    return matches[0]
 
 
 def _run(
@@ -257,15 +261,15 @@ class LocalNotifications:
 
     async def dead(self, limit: int) -> list[NotificationResponse]:
         """See :meth:`NotificationBackend.dead`."""
-        found = await self._service.notifications.list(status="dead", limit=limit)
-        return [self._document(each) for each in found]
+        records = await self._service.notifications.list(status="dead", limit=limit)
+        return [self._document(each) for each in records]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> TargetResponse:
         """See :meth:`NotificationService.create_target`."""
-        made = await self._service.notifications.create_target(plan_id, url, secrets, events)
-        return self._target(made)
+        target = await self._service.notifications.create_target(plan_id, url, secrets, events)
+        return self._target(target)
 
     async def resend(self, notification_id: str) -> NotificationResponse:
         """See :meth:`NotificationService.resend`."""

@@ -139,13 +139,13 @@ def revisions(
         plan_id = await find_plan(queries, name)
         return plan_id, await queries.revisions.list(plan_id, limit=limit + 1)
 
-    plan_id, found = ctx.read(read)
+    plan_id, records = ctx.read(read)
     if console.json:
-        listed = [revision_summary(each) for each in found[:limit]]
+        listed = [revision_summary(each) for each in records[:limit]]
         console.result({"plan_id": plan_id, "revisions": listed})
         return
-    console.lines(revision_lines(found[:limit]))
-    if len(found) > limit:
+    console.lines(revision_lines(records[:limit]))
+    if len(records) > limit:
         pagination_hint(console, ctx, f"revisions {name}", limit)
 
 

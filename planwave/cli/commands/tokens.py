@@ -72,12 +72,12 @@ def tokens(ctx: CommandContext) -> None:
     if ctx.subcommand is not None:
         return
     console = ctx.console()
-    found = _run(ctx, lambda backend: _tokens(backend).all())
+    records = _run(ctx, lambda backend: _tokens(backend).all())
     if console.json:
-        console.result({"tokens": found})
-    elif found:
-        ids = console.short_ids(each["token_id"] for each in found)
-        console.lines(_line(each, ids[each["token_id"]]) for each in found)
+        console.result({"tokens": records})
+    elif records:
+        ids = console.short_ids(each["token_id"] for each in records)
+        console.lines(_line(each, ids[each["token_id"]]) for each in records)
     else:
         console.text(f"No access tokens yet. Create one with: {ctx.command_hint('tokens create')}")
 
@@ -113,18 +113,18 @@ def create(
         # Lazy: test_help_loads_no_heavy_library
         from planwave.service.access_tokens import TokenLimits
 
-        found = [(await find_flow(backend, each)).plan_id for each in flows]
+        plan_ids = [(await find_flow(backend, each)).plan_id for each in flows]
         limits = TokenLimits(requests, executions, None if days is None else days * _DAY_S)
-        wanted: Sequence[Scope] = [each.value for each in scopes]
-        return await _tokens(backend).create(name, wanted, found, limits)
+        scope_names: Sequence[Scope] = [each.value for each in scopes]
+        return await _tokens(backend).create(name, scope_names, plan_ids, limits)
 
-    made = _run(ctx, make)
+    token = _run(ctx, make)
     console = ctx.console()
     if console.json:
-        console.result(made)
+        console.result(token)
         return
-    console.verbatim(f"{console.glyph('completed')} Created a token for {made['name']}:")
-    console.verbatim(made["token"])
+    console.verbatim(f"{console.glyph('completed')} Created a token for {token['name']}:")
+    console.verbatim(token["token"])
     console.text("It is not stored: copy it now.")
 
 
@@ -142,17 +142,17 @@ def revoke(
     """Revoke an access token; the next request with it is refused."""
 
     async def remove(backend: Backend) -> TokenResponse:
-        found = _find(await _tokens(backend).all(), token)
-        await _tokens(backend).revoke(found["token_id"])
-        return found
+        record = _find(await _tokens(backend).all(), token)
+        await _tokens(backend).revoke(record["token_id"])
+        return record
 
     revoked = _run(ctx, remove)
     console = ctx.console()
     if console.json:
         console.result({"revoked": revoked["token_id"], "name": revoked["name"]})
         return
-    shown = f"{revoked['name']} ({revoked['token_id']})"
-    console.verbatim(f"{console.glyph('completed')} Revoked the token of {shown}")
+    label = f"{revoked['name']} ({revoked['token_id']})"
+    console.verbatim(f"{console.glyph('completed')} Revoked the token of {label}")
 
 
 def _line(token: TokenResponse, shown_id: str) -> Text:
@@ -174,14 +174,14 @@ def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
         NotFound: No id matches.
         InputError: ``ambiguous-id``.
     """
-    found = [each for each in tokens if part and part in each["token_id"]]
-    if not found:
+    matches = [each for each in tokens if part and part in each["token_id"]]
+    if not matches:
         hint = "`planwave tokens` lists them"
         raise NotFound(f"no token has an id that contains {part!r}", hint=hint)
-    if len(found) > 1:
-        ids = ", ".join(each["token_id"] for each in found[:4])
+    if len(matches) > 1:
+        ids = ", ".join(each["token_id"] for each in matches[:4])
         raise InputError(f"several tokens have {part!r} in their id", code="ambiguous-id", hint=ids)
-    return found[0]
+    return matches[0]
 
 
 def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:
@@ -227,8 +227,8 @@ class LocalTokens:
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
     ) -> TokenCreatedResponse:
         """See :meth:`AccessTokens.create`."""
-        made = await self._service.access_tokens.create(name, scopes, flows, limits)
-        return {**token_json(made.record), "token": made.secret}
+        token = await self._service.access_tokens.create(name, scopes, flows, limits)
+        return {**token_json(token.record), "token": token.secret}
 
 
 class RemoteTokens:

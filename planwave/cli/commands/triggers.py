@@ -54,11 +54,11 @@ def triggers(ctx: CommandContext) -> None:
     if ctx.subcommand is not None:
         return
     console = ctx.console()
-    found = _run(ctx, lambda _, triggers: triggers.all())
+    documents = _run(ctx, lambda _, triggers: triggers.all())
     if console.json:
-        console.result({"triggers": found})
-    elif found:
-        console.lines(trigger_lines(console, found))
+        console.result({"triggers": documents})
+    elif documents:
+        console.lines(trigger_lines(console, documents))
     else:
         console.text(f"No triggers yet. Add one with: {ctx.command_hint('triggers add')} FLOW")
 
@@ -96,8 +96,8 @@ def add(
     """
 
     async def create(backend: Backend, triggers: TriggerBackend) -> TriggerResponse:
-        found = await find_flow(backend, flow, revision)
-        return await triggers.create(found.plan_id, node, revision)
+        plan = await find_flow(backend, flow, revision)
+        return await triggers.create(plan.plan_id, node, revision)
 
     _show(ctx, "Added", _run(ctx, create))
 
@@ -122,9 +122,9 @@ def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
 
     async def delete(_: Backend, triggers: TriggerBackend) -> TriggerResponse:
-        found = await _find(triggers, trigger)
-        await triggers.delete(found["trigger_id"])
-        return found
+        record = await _find(triggers, trigger)
+        await triggers.delete(record["trigger_id"])
+        return record
 
     removed, console = _run(ctx, delete), ctx.console()
     if console.json:
@@ -153,11 +153,11 @@ def fire(
 
     * `planwave triggers fire 019a --value '{"order": "A-17"}'`
     """
-    given = None if value is None else _json_or_text(value)
+    payload = None if value is None else _json_or_text(value)
 
     async def start(_: Backend, triggers: TriggerBackend) -> str:
-        found = await _find(triggers, trigger)
-        return await triggers.fire(found["trigger_id"], given)
+        record = await _find(triggers, trigger)
+        return await triggers.fire(record["trigger_id"], payload)
 
     execution_id, console = _run(ctx, start), ctx.console()
     if console.json:
@@ -176,8 +176,8 @@ def _json_or_text(written: str) -> Any:
 
 def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerResponse:
     async def change(_: Backend, triggers: TriggerBackend) -> TriggerResponse:
-        found = await _find(triggers, name)
-        return await triggers.set_enabled(found["trigger_id"], enabled=enabled)
+        trigger = await _find(triggers, name)
+        return await triggers.set_enabled(trigger["trigger_id"], enabled=enabled)
 
     return _run(ctx, change)
 
@@ -189,17 +189,17 @@ async def _find(triggers: TriggerBackend, name: str) -> TriggerResponse:
         NotFound: No id matches.
         InputError: ``ambiguous-id``.
     """
-    found = [each for each in await triggers.all() if name and name in each["trigger_id"]]
-    if not found:
+    matches = [each for each in await triggers.all() if name and name in each["trigger_id"]]
+    if not matches:
         raise NotFound(
             f"no trigger has an id that contains {name!r}", hint="`planwave triggers` lists them"
         )
-    if len(found) > 1:
-        ids = ", ".join(each["trigger_id"] for each in found[:4])
+    if len(matches) > 1:
+        ids = ", ".join(each["trigger_id"] for each in matches[:4])
         raise InputError(
             f"several triggers have {name!r} in their id", code="ambiguous-id", hint=ids
         )
-    return found[0]
+    return matches[0]
 
 
 def _show(ctx: CommandContext, what: str, trigger: TriggerResponse) -> None:
@@ -282,8 +282,8 @@ class LocalTriggers:
         self, plan_id: str, node_id: str | None, revision: int | None
     ) -> TriggerResponse:
         """See :meth:`TriggerHost.create`."""
-        made = await self._host.create(plan_id, node_id=node_id, revision=revision)
-        return (await self._host.as_json([made]))[0]
+        trigger = await self._host.create(plan_id, node_id=node_id, revision=revision)
+        return (await self._host.as_json([trigger]))[0]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse:
         """See :meth:`TriggerHost.set_enabled`."""
@@ -312,14 +312,14 @@ class RemoteTriggers:
 
     async def all(self) -> list[TriggerResponse]:
         """See :meth:`TriggerBackend.all`."""
-        found: list[TriggerResponse] = []
+        triggers: list[TriggerResponse] = []
         cursor = None
         while True:
             page = await self._client.triggers(cursor=cursor, limit=_PAGE)
-            found += page["triggers"]
+            triggers += page["triggers"]
             cursor = page["next_cursor"]
             if cursor is None:
-                return found
+                return triggers
 
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
@@ -349,8 +349,8 @@ def trigger_lines(console: CommandConsole, triggers: Sequence[TriggerResponse]) 
         if trigger["problem"]:
             yield Text.assemble("    ", (f"starts nothing: {trigger['problem']}", "red"))
         for name, value in trigger["details"].items():
-            shown = ", ".join(map(str, _items(value)))
-            yield Text.assemble("    ", (f"{name}: ", "dim"), truncate(shown, _NOTE_CHARS))
+            text = ", ".join(map(str, _items(value)))
+            yield Text.assemble("    ", (f"{name}: ", "dim"), truncate(text, _NOTE_CHARS))
         for delivery in trigger["deliveries"]:
             yield _delivery_line(delivery)
 

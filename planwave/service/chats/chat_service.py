@@ -133,9 +133,9 @@ class ChatService:
         self, *, text: str | None = None, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[Chat]:
         """Return chats without their messages, newest first; ``text`` is searched in the title."""
-        found = await self._store.chats.page(text=text, before=before, limit=limit)
-        statuses = await self._store.chats.statuses([each.chat_id for each in found])
-        return [Chat(each, statuses.get(each.chat_id)) for each in found]
+        records = await self._store.chats.page(text=text, before=before, limit=limit)
+        statuses = await self._store.chats.statuses([each.chat_id for each in records])
+        return [Chat(each, statuses.get(each.chat_id)) for each in records]
 
     async def update(
         self, chat_id: str, *, title: str | None = None, head: str | None = None
@@ -176,14 +176,14 @@ class ChatService:
         Raises:
             NotFound: There is no such chat, or no such message in it.
         """
-        found = await self._store.chats.message(message_id)
-        if found is None or found.chat_id != chat_id:
+        message = await self._store.chats.message(message_id)
+        if message is None or message.chat_id != chat_id:
             await self.record(chat_id)
             raise NotFound(
                 f"chat {chat_id} has no message {short_repr(message_id)}",
                 hint="look at the chat for its messages",
             )
-        return found if found.has_ended else await self._runs.present(found)
+        return message if message.has_ended else await self._runs.present(message)
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -212,8 +212,8 @@ class ChatService:
             QueueFull, ShuttingDown, LimitExceeded: Nothing was stored.
         """
         async with self._lock(chat_id):
-            if (known := await self._repeated(chat_id, message_id)) is not None:
-                return known
+            if (turn := await self._repeated(chat_id, message_id)) is not None:
+                return turn
             chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             parent_id = chat.record.head if at_head else parent_id
@@ -239,8 +239,8 @@ class ChatService:
             As :meth:`send`.
         """
         async with self._lock(chat_id):
-            if (known := await self._repeated(chat_id, new_id)) is not None:
-                return known
+            if (turn := await self._repeated(chat_id, new_id)) is not None:
+                return turn
             chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             before = await self.message(chat_id, message_id)
@@ -293,8 +293,8 @@ class ChatService:
         self, chat_id: str, message_id: str, origin: Origin, new_id: str | None
     ) -> Turn:
         async with self._lock(chat_id):
-            if (known := await self._repeated(chat_id, new_id, is_new=False)) is not None:
-                return known
+            if (turn := await self._repeated(chat_id, new_id, is_new=False)) is not None:
+                return turn
             chat = await self.get(chat_id)
             tree = chat.tree or MessageTree(())
             before = await self.message(chat_id, message_id)
@@ -387,11 +387,11 @@ class ChatService:
             Conflict: ``wrong-role``: it is a message of the user.
             ShuttingDown: The service is going down; also while following.
         """
-        found = await self._store.chats.message(message_id)
-        if found is None or found.chat_id != chat_id or found.role != "assistant":
-            found = await self.message(chat_id, message_id)
-            raise _wrong_role(found, "only replies have events")
-        async with self._runs.follow(found, after, limits) as subscription:
+        reply = await self._store.chats.message(message_id)
+        if reply is None or reply.chat_id != chat_id or reply.role != "assistant":
+            reply = await self.message(chat_id, message_id)
+            raise _wrong_role(reply, "only replies have events")
+        async with self._runs.follow(reply, after, limits) as subscription:
             yield subscription
 
     async def changes(self, chat_id: str, after: int | None = None) -> AsyncGenerator[Chat]:
@@ -441,10 +441,10 @@ class ChatService:
         Raises:
             NotFound: There is none of that id.
         """
-        found = await self._store.chats.get(chat_id)
-        if found is None:
+        record = await self._store.chats.get(chat_id)
+        if record is None:
             raise _chat_not_found(chat_id)
-        return found
+        return record
 
     def _user_message(
         self,

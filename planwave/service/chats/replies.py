@@ -78,18 +78,18 @@ class ReplySubscription:
             return None
         if any(event.type == "usage" for event in batch.events):
             self._encoder.replies = await recorded_replies(self._store, batch.events[0])
-        return [told for event in batch.events for told in self._encode(event)]
+        return [chat_event for event in batch.events for chat_event in self._encode(event)]
 
     def _encode(self, event: Event) -> list[ChatEvent]:
-        told = self._encoder.encode(event)
+        chat_events = self._encoder.encode(event)
         stored = self._message
         is_last = event.type in TERMINAL and stored.has_ended
         if is_last and self._encoder.blocks != list(stored.blocks):
             # Text that was streamed before a cancellation is stored with the reply only.
             blocks = list(stored.blocks)
             seed = {"event": "SeedBlocks", "messageId": stored.message_id, "blocks": blocks}
-            told.insert(-1, seed)
-        return told
+            chat_events.insert(-1, seed)
+        return chat_events
 
 
 class ReplyProjector:
@@ -151,15 +151,15 @@ class ReplyProjector:
 
     async def _stored(self, execution_id: str, last: int) -> AsyncGenerator[Event]:
         """Yield the stored events up to one of them."""
-        known = 0
-        while known < last:
-            size = min(_PAGE, last - known)
-            page = await self._store.events(execution_id, after=known, limit=size)
+        after = 0
+        while after < last:
+            size = min(_PAGE, last - after)
+            page = await self._store.events(execution_id, after=after, limit=size)
             for event in page:
                 yield event
             if not page:
                 return
-            known = page[-1].seq
+            after = page[-1].seq
 
     async def _told(self, execution_id: str) -> AsyncGenerator[Event]:
         """Yield all events of an execution that has ended, with the text that was streamed."""
@@ -179,10 +179,10 @@ async def recorded_replies(store: Store, event: Event) -> Replies:
 
 def replies_of(calls: Iterable[StoredCall]) -> Replies:
     """Return recorded replies by path and attempt."""
-    found: dict[tuple[str, int], list[Reply]] = {}
+    replies: dict[tuple[str, int], list[Reply]] = {}
     for key, text, reasoning in model_replies(calls):
-        found.setdefault((key.path, key.attempt), []).append(Reply(text, reasoning))
-    return found
+        replies.setdefault((key.path, key.attempt), []).append(Reply(text, reasoning))
+    return replies
 
 
 def _without_execution(message: MessageRecord) -> list[ChatEvent]:

@@ -133,9 +133,9 @@ class ReplyRuns:
         """End a reply that has no execution."""
         blocks = list(reply.seed)
         if error is not None:
-            told = {"code": error.code, "message": error.message}
-            told |= {"hint": error.hint} if error.hint else {}
-            blocks.append({"type": "error", "id": "error-0", "nodeId": None, "error": told})
+            document = {"code": error.code, "message": error.message}
+            document |= {"hint": error.hint} if error.hint else {}
+            blocks.append({"type": "error", "id": "error-0", "nodeId": None, "error": document})
         at = self._dependencies.timestamp()
         await self._store.chats.project(reply.message_id, Projected(blocks, status, 0), at)
         self._open.pop(reply.execution_id or "", None)
@@ -180,13 +180,13 @@ class ReplyRuns:
         Returns:
             The number of replies that had not ended.
         """
-        found = await self._store.chats.open_messages()
-        for reply in found:
+        replies = await self._store.chats.open_messages()
+        for reply in replies:
             try:
                 await self.resume(reply)
             except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
                 _log.warning("reply %s is not taken up: %s", reply.message_id, error)
-        return len(found)
+        return len(replies)
 
     async def resume(self, reply: MessageRecord) -> None:
         """Follow a reply that is stored, and start its execution if that was never done."""

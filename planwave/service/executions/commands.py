@@ -113,15 +113,15 @@ class ExecutionCommands(ExecutionQueries):
         Returns:
             The number of executions to be recovered or watched.
         """
-        left = await self._store.open_executions()
+        records = await self._store.open_executions()
         recovery = Recovery(
             self._store,
             self._dependencies.limits,
             self._requeue,
             lambda own, after: self.watch(own, after=after),
         )
-        self._recovery = self.tasks.create_task(recovery.run(left))
-        return len(left)
+        self._recovery = self.tasks.create_task(recovery.run(records))
+        return len(records)
 
     def stop_recovery(self) -> None:
         """Recover no further execution of an earlier process."""

@@ -170,9 +170,9 @@ class ExecutionService(ExecutionCommands):
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
         """
         self.runner.check_open()
-        if execution_id is not None and (kept := await self._store.execution(execution_id)):
-            return kept
-        made = await self._create(
+        if execution_id is not None and (record := await self._store.execution(execution_id)):
+            return record
+        created = await self._create(
             plan,
             inputs,
             options,
@@ -183,7 +183,7 @@ class ExecutionService(ExecutionCommands):
             require_approval=require_approval,
             replaces=replaces,
         )
-        return made.record
+        return created.record
 
     async def start(self, execution_id: str) -> ExecutionRecord:
         """Queue an execution that was created before, perhaps by an earlier process.
@@ -228,7 +228,7 @@ class ExecutionService(ExecutionCommands):
                 await self.start(execution_id)
             return await load_record(self._store, execution_id)
         with self.runner.reserve_slot():
-            made = await self._create(
+            created = await self._create(
                 plan,
                 inputs,
                 options,
@@ -238,7 +238,7 @@ class ExecutionService(ExecutionCommands):
                 queued=True,
                 require_approval=require_approval,
             )
-            return await self._submit(made)
+            return await self._submit(created)
 
     async def retry(
         self, execution_id: str, *, start: bool = True, new_id: str | None = None
@@ -285,8 +285,8 @@ class ExecutionService(ExecutionCommands):
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
         """
-        wanted = ForkRequest(rerun, changes, options)
-        return await self._fork(execution_id, wanted, start, new_id)
+        request = ForkRequest(rerun, changes, options)
+        return await self._fork(execution_id, request, start, new_id)
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
         """Answer a request, once; the answer is durable when this returns.
@@ -307,23 +307,23 @@ class ExecutionService(ExecutionCommands):
         async with self._answering.setdefault(execution_id, asyncio.Lock()):
             if field_of(answer, "decision") == EDIT:
                 state = await self.live_executions.state(execution_id)
-                asked = state.requests.get(request_id)
-                if asked is not None and is_plan_approval(asked.request):
-                    valid = validate_answer(asked.request, answer)
+                request = state.requests.get(request_id)
+                if request is not None and is_plan_approval(request.request):
+                    valid = validate_answer(request.request, answer)
                     return await self._plan_edits.edit(state, request_id, valid)
             return await self.store_answer(execution_id, request_id, answer)
 
     async def _fork(
         self, execution_id: str, request: ForkRequest, start: bool, new_id: str | None
     ) -> ExecutionRecord:
-        if new_id is not None and (kept := await self._store.execution(new_id)):
-            return kept
+        if new_id is not None and (record := await self._store.execution(new_id)):
+            return record
         if not start:
             self.runner.check_open()
             return (await self._create_fork(execution_id, request, new_id)).record
         with self.runner.reserve_slot():
-            made = await self._create_fork(execution_id, request, new_id, queued=True)
-            return await self._submit(made)
+            created = await self._create_fork(execution_id, request, new_id, queued=True)
+            return await self._submit(created)
 
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
@@ -363,8 +363,8 @@ class ExecutionService(ExecutionCommands):
         require_approval: bool = False,
         replaces: ReplacedExecution | None = None,
     ) -> CreatedExecution:
-        made = await self._resolve(plan)
-        plan = made.plan
+        resolved = await self._resolve(plan)
+        plan = resolved.plan
         author, plan_id = plan.author, plan.plan_id or None
         flow_ids = await flows_of_caller(self._store, replaces.spec.flows if replaces else None)
         if replaces is not None:
@@ -372,36 +372,36 @@ class ExecutionService(ExecutionCommands):
             plan_id = replaces.spec.plan_id or plan_id
         dependencies, limits = self._dependencies, self._dependencies.limits
         graph = apply_policies(plan.graph, policies, limits)
-        raise_for_run(self._diagnostics_of(graph, made.report))
+        raise_for_run(self._diagnostics_of(graph, resolved.report))
         await require_stored_plan(dependencies, graph, author, plan_id)
         lookup = self._flows if flow_ids is None else FlowsOfToken(self._store, flow_ids)
         raise_for_run(await unknown_flows(graph, dependencies.catalogue, lookup))
-        asked = options or RunOptions()
-        _require_within(asked, limits)
+        run_options = options or RunOptions()
+        _require_within(run_options, limits)
         program = Program(graph, dependencies.catalogue)
         spec = RunSpec(
             graph=graph,
             inputs=validate_inputs(program, inputs),
-            options=_lowered(asked, limits),
+            options=_lowered(run_options, limits),
             goal=plan.user_prompt,
             title=plan.title,
             plan_id=plan.plan_id or None,
             revision=(plan.revision or None) if plan.plan_id else None,
             plan_hash=plan.hash,
-            flow=made.flow,
+            flow=resolved.flow,
             trigger=trigger,
-            approval=self._approval_of(graph, made, required=require_approval),
+            approval=self._approval_of(graph, resolved, required=require_approval),
             policies=policies,
             supersedes=replaces.request if replaces else None,
             written_by=author,
             flows=flow_ids,
         )
         return await self._persist(
-            spec, program, execution_id, queued=queued, plan_to_store=made.plan_to_store
+            spec, program, execution_id, queued=queued, plan_to_store=resolved.plan_to_store
         )
 
     def _approval_of(
-        self, graph: Graph, made: ResolvedPlan, *, required: bool
+        self, graph: Graph, resolved: ResolvedPlan, *, required: bool
     ) -> ApprovalDocument | None:
         """Return what a new execution stores about its approval; None if it needs none.
 
@@ -409,11 +409,11 @@ class ExecutionService(ExecutionCommands):
         """
         if not (required or self._dependencies.require_approval):
             return None
-        asked: ApprovalDocument = {"plan_hash": graph_hash(graph)}
-        is_approved = made.flow is not None and asked["plan_hash"] == made.plan.hash
+        approval: ApprovalDocument = {"plan_hash": graph_hash(graph)}
+        is_approved = resolved.flow is not None and approval["plan_hash"] == resolved.plan.hash
         if required or not is_approved:
-            return asked
-        return {**asked, "approved_revision": made.plan.revision}
+            return approval
+        return {**approval, "approved_revision": resolved.plan.revision}
 
     async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Return the plan to be executed; a plan that is not stored yet is stored with it."""
@@ -433,8 +433,8 @@ class ExecutionService(ExecutionCommands):
                 return ResolvedPlan(self._plans.readable_plan(source))
             case PlanRef(plan_id, revision):
                 record = await load_plan(self._store, plan_id)
-                kept = await RevisionQueries(self._store).of(record, revision)
-                return ResolvedPlan(self._plans.readable_plan(plan_at(record, kept)))
+                stored_revision = await RevisionQueries(self._store).of(record, revision)
+                return ResolvedPlan(self._plans.readable_plan(plan_at(record, stored_revision)))
             case _:
                 record = await load_plan(self._store, source)
                 return ResolvedPlan(self._plans.readable_plan(record))
@@ -461,29 +461,29 @@ class ExecutionService(ExecutionCommands):
         plan_to_store: Plan | None = None,
     ) -> CreatedExecution:
         """Store a new execution, and ``plan_to_store`` in the same commit."""
-        kept = None if plan_to_store is None else record_of(plan_to_store)
+        plan_record = None if plan_to_store is None else record_of(plan_to_store)
         if self._dependencies.tracer is not None:
             spec = replace(spec, trace_context=self._dependencies.tracer.current_context())
         waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
         at = self._dependencies.timestamp()
         record, created = new_execution(spec, waves, execution_id or new_id(), at, queued=queued)
-        await self._store_created(record, created, kept)
+        await self._store_created(record, created, plan_record)
         return CreatedExecution(record, created, spec, program)
 
-    async def _submit(self, made: CreatedExecution) -> ExecutionRecord:
+    async def _submit(self, creation: CreatedExecution) -> ExecutionRecord:
         session = ExecutionSession(
             self._dependencies,
-            made.record.execution_id,
-            spec=made.spec,
-            program=made.program,
-            epoch=made.record.epoch,
+            creation.record.execution_id,
+            spec=creation.spec,
+            program=creation.program,
+            epoch=creation.record.epoch,
         )
         try:
-            self.runner.submit(self.live_executions.create(made.created), session)
+            self.runner.submit(self.live_executions.create(creation.created), session)
         except ShuttingDown:
-            await self._abandon(made.record.execution_id, "the service went down first")
+            await self._abandon(creation.record.execution_id, "the service went down first")
             raise
-        return made.record
+        return creation.record
 
     async def _store_created(
         self, record: ExecutionRecord, created: Event, plan: PlanRecord | None
@@ -508,7 +508,7 @@ class ExecutionService(ExecutionCommands):
 def _lowered(options: RunOptions, limits: Limits) -> RunOptions:
     """Return options with every bound set, none of them above the service's limit."""
     bounds = {
-        option: most if (asked := getattr(options, option)) is None else min(asked, most)
+        option: most if (bound := getattr(options, option)) is None else min(bound, most)
         for option, name in _LIMITS.items()
         for most in (getattr(limits, name),)
     }
@@ -528,10 +528,10 @@ def _require_within(options: RunOptions, limits: Limits) -> None:
         InputError: ``invalid-option``.
     """
     for option, name in _LIMITS.items():
-        asked, most = getattr(options, option), getattr(limits, name)
-        if asked is not None and asked > most:
+        value, most = getattr(options, option), getattr(limits, name)
+        if value is not None and value > most:
             error = InputError(
-                f"the option {option} is {asked}, at most {most} is allowed (limit {name})",
+                f"the option {option} is {value}, at most {most} is allowed (limit {name})",
                 code="invalid-option",
                 hint=f"ask for less, or raise the limit {name}",
             )

@@ -111,7 +111,7 @@ class PlanEdits:
             checked = await self._plans.parse_and_check(fields)
         except GraphInvalid as error:
             error.diagnostics = tuple(
-                replace(found, pointer=_VALUE + found.pointer) for found in error.diagnostics
+                replace(finding, pointer=_VALUE + finding.pointer) for finding in error.diagnostics
             )
             raise
         policies = _policies_for(checked.plan.graph, before)

@@ -125,10 +125,10 @@ class ExecutionRunner:
         """
         self.check_open()
         limits = self._dependencies.limits
-        taken = len(self._running) + len(self._queue) + self._reserved
-        if taken >= limits.concurrent_executions + limits.queued_executions:
+        places = len(self._running) + len(self._queue) + self._reserved
+        if places >= limits.concurrent_executions + limits.queued_executions:
             raise QueueFull(
-                f"{taken - self._places.running} executions wait, as many as may",
+                f"{places - self._places.running} executions wait, as many as may",
                 retry_after_s=_RETRY_AFTER_S,
                 hint=f"try again in {_RETRY_AFTER_S:.0f} s, or raise the limit queued_executions",
             )
@@ -354,7 +354,7 @@ class ExecutionRunner:
             if tracer is not None:
                 tracer.started(live.state, session.spec.trace_context)
             await self._check(session)
-            made = await session.prepare(
+            driver = await session.prepare(
                 self._journal,
                 on_events=partial(self.publish, live),
                 parks="replayable",
@@ -368,7 +368,7 @@ class ExecutionRunner:
         if self.observer is not None:
             waited_s = asyncio.get_running_loop().time() - session.accepted_at
             self.observer.started(live.execution_id, session.spec.graph, waited_s)
-        return made
+        return driver
 
     async def _refuse(
         self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError

@@ -124,11 +124,11 @@ class FlowQueries:
         """Return a stored flow as :meth:`to_start` does."""
         if revision is None and record.live_revision is None:
             raise _not_approved(record, "no revision")
-        found = await self._revisions.of(record, revision or record.live_revision or 1)
-        require_sound(found)
-        if record.needs_approval and found.approval is None:
+        revision_to_start = await self._revisions.of(record, revision or record.live_revision or 1)
+        require_sound(revision_to_start)
+        if record.needs_approval and revision_to_start.approval is None:
             raise _not_approved(record, f"revision {revision}")
-        return _flow(record, found)
+        return _flow(record, revision_to_start)
 
     async def of(self, record: PlanRecord, revision: int | None = None) -> Flow:
         """Return a stored flow as :meth:`get` does; without a live revision, in the newest one.
@@ -169,13 +169,13 @@ class FlowQueries:
 
     async def published(self, publication: Publication) -> Sequence[PlanRecord]:
         """Return all flows that are published as one kind of thing, newest first."""
-        found: list[PlanRecord] = []
+        flows: list[PlanRecord] = []
         before: PageCursor | None = None
         while True:
             page = await self._store.plans(published=publication, before=before, limit=_PAGE)
-            found += page
+            flows += page
             if len(page) < _PAGE:
-                return found
+                return flows
             before = PageCursor(page[-1].created_at, page[-1].plan_id)
 
     async def record(self, plan_id: str) -> PlanRecord:
@@ -238,19 +238,19 @@ def _flow(record: PlanRecord, revision: PlanRevision) -> Flow:
 
 def _summary(record: PlanRecord, live: PlanRevision | None) -> FlowSummary:
     """Return a flow as lists show it; ``live`` is None where its newest revision is shown."""
-    shown = live or current_revision(record)
+    revision = live or current_revision(record)
     return {
         "plan_id": record.plan_id,
         "name": record.name or "",
-        "title": shown.title,
+        "title": revision.title,
         "description": record.description,
-        "revision": shown.revision,
+        "revision": revision.revision,
         "live_revision": record.live_revision,
         "draft": _draft_of(record),
         "created_at": record.created_at,
-        "updated_at": shown.created_at,
-        "updated_by": principal_json(shown.created_by),
-        "node_count": shown.node_count,
+        "updated_at": revision.created_at,
+        "updated_by": principal_json(revision.created_by),
+        "node_count": revision.node_count,
         "published": list(record.published),
     }
 

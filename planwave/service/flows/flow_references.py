@@ -36,10 +36,10 @@ async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
     Raises:
         NotFound: ``unknown-flow``: there is none; the hint has the nearest name.
     """
-    found = await flows.list(name=name, limit=1)
-    if not found:
+    flow_records = await flows.list(name=name, limit=1)
+    if not flow_records:
         raise await unknown_flow(flows, name)
-    return found[0]
+    return flow_records[0]
 
 
 def names_flows(graph: Graph, catalogue: NodeTypes) -> bool:
@@ -53,7 +53,7 @@ async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -
     Nodes of nested graphs are reported at the node around them. What comes over a wire is not known.
     """
     numbers = {node.id: number for number, node in enumerate(graph.nodes)}
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for path, node in all_nodes(graph, catalogue):
         outer = path.partition("/")[0]
         wired = path == outer and any(
@@ -66,7 +66,7 @@ async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -
             await _require(flow, flows)
         except InputError as error:
             pointer = f"/nodes/{numbers[outer]}/data"
-            found.append(
+            findings.append(
                 Diagnostic(
                     NOT_APPROVED if error.code == NOT_APPROVED else UNKNOWN_FLOW,
                     "error",
@@ -76,7 +76,7 @@ async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -
                     hint=error.hint,
                 )
             )
-    return found
+    return findings
 
 
 async def _require(flow: FlowName, flows: FlowLookup) -> None:

@@ -111,8 +111,8 @@ class FlowService(FlowQueries):
             if plan.name is not None and name_key(plan.name) == name_key(name):
                 return await self._newest(plan.plan_id)
             record = self._copy(own_id, await self.startable(plan))
-        said = _default_description(record) if description is None else description
-        record = replace(record, name=name, description=self._validate_description(said))
+        text = _default_description(record) if description is None else description
+        record = replace(record, name=name, description=self._validate_description(text))
         await self._store.save_plan(record)
         return await self._newest(own_id)
 
@@ -214,8 +214,8 @@ class FlowService(FlowQueries):
             record = await self.record(plan_id)
             if changes.get("model"):
                 chat_entry((await self.startable(record)).graph, record.name or "")
-            wanted = {each: each in record.published for each in PUBLICATIONS} | dict(changes)
-            published = tuple(each for each in PUBLICATIONS if wanted[each])
+            publications = {each: each in record.published for each in PUBLICATIONS} | dict(changes)
+            published = tuple(each for each in PUBLICATIONS if publications[each])
             if published == record.published:
                 return
             changed = replace(record, published=published, edits=record.edits + 1)
@@ -261,8 +261,8 @@ class FlowService(FlowQueries):
         """Return a report with an error for each node whose stored flow does not exist."""
         if report.graph is None:
             return report
-        found = await unknown_flows(report.graph, self._dependencies.catalogue, self)
-        return replace(report, diagnostics=(*report.diagnostics, *found)) if found else report
+        findings = await unknown_flows(report.graph, self._dependencies.catalogue, self)
+        return replace(report, diagnostics=(*report.diagnostics, *findings)) if findings else report
 
     async def _newest(self, plan_id: str) -> Flow:
         """Return a flow in its newest revision, which changes are made from."""
@@ -290,8 +290,8 @@ class FlowService(FlowQueries):
     async def _name_plan(self, plan: PlanRecord, name: str, description: str | None) -> PlanRecord:
         """Return a plan with a name: this one, or the one that it got meanwhile."""
         raise_for_graph(self._plans.check_graph(self._plans.readable_plan(plan).graph))
-        said = _default_description(plan) if description is None else description
-        change = PlanChange(name=name, description=self._validate_description(said), of_flow=False)
+        text = _default_description(plan) if description is None else description
+        change = PlanChange(name=name, description=self._validate_description(text), of_flow=False)
         return (await self._plans.change(plan.plan_id, change)).plan
 
     def _copy(self, plan_id: str, flow: Flow) -> PlanRecord:

@@ -95,12 +95,12 @@ class FlowTools:
             NotFound, GraphInvalid: The flow is gone, or cannot run here any more.
         """
         arguments = read_texts(tool.parameters, arguments)
-        if faults := validate(dict(tool.parameters), dict(arguments)):
-            problems = "; ".join(
-                f"{each.pointer.lstrip('/') or 'the arguments'}: {each.message}" for each in faults
+        if errors := validate(dict(tool.parameters), dict(arguments)):
+            reasons = "; ".join(
+                f"{each.pointer.lstrip('/') or 'the arguments'}: {each.message}" for each in errors
             )
-            known = ", ".join(tool.parameters["properties"]) or "none"
-            raise InputError(problems, code="invalid-arguments", hint=f"the arguments are {known}")
+            names = ", ".join(tool.parameters["properties"]) or "none"
+            raise InputError(reasons, code="invalid-arguments", hint=f"the arguments are {names}")
         graph: Graph = await self._graphs.get(*tool.flow)
         prepared = prepare(graph, self._catalogue)
         try:
@@ -139,17 +139,17 @@ def _read_text(schema: Mapping[str, Any], text: str) -> Json:
     return value if is_other else text
 
 
-def unknown_tool(name: str, known: Iterable[str]) -> NotFound:
+def unknown_tool(name: str, names: Iterable[str]) -> NotFound:
     """Return the error for a tool that does not exist; its hint has the nearest name."""
-    near = closest_match(name, list(known))
+    near = closest_match(name, list(names))
     hint = "list the tools again" if near is None else f"did you mean {near!r}?"
     return NotFound(f"there is no tool {short_repr(name)}", hint=hint)
 
 
-def _name_of(record: PlanRecord, taken: set[str]) -> str:
+def _name_of(record: PlanRecord, names: set[str]) -> str:
     words = (
         _OTHER_CHARS.sub("_", (record.name or "").lower()).strip("_")[:_MAX_NAME_CHARS].strip("_")
     )
-    if words and words not in taken:
+    if words and words not in names:
         return words
     return f"{words or 'flow'}_{record.plan_id[-_ID_CHARS:]}"

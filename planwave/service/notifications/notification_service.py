@@ -75,8 +75,8 @@ class NotificationService:
             InputError: ``invalid-target``: the URL or the secrets cannot be used.
             LimitExceeded: ``notification_targets``.
         """
-        if target_id is not None and (known := await self._store.target(target_id)) is not None:
-            return await self._report(known)
+        if target_id is not None and (target := await self._store.target(target_id)) is not None:
+            return await self._report(target)
         flow = await self._flows.record(plan_id)
         new = NotificationTarget(
             target_id or new_id(),
@@ -124,10 +124,10 @@ class NotificationService:
         Raises:
             NotFound: There is none of that id.
         """
-        found = await self._store.get(notification_id)
-        if found is None:
+        record = await self._store.get(notification_id)
+        if record is None:
             raise NotFound(f"there is no notification {short_repr(notification_id)}", hint=_HINT)
-        return found
+        return record
 
     async def list(
         self,
@@ -159,7 +159,7 @@ class NotificationService:
         Raises:
             InputError: ``invalid-target``.
         """
-        known = self._dependencies.secrets
+        secrets = self._dependencies.secrets
         if not target.secrets:
             raise InputError(
                 "a notification is signed, and no secret is named",
@@ -167,17 +167,17 @@ class NotificationService:
                 hint=_secret_hint("NAME"),
             )
         for name in target.secrets:
-            if name not in known:
+            if name not in secrets:
                 raise InputError(
                     f"there is no secret {short_repr(name)}", code=_CODE, hint=_secret_hint(name)
                 )
-            if not known[name].may_be_sent_to(target.url):
+            if not secrets[name].may_be_sent_to(target.url):
                 raise InputError(
                     f"the secret {name!r} may not be used for the host of the URL",
                     code=_CODE,
                     hint=f"the operator can add the host to hosts of [secrets.{name}]",
                 )
-        if (problem := problem_of(target, known)) is not None:
+        if (problem := problem_of(target, secrets)) is not None:
             raise InputError(problem, code=_CODE)
 
 

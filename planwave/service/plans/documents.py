@@ -234,7 +234,7 @@ def record_of(plan: Plan) -> PlanRecord:
 def plan_json(record: PlanRecord, status: PlanStatus) -> PlanDocument:
     """Return a stored plan in the JSON form of the API, but for its inputs."""
     approval = record.approvals.get(record.hash)
-    shown = {
+    document = {
         **record.document,
         "status": status,
         "name": record.name,
@@ -243,7 +243,7 @@ def plan_json(record: PlanRecord, status: PlanStatus) -> PlanDocument:
         "live_revision": record.live_revision,
         "approval": None if approval is None else approval.as_json(),
     }
-    return cast("PlanDocument", shown)
+    return cast("PlanDocument", document)
 
 
 def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:

@@ -138,8 +138,8 @@ class PlanService(PlanQueries):
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
             ProviderError: The model could not be reached.
         """
-        if plan_id is not None and (kept := await self._store.plan(plan_id)):
-            return plan_of(kept)
+        if plan_id is not None and (record := await self._store.plan(plan_id)):
+            return plan_of(record)
         plan = await self._dependencies.planner.create_plan(
             prompt, provider, model, on_progress=on_progress
         )
@@ -319,31 +319,31 @@ class PlanService(PlanQueries):
                 return EditedPlan(plan)
             if expected is not None and plan.hash not in expected:
                 raise changed_error(current_revision(plan))
-            made = await asyncio.to_thread(self._changed, plan, change, author, note)
-            if made.plan is plan:
-                return EditedPlan(plan, made.diagnostics)
+            saved = await asyncio.to_thread(self._changed, plan, change, author, note)
+            if saved.plan is plan:
+                return EditedPlan(plan, saved.diagnostics)
             if await self._store.revisions.save(
-                made.plan,
-                made.superseded,
+                saved.plan,
+                saved.superseded,
                 after=plan.edits,
                 most=self._dependencies.limits.plan_revisions,
                 force=change.force,
             ):
-                if plan.name is not None or made.plan.name is not None:
+                if plan.name is not None or saved.plan.name is not None:
                     await self.report_change(plan_id, released=change.force)
-                return EditedPlan(made.plan, made.diagnostics)
+                return EditedPlan(saved.plan, saved.diagnostics)
 
     def _changed(self, plan: PlanRecord, change: PlanChange, author: Editor, note: str) -> _Saved:
         """Return a plan with a change: the same object where it stays as it is."""
-        made = _Saved(plan, None)
+        saved = _Saved(plan, None)
         if change.content is not None:
-            made = self._with_content(plan, change, change.content, author, note)
+            saved = self._with_content(plan, change, change.content, author, note)
         name = None if change.takes_name else change.name or plan.name
         description = plan.description if change.description is None else change.description
         if (name, description) == (plan.name, plan.description):
-            return made
-        renamed = replace(made.plan, name=name, description=description, edits=plan.edits + 1)
-        return made._replace(plan=renamed)
+            return saved
+        renamed = replace(saved.plan, name=name, description=description, edits=plan.edits + 1)
+        return saved._replace(plan=renamed)
 
     def _with_content(
         self,
@@ -371,8 +371,8 @@ class PlanService(PlanQueries):
                 plan, title=content.title, document=document, edits=plan.edits + 1, plain=False
             )
             return _Saved(changed, None, report.diagnostics)
-        made = self._next_revision(plan, content.title, graph, digest, report, author, note)
-        return _Saved(made, current_revision(plan), report.diagnostics)
+        next_plan = self._next_revision(plan, content.title, graph, digest, report, author, note)
+        return _Saved(next_plan, current_revision(plan), report.diagnostics)
 
     def _next_revision(
         self,
@@ -392,7 +392,7 @@ class PlanService(PlanQueries):
             "title": title,
             "revision": number,
             "hash": digest,
-            "diagnostics": [found.as_json() for found in report.diagnostics],
+            "diagnostics": [finding.as_json() for finding in report.diagnostics],
             "forecast": self.forecast_report(report) or {},
         }
         return replace(

@@ -50,13 +50,13 @@ class RevisionService(RevisionQueries):
             NotFound: No plan has this id, or it has no such revision.
             PreconditionFailed: ``plan-changed``: the plan has another hash.
         """
-        found = await self.get(plan_id, revision)
-        document: Mapping[str, Json] = found.document or {}
+        source = await self.get(plan_id, revision)
+        document: Mapping[str, Json] = source.document or {}
 
         def change(content: PlanContent) -> PlanContent:
             graph = {name: document[name] for name in GRAPH_PARTS}
             bare = keep_ui(_without_shared_ui(graph, content.graph), content.graph)
-            return PlanContent(found.title, bare)
+            return PlanContent(source.title, bare)
 
         note = note or f"revision {revision} restored"
         edited = await self._plans.change(
@@ -86,17 +86,17 @@ class RevisionService(RevisionQueries):
         """
         while True:
             plan = await load_plan(self._store, plan_id)
-            found = await self.of(plan, revision)
-            if expected is not None and found.hash not in expected:
-                raise changed_error(found)
-            require_sound(found)
-            number = await self._newest_with(plan, found)
-            if found.hash in plan.approvals and (plan.approved_revision or 0) >= number:
+            candidate = await self.of(plan, revision)
+            if expected is not None and candidate.hash not in expected:
+                raise changed_error(candidate)
+            require_sound(candidate)
+            number = await self._newest_with(plan, candidate)
+            if candidate.hash in plan.approvals and (plan.approved_revision or 0) >= number:
                 return plan
             approval = Approval(self._dependencies.timestamp(), current_principal())
             approved = replace(
                 plan,
-                approvals={**plan.approvals, found.hash: approval},
+                approvals={**plan.approvals, candidate.hash: approval},
                 approved_revision=max(plan.approved_revision or 0, number),
                 edits=plan.edits + 1,
             )

@@ -97,15 +97,15 @@ class RevisionQueries:
         """
         plan = await load_plan(self._store, plan_id)
         current = current_revision(plan)
-        found: list[PlanRevision] = []
+        newest: list[PlanRevision] = []
         if limit > 0 and (before is None or current.revision < before):
-            found.append(replace(current, document=None))
+            newest.append(replace(current, document=None))
         before = current.revision if before is None else min(before, current.revision)
         older = await self._store.revisions.page(
-            plan_id, before=before, limit=max(limit - len(found), 0)
+            plan_id, before=before, limit=max(limit - len(newest), 0)
         )
         approvals = plan.approvals
-        return [*found, *(replace(each, approval=approvals.get(each.hash)) for each in older)]
+        return [*newest, *(replace(each, approval=approvals.get(each.hash)) for each in older)]
 
     async def get(self, plan_id: str, revision: int) -> PlanRevision:
         """Return one revision of a plan, with its document.
@@ -125,13 +125,13 @@ class RevisionQueries:
         if revision == current.revision:
             return current
         is_earlier = revision < current.revision  # one that was made up may not fit the database
-        found = await self._store.revisions.get(plan.plan_id, revision) if is_earlier else None
-        if found is None:
+        record = await self._store.revisions.get(plan.plan_id, revision) if is_earlier else None
+        if record is None:
             raise NotFound(
                 f"plan {plan.plan_id} has no revision {revision}",
                 hint=f"its newest revision is {current.revision}",
             )
-        return replace(found, approval=plan.approvals.get(found.hash))
+        return replace(record, approval=plan.approvals.get(record.hash))
 
     async def diff(self, plan_id: str, a: int, b: int | None = None) -> RevisionDiffResponse:
         """Return what distinguishes two revisions of a plan.
@@ -184,7 +184,7 @@ def current_revision(plan: PlanRecord) -> PlanRevision:
         note=plan.note,
         created_at=plan.updated_at or plan.created_at,
         node_count=len(document.get("nodes") or ()),
-        error_count=sum(found.get("severity") == "error" for found in diagnostics),
+        error_count=sum(finding.get("severity") == "error" for finding in diagnostics),
         document={name: document.get(name) or [] for name in REVISION_PARTS},
         created_by=plan.edited_by,
         approval=plan.approvals.get(plan.hash),

@@ -111,7 +111,7 @@ class DigestCache:
         self, records: Sequence[ExecutionRecord], *, most_events: float = _EVENTS_AT_ONCE
     ) -> dict[str, ExecutionDigest]:
         """Return digests by execution id, of as many executions as need not too many events."""
-        found: dict[str, ExecutionDigest] = {}
+        digests: dict[str, ExecutionDigest] = {}
         for record in records:
             state = self._live_state(record.execution_id)
             digest = self._cached_digest(record, state)
@@ -122,8 +122,8 @@ class DigestCache:
                 most_events -= record.last_seq
                 digest = await self._read(record)
             if digest is not None:
-                found[record.execution_id] = digest
-        return found
+                digests[record.execution_id] = digest
+        return digests
 
     def _cached_digest(
         self, record: ExecutionRecord, state: ExecutionState | None
@@ -185,12 +185,12 @@ def pending_requests(
     records: Sequence[ExecutionRecord], digests: Mapping[str, ExecutionDigest]
 ) -> list[PendingRequest]:
     """Return the open requests of executions, in their order."""
-    found: list[PendingRequest] = []
+    pending: list[PendingRequest] = []
     for record in records:
         digest = digests.get(record.execution_id)
         for request, name in digest.requests if digest else ():
-            found.append(PendingRequest.of(record, request, name))
-    return sorted(found, key=lambda each: each.order)
+            pending.append(PendingRequest.of(record, request, name))
+    return sorted(pending, key=lambda each: each.order)
 
 
 def _waves(state: ExecutionState) -> list[dict[str, int]]:

@@ -86,9 +86,9 @@ def explain_status(picture: DependencyView, node: NodeState) -> Reason:
         return _reused(picture, node, origin)
     if picture.was_changed(node.path):
         return Reason("changed", "The fork set its result, so it did not run.")
-    found = _NOT_RUN.get(node.status)
-    if found is not None and (node.started_at is None or node.status == "cancelled"):
-        return found(picture, node)
+    explanation = _NOT_RUN.get(node.status)
+    if explanation is not None and (node.started_at is None or node.status == "cancelled"):
+        return explanation(picture, node)
     if node.started_at is None:
         return _preset(picture, node)
     ran = _started(picture, node)
@@ -130,19 +130,19 @@ def _waiting(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
     if not requests:
         return _waiting_inside(picture, node, ran)
     if any(is_decision(each.request) for each in requests):
-        asked = (
+        sentence = (
             "It was interrupted while it ran and may act only once, so a person must decide how to "
             "proceed."
         )
-        return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
+        return ran._replace(code="waits-for-decision", reason=f"{sentence} {ran.reason}".strip())
     if all(is_timer(each.request) for each in requests):
         until = end_of_timer(requests[0].request)
         reason = f"It waits until {until}. {ran.reason}".strip()
         return ran._replace(code="waits-for-time", reason=reason)
     ends = [end for each in requests if (end := deadline_of(each)) is not None]
     until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
-    asked = f"It waits for the answer to its request{until}."
-    return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
+    sentence = f"It waits for the answer to its request{until}."
+    return ran._replace(code="waits-for-answer", reason=f"{sentence} {ran.reason}".strip())
 
 
 def _waiting_inside(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
@@ -178,8 +178,8 @@ def _started(picture: DependencyView, node: NodeState) -> Reason:
 def _nested(picture: DependencyView, node: NodeState, what: str) -> Reason:
     """Explain a node of a nested run by the node that contains the run."""
     asker = picture.location_of(node.path).parent or ""
-    found = picture.state.nodes.get(asker)
-    because = [{"node": asker, "status": found.status}] if found is not None else []
+    owner = picture.state.nodes.get(asker)
+    because = [{"node": asker, "status": owner.status}] if owner is not None else []
     return Reason("nested", f"{asker!r} {what}", because)
 
 
@@ -258,10 +258,12 @@ def _pending(picture: DependencyView, node: NodeState) -> Reason:
         return Reason("execution-ended", f"The execution {ended} before this node started{why}.")
     if state.started_at is None:
         return Reason("not-started", "The execution has not started yet.")
-    asked = next((each for each in state.requests.values() if is_plan_approval(each.request)), None)
-    if asked is not None:
+    request = next(
+        (each for each in state.requests.values() if is_plan_approval(each.request)), None
+    )
+    if request is not None:
         reason = "Its plan waits for approval: no node starts before request "
-        return Reason("waits-for-approval", f"{reason}{asked.request_id} is answered.")
+        return Reason("waits-for-approval", f"{reason}{request.request_id} is answered.")
     if node.path not in picture.own_nodes:
         return _nested(picture, node, "has not started it yet.")
     opened = [need for need in picture.dependencies(node.path) if need.settled == "open"]
@@ -419,26 +421,26 @@ def explain(events: Sequence[Event], path: str) -> ExplainResponse:
     picture = DependencyView(events)
     state = picture.state
     node = _node_of(state, path)
-    found, course = explain_status(picture, node), _course(picture.node_histories.get(path, []))
+    cause, course = explain_status(picture, node), _course(picture.node_histories.get(path, []))
     fed = wired_parameters(events, path)
-    shown: ExplainResponse = {
+    document: ExplainResponse = {
         "path": path,
         "status": node.status,
-        "code": found.code,
-        "reason": " ".join([found.reason, *_history_sentences(course), *describe_sources(fed)]),
-        "because": [dict(each) for each in found.because],
-        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, found.code) else {},
+        "code": cause.code,
+        "reason": " ".join([cause.reason, *_history_sentences(course), *describe_sources(fed)]),
+        "because": [dict(each) for each in cause.because],
+        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, cause.code) else {},
         "course": [step.as_json() for step in course],
     }
     if fed:
-        shown["parameters"] = fed
+        document["parameters"] = fed
     if node.prompt is not None:
-        shown["prompt"] = node.prompt
+        document["prompt"] = node.prompt
     if node.error is not None:
-        shown["error"] = node.error
+        document["error"] = node.error
     if requests := [each.as_json() for each in state.requests.values() if each.path == path]:
-        shown["requests"] = requests
-    return shown
+        document["requests"] = requests
+    return document
 
 
 def _node_of(state: ExecutionState, path: str) -> NodeState:

@@ -169,9 +169,9 @@ class ExecutionQueries:
                 status=status, before=before, limit=limit, **filters
             )
         statuses = [each for each in ACTIVE_STATUSES if status in (None, each)]
-        found = await self._waiting(statuses, before, filters)
-        found.sort(key=lambda each: (each.created_at, each.execution_id), reverse=True)
-        return found[:limit]
+        records = await self._waiting(statuses, before, filters)
+        records.sort(key=lambda each: (each.created_at, each.execution_id), reverse=True)
+        return records[:limit]
 
     async def count(
         self,

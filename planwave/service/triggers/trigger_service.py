@@ -175,8 +175,8 @@ class TriggerService:
 
     async def claim_delivery(self, trigger_id: str, key: str) -> DeliveryRecord:
         """Claim a delivery; see :meth:`planwave.storage.sqlite.stores.triggers.SqliteTriggers.claim`."""
-        now, kept = self._dependencies.now(), self._dependencies.limits.idempotency_hours
-        expired = (now - timedelta(hours=kept)).isoformat(timespec="microseconds")
+        now, hours = self._dependencies.now(), self._dependencies.limits.idempotency_hours
+        expired = (now - timedelta(hours=hours)).isoformat(timespec="microseconds")
         at = self._dependencies.timestamp()
         return await self._store.triggers.claim(trigger_id, key, at, expired=expired)
 
@@ -306,12 +306,12 @@ def _entry_node(flow: Flow, kinds: Collection[str], node_id: str | None) -> Node
     Raises:
         InputError: ``invalid-trigger``.
     """
-    found = [node for node in flow.graph.get("nodes", ()) if node["type"] in kinds]
-    chosen = [node for node in found if node_id in (None, node["id"])]
+    nodes = [node for node in flow.graph.get("nodes", ()) if node["type"] in kinds]
+    chosen = [node for node in nodes if node_id in (None, node["id"])]
     if len(chosen) == 1:
         return chosen[0]
-    ids = ", ".join(repr(node["id"]) for node in found)
-    if not found:
+    ids = ", ".join(repr(node["id"]) for node in nodes)
+    if not nodes:
         message = f"flow {flow.name!r} has no node that can be listened for"
         hint = f"add a node of the type {' or '.join(sorted(kinds))}"
     elif node_id is None:

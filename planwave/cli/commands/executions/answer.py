@@ -83,12 +83,12 @@ def answer(
     * `planwave answer last --decision raise --value '{"usd": 10}'`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    given = _answer_from_options(decision, note, value, form)
+    answer_box = _answer_from_options(decision, note, value, form)
 
     async def tell(
         backend: Backend, execution_id: str, interrupt: Interrupt
     ) -> CommandResult | None:
-        return await _answer(ctx, backend, interrupt, execution_id, request, given)
+        return await _answer(ctx, backend, interrupt, execution_id, request, answer_box)
 
     exit_with(send_command(ctx, name, tell))
 
@@ -99,19 +99,19 @@ async def _answer(
     interrupt: Interrupt,
     execution_id: str,
     request_id: str | None,
-    given: tuple[Json] | None,
+    answer_box: tuple[Json] | None,
 ) -> CommandResult | None:
-    console, found = ctx.console(), await backend.executions.requests(execution_id)
-    chosen = _find_request(ctx, execution_id, found, request_id)
+    console, requests = ctx.console(), await backend.executions.requests(execution_id)
+    chosen = _find_request(ctx, execution_id, requests, request_id)
     if chosen is None:  # not open: the backend raises the error that says why
-        answer = None if given is None else given[0]
+        answer = None if answer_box is None else answer_box[0]
         try:
             following = await backend.answer(execution_id, str(request_id), answer)
         except (Conflict, Gone) as error:
             error.hint = error.hint or _explain_hint(ctx, execution_id)
             raise
         return _answer_result(ctx, execution_id, str(request_id), following)
-    if given is None:
+    if answer_box is None:
         person = terminal_prompter(console)
         if person is None:
             raise _answer_required(chosen)
@@ -120,14 +120,14 @@ async def _answer(
             if chosen.path is None:
                 graph = (await backend.executions.document(execution_id)).get("graph")
             asking = ask(console, person, chosen, name, graph)
-            given = await interrupt.cancel_on_signal(asking)
+            answer_box = await interrupt.cancel_on_signal(asking)
         except Interrupted as left:
             left.message = "left; the question stays open"
             raise
-        if given is None:
+        if answer_box is None:
             console.note("the question stays open")
             return None
-    checked = validate_answer(chosen.request, given[0])  # a service reports one error only
+    checked = validate_answer(chosen.request, answer_box[0])  # a service reports one error only
     following = await backend.answer(execution_id, chosen.request_id, checked)
     return _answer_result(ctx, execution_id, chosen.request_id, following)
 
@@ -149,7 +149,7 @@ def _answer_result(
 
 
 def _find_request(
-    ctx: CommandContext, execution_id: str, found: Sequence[OpenRequest], request_id: str | None
+    ctx: CommandContext, execution_id: str, requests: Sequence[OpenRequest], request_id: str | None
 ) -> OpenRequest | None:
     """Return the request to answer; None if the request with the given id is not open.
 
@@ -158,19 +158,19 @@ def _find_request(
         InputError: ``ambiguous-request``: several requests are open.
     """
     if request_id is not None:
-        return next((each for each in found if each.request_id == request_id), None)
-    found = [each for each in found if not is_timer(each.request)] or found
-    if not found:
+        return next((each for each in requests if each.request_id == request_id), None)
+    requests = [each for each in requests if not is_timer(each.request)] or requests
+    if not requests:
         raise Conflict(
             f"execution {execution_id} has no open request",
             code="nothing-asked",
             hint=_explain_hint(ctx, execution_id),
         )
-    if len(found) == 1:
-        return found[0]
-    named = ", ".join(f"{each.request_id} ({_question_of(each)})" for each in found)
+    if len(requests) == 1:
+        return requests[0]
+    named = ", ".join(f"{each.request_id} ({_question_of(each)})" for each in requests)
     raise InputError(
-        f"execution {execution_id} asks {len(found)} questions",
+        f"execution {execution_id} asks {len(requests)} questions",
         code="ambiguous-request",
         hint=f"name one of them: {named}",
     )

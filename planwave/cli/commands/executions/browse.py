@@ -74,11 +74,11 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
-    found, plans = ctx.read(read)
-    executions = found[:limit]
+    records, plans = ctx.read(read)
+    executions = records[:limit]
     if console.json:
-        shown = {"executions": [_execution_json(record) for record in executions]}
-        console.result({**shown, "plans": [_plan_json(plan) for plan in plans]})
+        listing = {"executions": [_execution_json(record) for record in executions]}
+        console.result({**listing, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
         where = ctx.settings().storage_dir
@@ -89,7 +89,7 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
     console.lines(_execution_line(console, each, ids[each.execution_id]) for each in executions)
-    if len(found) > limit:
+    if len(records) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
         if executions:
@@ -155,19 +155,19 @@ class _StoredExecution(NamedTuple):
     path: Path | None
 
 
-def _show_plan(ctx: CommandContext, console: CommandConsole, kept: _StoredPlan) -> None:
-    record = kept.record
+def _show_plan(ctx: CommandContext, console: CommandConsole, stored: _StoredPlan) -> None:
+    record = stored.record
     inputs = record.document.get("inputs")
     if inputs is None:
         inputs = ctx.declared_inputs(record.document)
     if console.json:
-        console.result({**plan_json(record, kept.status), "inputs": inputs})
+        console.result({**plan_json(record, stored.status), "inputs": inputs})
         return
     facts = {
         "Goal": record.user_prompt,
         "Plan": record.plan_id,
         "Flow": record.name,
-        "Made": f"{local_time(record.created_at)}, {status_text(kept.status)}",
+        "Made": f"{local_time(record.created_at)}, {status_text(stored.status)}",
         "Revision": record.revision if record.revision > 1 else None,
         "Inputs": inputs_text(inputs),
     }
@@ -183,8 +183,8 @@ def _show_plan(ctx: CommandContext, console: CommandConsole, kept: _StoredPlan) 
     show_diagnostics(console, errors)
 
 
-def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredExecution) -> None:
-    document, path = kept
+def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _StoredExecution) -> None:
+    document, path = stored
     if console.json:
         show_result(console, document, path)
         return
@@ -235,14 +235,14 @@ def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     nodes = nodes_of(document)
     for field in ("path", "id", "name"):
-        found = [node for node in nodes if node.get(field) == name]
-        if len(found) == 1:
-            return dict(found[0])
-        if found:
+        matches = [node for node in nodes if node.get(field) == name]
+        if len(matches) == 1:
+            return dict(matches[0])
+        if matches:
             raise InputError(
-                f"{len(found)} steps of this execution are called {name!r}",
+                f"{len(matches)} steps of this execution are called {name!r}",
                 code="ambiguous-step",
-                hint=f"write which: {_sample(node.get('path') for node in found)}",
+                hint=f"write which: {_sample(node.get('path') for node in matches)}",
             )
     raise NotFound(
         f"this execution has no step {name!r}",
@@ -251,9 +251,9 @@ def find_node(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _sample(names: Iterable[Any]) -> str:
-    shown = [str(name) for name in names]
-    more = ", …" if len(shown) > _STEPS_NAMED else ""
-    return ", ".join(shown[:_STEPS_NAMED]) + more
+    texts = [str(name) for name in names]
+    more = ", …" if len(texts) > _STEPS_NAMED else ""
+    return ", ".join(texts[:_STEPS_NAMED]) + more
 
 
 def _execution_line(console: CommandConsole, record: ExecutionRecord, shown_id: str) -> Line:

@@ -174,17 +174,19 @@ async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> in
                 if backend.runs_in_process
                 else 0
             )
-            told = await tell(backend, execution_id, interrupt)
-            if told is None:
+            outcome = await tell(backend, execution_id, interrupt)
+            if outcome is None:
                 return ExitCode.OK
-            if told.execution_id not in (None, execution_id):
-                execution_id, before = told.execution_id, 0
-            if told.may_continue and backend.runs_in_process:
+            if outcome.execution_id not in (None, execution_id):
+                execution_id, before = outcome.execution_id, 0
+            if outcome.may_continue and backend.runs_in_process:
                 return await follow_run(ctx, backend, interrupt, execution_id, after=before)
-            status = told.status or str((await backend.executions.document(execution_id))["status"])
+            status = outcome.status or str(
+                (await backend.executions.document(execution_id))["status"]
+            )
     if console.json:
-        console.result({"execution_id": execution_id, "status": status, **told.json_fields})
+        console.result({"execution_id": execution_id, "status": status, **outcome.json_fields})
         return ExitCode.OK
-    console.verbatim(f"{console.glyph(told.sign)} {told.done}")
-    console.verbatim(told.next_hint)
+    console.verbatim(f"{console.glyph(outcome.sign)} {outcome.done}")
+    console.verbatim(outcome.next_hint)
     return ExitCode.OK

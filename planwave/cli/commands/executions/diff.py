@@ -111,8 +111,8 @@ async def _diff_revisions(queries: Queries, a: str, b: str) -> Mapping[str, Any]
 
 def _split(name: str) -> tuple[str, int | None]:
     """Return the plan that a name names, and the number of its revision."""
-    found = _REVISION.fullmatch(name)
-    return (name, None) if found is None else (found[1], int(found[2]))
+    match = _REVISION.fullmatch(name)
+    return (name, None) if match is None else (match[1], int(match[2]))
 
 
 def show_difference(console: CommandConsole, difference: _Document) -> None:
@@ -136,11 +136,11 @@ def show_difference(console: CommandConsole, difference: _Document) -> None:
 def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
     ids = [str(difference.get(side) or "") for side in ("a", "b")]
     short = console.short_ids(ids)
-    shown = [short[each] for each in ids]
-    width = max(_COLUMN, *(len(each) + 2 for each in shown))
+    labels = [short[each] for each in ids]
+    width = max(_COLUMN, *(len(each) + 2 for each in labels))
     rows: list[tuple[str, Sequence[tuple[str, str]]]] = [
         ("", [("A", "bold"), ("B", "bold")]),
-        ("Execution", [(each, "cyan") for each in shown]),
+        ("Execution", [(each, "cyan") for each in labels]),
         ("Status", [_status(console, status) for status in difference.get("status") or ()]),
         ("Time", [(_time(seconds), "") for seconds in difference.get("duration_s") or ()]),
         ("Tokens", [(_tokens(json_object(used)), "") for used in difference.get("usage") or ()]),

@@ -101,9 +101,9 @@ def fork(
 
     async def start(backend: Backend, execution_id: str) -> str:
         ids = _node_ids(await backend.executions.document(execution_id)) if settings else ()
-        wanted = changes_of_fields(from_file, parse_settings(settings or ()), ids)
-        new_id = await backend.fork(execution_id, rerun or (), wanted)
-        await _warn_of_changes(ctx, backend, new_id, wanted)
+        node_changes = changes_of_fields(from_file, parse_settings(settings or ()), ids)
+        new_id = await backend.fork(execution_id, rerun or (), node_changes)
+        await _warn_of_changes(ctx, backend, new_id, node_changes)
         return new_id
 
     exit_with(asyncio.run(_follow_new(ctx, name, "a fork", start)))
@@ -116,8 +116,8 @@ async def _warn_of_changes(
     graph = (await backend.executions.document(execution_id)).get("graph") if changes else None
     if not isinstance(graph, dict):
         return
-    found = await backend.check(graph)
-    show_diagnostics(ctx.console(), [each for each in found if each.node in changes])
+    findings = await backend.check(graph)
+    show_diagnostics(ctx.console(), [each for each in findings if each.node in changes])
 
 
 async def _follow_new(

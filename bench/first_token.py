@@ -140,7 +140,7 @@ def litellm(
     # Without a key of its own, and without asking for the prices of models: all is on this machine.
     env = {
         "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
-        "LITELLM_LOCALMODEL_COST_MAP": "True",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
     command = (program, "--config", str(config), "--port", str(port), "--host", "127.0.0.1")
     with process(*command, **env) as running:

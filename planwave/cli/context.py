@@ -64,7 +64,7 @@ class Factories:
         settings: Reads the settings files, of which one may be named, and the environment.
         service: Opens the service, which owns the storage directory while it is open.
         history: Opens stored data read-only, also while another process writes.
-        catalog: Returns the node types, checked against the available providers.
+        catalogue: Returns the node types, checked against the available providers.
         providers: Returns the configured providers and the embedded model behind them.
         serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
             and returns the exit code.
@@ -77,7 +77,7 @@ class Factories:
     settings: Callable[[Path | None], LoadedSettings]
     service: Callable[[Settings], Service]
     history: Callable[[Settings], History]
-    catalog: Callable[[Settings], Registry]
+    catalogue: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
     mcp_servers: Callable[[Settings], McpServers]
@@ -263,7 +263,7 @@ class CommandContext:
         from planwave.nodes.tools.flow_inputs import declared_inputs
 
         try:
-            catalogue = self.factories.catalog(self.settings())
+            catalogue = self.factories.catalogue(self.settings())
         except PlanwaveError:  # a module is missing: what is stored can be shown all the same
             return None
         return declared_inputs(graph, catalogue)

@@ -144,9 +144,9 @@ class NodeServices:
 
     Attributes:
         models: The client for model calls.
-        providers: The catalog of providers and models.
+        providers: The registry of providers and models.
         goal: The goal of the plan, "" without one.
-        default_provider: Provider of nodes that do not name one; None for the catalog's default.
+        default_provider: Provider of nodes that do not name one; None for the registry's default.
         default_model: Model of nodes that use the default provider and do not name a model.
         flows: The stored flows; None without a store.
         planner: The planner; None if goals cannot be planned.

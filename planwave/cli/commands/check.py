@@ -31,7 +31,7 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
     """
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
-    catalogue = ctx.factories.catalog(settings)
+    catalogue = ctx.factories.catalogue(settings)
     report = check_source(source.content, catalogue, settings.limits)
     if (graph := report.graph) is not None and names_flows(graph, catalogue):
         findings = ctx.read(lambda queries: unknown_flows(graph, catalogue, queries.flows))

@@ -327,7 +327,7 @@ def missing_model(factories: Factories, settings: Settings, source: Source | Non
 
 def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
     """Return the unavailable providers that nodes name; None stands for the default provider."""
-    report = check_source(source.content, factories.catalog(settings), settings.limits)
+    report = check_source(source.content, factories.catalogue(settings), settings.limits)
     errors = [finding for finding in report.diagnostics if finding.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):
         return set()  # the source has other errors: no download helps

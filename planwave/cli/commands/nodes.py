@@ -37,7 +37,7 @@ def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
     * `planwave --import my_nodes nodes` (with the types of your own module)
     """
     console, settings = ctx.console(), ctx.settings()
-    registry = ctx.factories.catalog(settings)
+    registry = ctx.factories.catalogue(settings)
     names = registry.names()
     if node_type is not None and node_type not in names:
         close = closest_match(node_type, names)

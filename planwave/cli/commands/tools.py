@@ -34,7 +34,7 @@ def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     * `planwave --import shop_tools tools look_up_order`
     """
     console, settings = ctx.console(), ctx.settings()
-    documents = ctx.factories.catalog(settings).describe_tools()
+    documents = ctx.factories.catalogue(settings).describe_tools()
     if name is None:
         if console.json:
             console.result({"tools": documents})

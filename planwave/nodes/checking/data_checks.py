@@ -86,7 +86,7 @@ class DataChecks:
             spec: Its type.
             node: The node.
             index: The index of its graph.
-            look_up: Looks up a provider and model; finds nothing where there is no catalog.
+            look_up: Looks up a provider and model; finds nothing where there are no providers.
         """
         reading = self._read(spec, node)
         view = NodeView(node, index)

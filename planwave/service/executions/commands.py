@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState
@@ -36,6 +36,7 @@ from planwave.service.streaming.stored_execution import load_record
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from datetime import datetime
 
 _log = logging.getLogger(__name__)
@@ -230,10 +231,32 @@ class ExecutionCommands(ExecutionQueries):
         while True:
             async with live.commands:
                 if not self.runner.cancel(live, cause):
-                    await self._cancel_idle(live, cause)
+                    await self._to_its_end(self._cancel_idle(live, cause))
             record = await self.wait(live.execution_id)
             if record.status in ENDED_STATUS or self.runner.is_draining:
                 return record
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await work to its end, even where the caller is cancelled: it may have been stored already.
+
+        The caller holds ``live.commands``, so it leaves only after that.
+        """
+        outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                outcome.set_result(await work)
+            except Exception as error:  # noqa: BLE001 - a task boundary: the caller gets the error
+                outcome.set_exception(error)
+            finally:
+                outcome.cancel()
+
+        self.tasks.create_task(run())
+        try:
+            await asyncio.shield(outcome)
+        except asyncio.CancelledError:
+            await asyncio.wait([outcome])
+            raise
 
     async def _cancel_unreadable(self, execution_id: str, cause: str) -> ExecutionRecord:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
@@ -352,7 +375,7 @@ class ExecutionCommands(ExecutionQueries):
             command.check(live.state)
             self._require_writable()
             if live.execution is None:
-                return await self.runner.apply_while_idle(live, command)
+                return await self._to_its_end(self.runner.apply_while_idle(live, command))
             done = command.send(live.execution, live.state)
         if done is not None:
             await done

@@ -1,4 +1,4 @@
-"""Creation and start of executions: the record and the first event are durable before a run."""
+"""What is done with executions; their record and their first event are durable before a run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Plans: creation by the planner, import from JSON, checks, forecasts and edits.
 
-Each edit of a graph is a new revision. A caller names the hash that it has read. The change applies only
-if the plan still has this hash, so no caller overwrites a revision that it has not seen. Each change is computed from one stored record
-and saved only if that record was not changed meanwhile; otherwise it is computed again.
+Each edit of a graph is a new revision. A caller names the hash that it has read. The change applies
+only if the plan still has this hash, so no caller overwrites a revision that it has not seen. Each
+change is computed from one stored record and saved only if that record was not changed meanwhile;
+otherwise it is computed again.
 
 A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. A graph
 that cannot be read is stored as it was given. Its hash is of another kind than that of a graph

@@ -127,6 +127,18 @@ async def test_every_read_of_the_service_waits(
     await assert_waits(tmp_path, may_write, ask)
 
 
+async def test_a_comparison_waits_for_the_second_execution(
+    tmp_path: Path, may_write: asyncio.Event
+) -> None:
+    async def ask(client: InProcessClient, execution_id: str) -> Any:
+        executions = client.service.executions
+        (ended,) = await executions.list()
+        created = await executions.create(ended.plan_id)
+        return await executions.diff(created.execution_id, execution_id)
+
+    await assert_waits(tmp_path, may_write, ask)
+
+
 @pytest.mark.parametrize("with_result", [True, False])
 async def test_the_reply_of_a_webhook_waits(
     tmp_path: Path, may_write: asyncio.Event, with_result: bool

@@ -48,7 +48,7 @@ def fake_factories(
         settings=lambda _=None: LoadedSettings(Settings(model_dir=model_dir, **settings)),
         service=service or (lambda _: Service(dependencies())),
         history=history or (lambda _: History(MemoryStore(), None)),
-        catalog=lambda _: library_registry(),
+        catalogue=lambda _: library_registry(),
         providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,
         mcp_servers=lambda settings: McpServers(settings.mcp, settings.limits),

@@ -28,7 +28,7 @@ def cancel() -> None:
 
 
 def tools(*args: str) -> Result:
-    factories = replace(fake_factories(), catalog=lambda _: REGISTRY)
+    factories = replace(fake_factories(), catalogue=lambda _: REGISTRY)
     return CliRunner().invoke(app, ["tools", *args], obj=factories)
 
 

@@ -412,6 +412,52 @@ async def test_a_command_that_could_not_be_stored_counts_as_no_second_recovery(
             assert (await service.executions.get(both[1])).epoch == 2
 
 
+class HeldAfterCommit(Gated):
+    """Commits events of one execution, and returns once the gate is opened."""
+
+    held: str | None = None
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        await super().append(execution_id, epoch, events)
+        if execution_id == self.held:
+            await self._pass("append")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_a_command_is_applied_where_its_caller_leaves_after_the_commit(command: str) -> None:
+    doors, store = Doors(), HeldAfterCommit("append")
+    async with Service(
+        dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME, store=store)
+    ) as service:
+        plan = await plan_in(service)
+        second = (await service.executions.execute(plan)).execution_id
+        await until(lambda: doors.came == [second])
+        await service.executions.pause(second)
+        doors.let(second)
+        await service.executions.wait(second)
+        first = (await service.executions.execute(plan)).execution_id
+        await until(lambda: doors.came == [second, first])
+        await service.executions.resume(second)
+        store.held = second
+        async with asyncio.TaskGroup() as tasks:
+            caller = tasks.create_task(_call(COMMANDS[command](service, second)))
+            await store.came.wait()
+            caller.cancel()
+            await asyncio.sleep(0)
+            store.gate.set()
+        assert caller.cancelled()
+        doors.let(first)
+        await service.executions.wait(first)
+        expected = {"cancel": "cancelled", "pause": "paused"}[command]
+        record = await service.executions.wait(second)
+        assert (record.status, service.load.queued) == (expected, 0)
+        assert (await service.executions.get(second)).status == expected
+
+
+async def _call(call: Awaitable[object]) -> None:
+    await call
+
+
 async def _refusal(call: Awaitable[object]) -> str:
     with pytest.raises(StoreError) as refused:
         await call

@@ -195,9 +195,7 @@ class Server:
         """
         state, abort = self._server.server_state, abort or asyncio.Event()
         now = asyncio.get_running_loop().time
-        for server in self._server.servers:
-            server.close()
-        _close(self._listeners)
+        await self._stop_accepting()
         grace_end = now() + FINAL_GRACE_S
         for connection in list(state.connections):
             if not isinstance(connection, self._server.config.ws_protocol_class or ()):
@@ -207,6 +205,22 @@ class Server:
                 break
             await asyncio.sleep(_POLL_INTERVAL_S)
         await self._abort_connections()
+
+    async def _stop_accepting(self) -> None:
+        """Close the listeners, once what they have accepted is among the connections.
+
+        asyncio forgets a connection that it accepts in the moment in which its server is closed: neither
+        side hears of it again (seen with Python 3.11).
+        """
+        loop = asyncio.get_running_loop()
+        for server in self._server.servers:
+            for listener in server.sockets:
+                loop.remove_reader(listener.fileno())
+        for _ in range(2):  # the transport is made, then the protocol is told
+            await asyncio.sleep(0)
+        for server in self._server.servers:
+            server.close()
+        _close(self._listeners)
 
     async def _abort_connections(self) -> None:
         state = self._server.server_state

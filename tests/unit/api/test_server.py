@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from planwave.api.server import (
+    Server,
     ShutdownSignals,
     bind_socket,
     check_token,
@@ -408,3 +410,19 @@ async def test_shutdown_notifies_and_closes_streams(status: str) -> None:
                 assert each.close_code == 1012
         record = await running.on_loop(running.service.executions.get(execution_id))
         assert record.status == status
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_no_connection_is_left_open_whenever_it_was_accepted(turns: int) -> None:
+    settings = Settings(port=0)
+    with bind_socket(settings.host, settings.port) as listeners:
+        server = Server(FastAPI(), settings, listeners)
+        await server.open()
+        with socket.create_connection(listeners[0].getsockname()[:2], timeout=5) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for _ in range(turns):  # of the event loop, which accepts it in steps
+                await asyncio.sleep(0)
+            await server.close()
+            with suppress(ConnectionResetError):
+                while await asyncio.to_thread(client.recv, 4_096):
+                    pass

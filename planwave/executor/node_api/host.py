@@ -39,6 +39,7 @@ class NodeHost:
         services: What nodes find as ``context.services``.
         links: How often links were materialized, and how often a materialized one was used again.
         open_links: What links have opened, to be closed with their graph runs.
+        redact: Returns JSON without the secrets that the services of the nodes know.
         budget: The budget of the execution; None where nothing limits it.
         variables: What expressions of the execution's own graph may name besides inputs.
         nested: The graphs that nodes run inside themselves.
@@ -59,6 +60,10 @@ class NodeHost:
     ) -> None:
         self.links, self.open_links = LinkStats(), OpenLinks()
         self.services = services
+        # Asked once: each event and result goes through it, and asking is dear with a protocol.
+        self.redact: Callable[[Json], Json] = (
+            services.redact if isinstance(services, Redacting) else _unchanged
+        )
         self.mailbox = Mailbox()
         limits = options.budget_limits
         self.budget = NodeBudget(self.mailbox, limits) if limits else None
@@ -79,10 +84,6 @@ class NodeHost:
     ) -> Json:
         """Return a value with its expressions resolved as in a node's data, with names added."""
         return await resolve_value(values, node, value, variables, self._renderer)
-
-    def redact(self, value: Json) -> Json:
-        """Return JSON without the secrets that the services of the nodes know."""
-        return self.services.redact(value) if isinstance(self.services, Redacting) else value
 
     def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
         """Return the context of one attempt."""
@@ -141,3 +142,7 @@ def _once_values(attempt: Attempt) -> Mapping[str, Json]:
 def _require_running(attempt: Attempt) -> None:
     if attempt.phase is DONE:
         raise attempt.ended_error()
+
+
+def _unchanged(value: Json) -> Json:
+    return value

@@ -247,7 +247,7 @@ class Execution:
 
     def use_services(self, services: object) -> None:
         """Set what nodes find as ``context.services``; before :meth:`run`."""
-        self.host.services = services
+        self.host.use_services(services)
 
     @property
     def result_bytes(self) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from planwave.shapes.graphs import SuggestionResponse
 from tests.support.paths import ROOT
 
 
@@ -19,11 +21,13 @@ def test_absent_fields_are_omitted_from_json() -> None:
 
 
 def test_all_fields_are_in_json() -> None:
-    full = Diagnostic("c", "info", "m", "/p", "n", "e", ("a", "b", "a"), "h", "f")
+    remove: SuggestionResponse = {"label": "Remove it", "operations": []}
+    full = Diagnostic("c", "info", "m", "/p", "n", "e", ("a", "b", "a"), "h", "f", remove)
     assert full.as_json() == {
         "code": "c", "severity": "info", "message": "m", "pointer": "/p", "node": "n",
-        "edge": "e", "path": ["a", "b", "a"], "hint": "h", "fix": "f",
+        "edge": "e", "path": ["a", "b", "a"], "hint": "h", "fix": "f", "suggestion": remove,
     }  # fmt: skip
+    assert full.as_json().keys() == {field.name for field in fields(Diagnostic)}
 
 
 def test_only_errors_stop_a_graph() -> None:

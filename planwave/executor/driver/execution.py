@@ -245,10 +245,6 @@ class Execution:
         if size and self._run.limits is not None:
             self._mailbox.post(BytesStored(size))
 
-    def use_services(self, services: object) -> None:
-        """Set what nodes find as ``context.services``; before :meth:`run`."""
-        self.host.use_services(services)
-
     @property
     def result_bytes(self) -> int:
         """The size of all results so far, 0 where no limit needs it."""

@@ -39,6 +39,7 @@ class NodeHost:
         services: What nodes find as ``context.services``.
         links: How often links were materialized, and how often a materialized one was used again.
         open_links: What links have opened, to be closed with their graph runs.
+        redact: Returns JSON without the secrets that the services of the nodes know.
         budget: The budget of the execution; None where nothing limits it.
         variables: What expressions of the execution's own graph may name besides inputs.
         nested: The graphs that nodes run inside themselves.
@@ -58,7 +59,11 @@ class NodeHost:
         admit: Admit | None = None,
     ) -> None:
         self.links, self.open_links = LinkStats(), OpenLinks()
-        self.use_services(services)
+        self.services = services
+        # Asked once: each event and result is redacted, and to ask a protocol costs more than that.
+        self.redact: Callable[[Json], Json] = (
+            services.redact if isinstance(services, Redacting) else _unchanged
+        )
         self.mailbox = Mailbox()
         limits = options.budget_limits
         self.budget = NodeBudget(self.mailbox, limits) if limits else None
@@ -67,16 +72,6 @@ class NodeHost:
         self.nested = NestedGraphs(self.mailbox, options, parent, admit)
         self._renderer, self._parent = renderer, parent
         self._once_locks: dict[tuple[str, str], asyncio.Lock] = {}
-
-    def use_services(self, services: object) -> None:
-        """Set what nodes find as ``context.services``; before the first node starts."""
-        self.services = services
-        # Asked once: each event and result is redacted, and to ask a protocol costs more than that.
-        self._redact = services.redact if isinstance(services, Redacting) else _unchanged
-
-    def redact(self, value: Json) -> Json:
-        """Return JSON without the secrets that the services of the nodes know."""
-        return self._redact(value)
 
     async def resolve_data(
         self, values: GraphValues, node: int, inputs: Inputs

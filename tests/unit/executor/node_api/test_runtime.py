@@ -351,8 +351,12 @@ async def test_the_context_has_ids_path_attempt_and_services() -> None:
         return result_with(1)
 
     harness = ExecutionHarness(
-        parse_graph("a"), {"a": nests, "i": look}, RunOptions(), chat_id="c", state={"s": 1}
+        parse_graph("a"),
+        {"a": nests, "i": look},
+        RunOptions(),
+        chat_id="c",
+        state={"s": 1},
+        services="services",
     )
-    harness.execution.use_services("services")
     assert await harness.run() == "completed"
     assert seen == [("i", "x1", "a[2]/i", 1), ("c", {"s": 1}, "services")]

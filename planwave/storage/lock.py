@@ -106,6 +106,21 @@ def _is_held(file: int) -> bool:
     return False
 
 
+def is_owned(directory: Path) -> bool:
+    """Return whether a live process owns a directory; True also where this cannot be found out.
+
+    Without an owner an execution whose status says that it runs was interrupted: see
+    :func:`planwave.storage.records.is_interrupted`.
+    """
+    try:
+        with _open_lock_file(directory) as file:
+            return _is_held(file)
+    except FileNotFoundError:
+        return False
+    except OSError:  # the file of another user, a link, a file system without locks
+        return True
+
+
 def read_owner(directory: Path) -> dict[str, Any] | None:
     """Return the process that holds the lock of a directory, as it describes itself.
 

@@ -164,6 +164,16 @@ class ExecutionRecord:
         return self.status in SETTLED_STATUSES and self.document_seq < self.last_seq
 
 
+def is_interrupted(status: ExecutionStatus, *, is_owned: bool) -> bool:
+    """Return whether an execution was cut off: its status says that it runs, and nobody runs it.
+
+    Args:
+        status: Its stored status.
+        is_owned: Whether a live process may be running it; of a directory, ``lock.is_owned``.
+    """
+    return not is_owned and status in ("starting", "executing")
+
+
 Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]
 """Computes a value from an execution; the second argument reads its events, from 1 on."""
 

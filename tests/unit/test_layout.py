@@ -72,7 +72,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs openai plans streams triggers",
-    "storage": "access_tokens call_documents chats errors notifications records triggers",
+    "storage": "access_tokens call_documents chats errors notifications triggers",
     "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
     "storage/sqlite/stores": (
         "access_tokens approved_tools chats notifications revisions triggers"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from planwave.errors import StoreError
-from planwave.storage.lock import LOCK_NAME, START_S, DirectoryLock, read_owner
+from planwave.storage.lock import LOCK_NAME, START_S, DirectoryLock, is_owned, read_owner
 
 HOLD = """
 import os, pathlib, sys
@@ -45,8 +45,10 @@ def test_killed_owner_leaves_no_lock(tmp_path: Path, more: str) -> None:
         with pytest.raises(StoreError, match=f"pid {holder.pid}") as refused:
             DirectoryLock(tmp_path)
         assert refused.value.code == "storage-locked"
+        assert is_owned(tmp_path)
         holder.send_signal(signal.SIGKILL)
         holder.wait()
+        assert not is_owned(tmp_path)
         DirectoryLock(tmp_path).release()  # a forked child is alive until its input ends
 
 
@@ -200,3 +202,17 @@ def test_owner_is_reported_at_once_and_a_long_question_after_half_a_second(tmp_p
         with pytest.raises(StoreError):
             DirectoryLock(tmp_path)
         assert time.monotonic() - began >= START_S
+
+
+def test_directory_is_owned_while_its_lock_is_held(tmp_path: Path) -> None:
+    assert not is_owned(tmp_path)
+    lock = DirectoryLock(tmp_path)
+    assert is_owned(tmp_path)
+    lock.release()
+    assert not is_owned(tmp_path)
+    assert not is_owned(tmp_path / "nothing there")
+
+
+def test_directory_whose_lock_cannot_be_asked_counts_as_owned(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).symlink_to(tmp_path / "elsewhere")
+    assert is_owned(tmp_path)

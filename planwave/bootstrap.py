@@ -253,13 +253,15 @@ def open_tracer(settings: Settings) -> ExecutionTracer | None:
     try:
         # Lazy: test_no_command_loads_the_opentelemetry_sdk_without_tracing
         from planwave.service.tracing import open_otlp_tracer
+        from planwave.service.tracing_content import SpanContent
     except ModuleNotFoundError as error:
         raise InputError(
             f"tracing is on, and the Python module {error.name} is not installed",
             code="tracing-unavailable",
             hint="pip install 'planwave[otel]', or set tracing to false (PLANWAVE_TRACING)",
         ) from error
-    return open_otlp_tracer()
+    has_content = settings.tracing_content == "content"
+    return open_otlp_tracer(SpanContent(open_redactor(settings)) if has_content else None)
 
 
 def open_renderer(limits: Limits) -> Renderer:

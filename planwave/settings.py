@@ -436,6 +436,8 @@ class Settings(EnvFirstSettings):
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
     tracing: bool = False
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
+    tracing_content: Literal["none", "content"] = "none"
+    """Whether spans hold prompts, replies, and arguments and results of tools (``content``), without the secrets of the settings."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
     audit_log: bool | None = None

@@ -318,12 +318,16 @@ class PrometheusObserver:
             self._call_duration.labels(provider, model).observe(call.duration_s)
         if call.will_retry:
             self._call_retries.labels(provider, model).inc()
-        if call.usage is not None:
-            self._tokens.labels(provider, model, "input").inc(call.usage.input_tokens)
-            self._tokens.labels(provider, model, "output").inc(call.usage.output_tokens)
-            self._tokens.labels(provider, model, "cache_read").inc(call.usage.cache_read_tokens)
-            self._tokens.labels(provider, model, "cache_write").inc(call.usage.cache_write_tokens)
-            self._cost.labels(provider, model).inc(call.usage.cost_usd or 0.0)
+        if call.reply is not None:
+            usage = call.reply.usage
+            for direction, tokens in (
+                ("input", usage.input_tokens),
+                ("output", usage.output_tokens),
+                ("cache_read", usage.cache_read_tokens),
+                ("cache_write", usage.cache_write_tokens),
+            ):
+                self._tokens.labels(provider, model, direction).inc(tokens)
+            self._cost.labels(provider, model).inc(usage.cost_usd or 0.0)
 
     def _execution_ended(self, event: Event) -> None:
         status = event.type.removeprefix("execution.")

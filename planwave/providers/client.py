@@ -62,12 +62,14 @@ class _Attempt:
         trace: Its trace.
         client: The client that makes it; None before there is one.
         exchange: Its requests; None before the first.
+        first_token_s: From its beginning to its first delta; None before that.
     """
 
     began: float
     trace: CallTrace | None
     client: SdkClient | None = None
     exchange: Exchange | None = None
+    first_token_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -210,6 +212,8 @@ class ModelClient:
                         async for item in items:
                             gate.record_success(call)
                             if isinstance(item, Delta):
+                                if not delivered:
+                                    attempt.first_token_s = self._clock() - attempt.began
                                 delivered = True
                                 yield item
                                 continue
@@ -293,9 +297,10 @@ class ModelClient:
             request.model,
             outcome,
             0.0 if attempt is None else self._clock() - attempt.began,
-            None if reply is None else reply.usage,
+            reply,
             will_retry,
-            None if reply is None else reply.finish_reason,
+            None if attempt is None else attempt.first_token_s,
+            None if attempt is None or attempt.client is None else attempt.client.base_url,
         )
         if attempt is not None and attempt.trace is not None:
             attempt.trace.end(report)
@@ -337,6 +342,8 @@ class ModelClient:
             sources=end.sources,
             native=end.native,
             warnings=end.warnings,
+            response_id=end.response_id,
+            response_model=end.response_model,
         )
 
     def _call_gate(self, connection: ProviderConfig) -> CallGate:

@@ -93,6 +93,8 @@ class AttemptResult:
     sources: tuple[Source, ...] = ()
     native: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    response_id: str = ""
+    response_model: str = ""
 
 
 def load_sdk(kind: str) -> None:
@@ -461,6 +463,8 @@ def _finish(client: SdkClient, reply: _Reply, origin: Origin) -> AttemptResult:
         calls,
         sources_of(parts),
         native_of(stream.get(), parts, origin),
+        response_id=stream.provider_response_id or "",
+        response_model=stream.model_name or "",
     )
 
 

@@ -221,27 +221,33 @@ class ModelReply:
     recorded: bool = False
     """Whether the reply came from the recorder and its cost was counted before. False if the process
     that paid for it stopped before it counted the cost."""
+    response_id: str = ""
+    """The provider's id of the reply; not recorded."""
+    response_model: str = ""
+    """The model that the provider says replied, such as a dated version; not recorded."""
 
 
 class CallReport(NamedTuple):
-    """How one attempt at a call ended, for metrics.
+    """How one attempt at a call ended, for metrics and traces.
 
     Attributes:
         outcome: ``completed``, ``recorded`` (from the recorder, nothing was paid), ``cancelled``, or
             the code of the ``ProviderError``.
         duration_s: Of the attempt, without the time in the queue of the provider.
-        usage: The tokens, if known.
+        reply: The complete reply that was paid for; None without one.
         will_retry: Another attempt follows.
-        finish_reason: Of a complete reply; None without one.
+        first_token_s: From the beginning of the attempt to the first text of the reply, reasoning too.
+        server: The URL of the server; None if no request was made.
     """
 
     provider: str
     model: str
     outcome: str
     duration_s: float = 0.0
-    usage: Usage | None = None
+    reply: ModelReply | None = None
     will_retry: bool = False
-    finish_reason: str | None = None
+    first_token_s: float | None = None
+    server: str | None = None
 
 
 ORDINALS_PER_ANSWER: Final = 1_000

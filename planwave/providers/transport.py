@@ -354,6 +354,11 @@ class SdkClient:
         self._provider = self._make_provider(base_url, api_key)
         self.capabilities = capabilities or CapabilityTable(kind, connection.settings)
 
+    @property
+    def base_url(self) -> str:
+        """The URL that requests go to, that of the provider where none is set."""
+        return str(self._provider.base_url)
+
     def api(self, *, web_search: bool = False) -> Api:
         """Return the API that a model is called by: OpenAI searches the web only in one of its two."""
         if web_search and self._connection.kind == "openai":

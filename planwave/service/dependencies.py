@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,10 @@ class Tracer(Protocol):
 
     def execution_left(self, execution_id: str) -> None:
         """As :meth:`Observer.execution_left`."""
+        ...
+
+    def planning(self, goal: str) -> AbstractContextManager[None]:
+        """Return a block in which a plan is written outside of executions."""
         ...
 
 

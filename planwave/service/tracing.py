@@ -1,22 +1,26 @@
 """Spans of executions for OpenTelemetry, made from published events and from attempts at model calls.
 
 ``invoke_workflow`` is an execution while it runs in this process; below it, ``node ID`` is an attempt of
-a node, those of a nested run below the node, or the tool call, that opened it; ``chat MODEL`` is an
-attempt at a model call and ``execute_tool NAME`` a tool call, both below their node. The names of
-OpenTelemetry's GenAI conventions are written out here, as in other libraries: no released package has
-their present form.
+a node (``invoke_agent NAME`` of an agent, ``plan NAME`` of a planner), those of a nested run below the
+node, or the tool call, that opened it; ``chat MODEL`` is an attempt at a model call and
+``execute_tool NAME`` a tool call, both below their node. ``plan planner`` is a plan that a request asks
+for. The names of OpenTelemetry's GenAI conventions are written out here, as in other libraries: they are
+in development, and so is the module of the package that has them.
 
-No span holds text of prompts, replies, arguments, results or error messages.
+No span holds text of prompts, replies, arguments or results, unless the operator wants it
+(``tracing_content``); error messages are in the log, with the id of the trace.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from opentelemetry.context import Context
@@ -25,15 +29,27 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Span,
+    SpanKind,
+    StatusCode,
+    Tracer,
+    set_span_in_context,
+    use_span,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from planwave.errors import PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.graphs import GraphLookup, NestedGraphs, NodeLocation
 from planwave.events.paths import nested_prefix
 from planwave.events.types import typed_event
-from planwave.providers.protocols import CallReport, CallScope, ModelRequest
+from planwave.providers.protocols import CallReport, CallScope, ModelReply, ModelRequest
+from planwave.service.tracing_content import SpanContent
 
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
+"""The version of the conventions that the names of attributes are from."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _OPERATION: Final = "gen_ai.operation.name"
@@ -46,6 +62,9 @@ _CALL_STARTS: Final = frozenset({"tool_call_start", "subagent_call_start"})
 _CALL_ENDS: Final = frozenset(
     {"tool_call_end", "tool_call_error", "subagent_call_end", "subagent_call_error"}
 )
+_PLAN: Final = "plan"
+_AGENT_OPERATIONS: Final[Mapping[str, str]] = {"agent": "invoke_agent", "planner": _PLAN}
+"""The operation of a node, by its type, where the conventions have one for it."""
 _NO_CALLS: Final[Mapping[str, Span]] = {}
 
 
@@ -113,46 +132,46 @@ class _TracedExecution:
 class ModelCallSpan:
     """The span of one attempt at a model call; satisfies ``providers.protocols.CallTrace``."""
 
-    __slots__ = ("_span", "headers")
+    __slots__ = ("_content", "_span", "headers")
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
+    def __init__(self, span: Span, content: SpanContent | None) -> None:
+        self._span, self._content = span, content
         self.headers: Mapping[str, str] = _headers(set_span_in_context(span, Context()))
 
     def end(self, report: CallReport) -> None:
         """Add how the attempt ended, and end the span."""
         span = self._span
         span.set_attribute("planwave.call.outcome", report.outcome)
-        if report.usage is not None:
-            span.set_attribute("gen_ai.usage.input_tokens", report.usage.input_tokens)
-            span.set_attribute("gen_ai.usage.output_tokens", report.usage.output_tokens)
-            cached = report.usage.cache_read_tokens, report.usage.cache_write_tokens
-            if any(cached):
-                span.set_attribute("gen_ai.usage.cache_read.input_tokens", cached[0])
-                span.set_attribute("gen_ai.usage.cache_creation.input_tokens", cached[1])
-            if report.usage.cost_usd is not None:
-                span.set_attribute("planwave.call.cost_usd", report.usage.cost_usd)
-        if report.finish_reason is not None:
-            span.set_attribute("gen_ai.response.finish_reasons", (report.finish_reason,))
+        if report.server is not None:
+            span.set_attributes(_server_attributes(report.server))
+        if report.first_token_s is not None:
+            span.set_attribute("gen_ai.response.time_to_first_chunk", report.first_token_s)
+        if (reply := report.reply) is not None:
+            span.set_attributes(_reply_attributes(reply))
+            if self._content is not None:
+                span.set_attributes(self._content.of_reply(reply))
         if report.outcome not in ("completed", "cancelled"):
             _set_error(span, report.outcome)
         span.end()
 
 
 class ExecutionTracer:
-    """Makes the spans of all executions of a service; satisfies ``service.dependencies.Tracer``.
+    """Makes the spans of all executions of a process; satisfies ``service.dependencies.Tracer``.
 
     Args:
         processor: Receives each span when it ends, such as one that sends it to a collector.
+        content: Makes the attributes that hold text; None for spans without text.
     """
 
-    def __init__(self, processor: SpanProcessor) -> None:
-        self._ids = _TraceIds()
+    def __init__(self, processor: SpanProcessor, content: SpanContent | None = None) -> None:
+        self._ids, self._content = _TraceIds(), content
         self._provider = TracerProvider(
             resource=_resource(), id_generator=self._ids, shutdown_on_exit=False
         )
         self._provider.add_span_processor(processor)
-        self._tracer = self._provider.get_tracer("planwave", version("planwave"))
+        self._tracer: Tracer = self._provider.get_tracer(
+            "planwave", version("planwave"), SCHEMA_URL
+        )
         self._running: dict[str, _TracedExecution] = {}
         self._reducers: dict[str, Callable[[_TracedExecution, Event], None]] = {
             "execution.paused": _execution_paused,
@@ -186,6 +205,7 @@ class ExecutionTracer:
             attributes=_present(
                 {
                     _OPERATION: "invoke_workflow",
+                    "gen_ai.workflow.name": state.flow,
                     "planwave.execution.id": state.execution_id,
                     "planwave.execution.title": state.title or None,
                     "planwave.execution.parent_id": parent.get("execution_id"),
@@ -238,10 +258,32 @@ class ExecutionTracer:
                     "gen_ai.request.model": request.model,
                     "gen_ai.request.max_tokens": request.max_tokens,
                     "gen_ai.request.temperature": request.temperature,
+                    "gen_ai.request.stream": True,
+                    "gen_ai.output.type": "text" if request.schema is None else "json",
                 }
             ),
         )
-        return ModelCallSpan(span)
+        if self._content is not None and span.is_recording():
+            span.set_attributes(self._content.of_request(request))
+        return ModelCallSpan(span, self._content)
+
+    @contextmanager
+    def planning(self, goal: str) -> Generator[None]:
+        """Open the span of a plan that is written outside of executions; its model calls are below it."""
+        span = self._tracer.start_span(
+            "plan planner", attributes={_OPERATION: _PLAN, "gen_ai.agent.name": "planner"}
+        )
+        if self._content is not None:
+            span.set_attributes(self._content.of_goal(goal))
+        # Without the SDK's own record of an exception, which has its text.
+        with use_span(
+            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        ):
+            try:
+                yield
+            except PlanwaveError as error:
+                _set_error(span, error.code)
+                raise
 
     async def close(self) -> None:
         """Send what is left; without an answer of the collector that takes the exporter's timeout."""
@@ -259,15 +301,20 @@ class ExecutionTracer:
         self, execution: _TracedExecution, path: str, attempt: int | None, start_ns: int
     ) -> None:
         location = execution.graphs.locate(path)
+        node_type, name = location.document.get("type"), location.document.get("name")
+        operation = _AGENT_OPERATIONS.get(str(node_type))
+        agent_name = None if operation is None else str(name or location.id)
         execution.nodes[path] = self._tracer.start_span(
-            f"node {location.id}",
+            f"node {location.id}" if operation is None else f"{operation} {agent_name}",
             context=set_span_in_context(execution.span_around(location), Context()),
             start_time=start_ns,
             attributes=_present(
                 {
+                    _OPERATION: operation,
+                    "gen_ai.agent.name": agent_name,
                     "planwave.node.path": path,
-                    "planwave.node.name": location.document.get("name"),
-                    "planwave.node.type": location.document.get("type"),
+                    "planwave.node.name": name,
+                    "planwave.node.type": node_type,
                     "planwave.node.attempt": attempt,
                     _NODE_STATUS: "running",
                 }
@@ -279,7 +326,7 @@ class ExecutionTracer:
         if kind in _CALL_STARTS:
             self._open_tool_call(execution, event)
         elif kind in _CALL_ENDS:
-            _tool_call_ended(execution, event)
+            self._tool_call_ended(execution, event)
         else:
             typed = typed_event(event)
             if typed.type == "nested_run.opened":
@@ -303,14 +350,29 @@ class ExecutionTracer:
                 "planwave.tool.kind": str(call.get("kind")),
             },
         )
+        if self._content is not None:
+            span.set_attribute(
+                "gen_ai.tool.call.arguments", self._content.text(call.get("arguments"))
+            )
         execution.calls.setdefault(path, {})[call_id] = span
         if run_key is not None:
             execution.callers[nested_prefix(path, str(run_key))] = span
 
+    def _tool_call_ended(self, execution: _TracedExecution, event: Event) -> None:
+        path, call = event.path or "", _call_of(event)
+        # Without effect where it was not made: rejected, not valid, or its result is a recorded one.
+        span = execution.take_call(path, str(call.get("call_id")))
+        error: Mapping[str, Any] | None = call.get("error")
+        if error is not None:
+            _set_error(span, str(error.get("code") or _OTHER_ERROR))
+        elif self._content is not None and span.is_recording():
+            span.set_attribute("gen_ai.tool.call.result", self._content.text(call.get("result")))
+        span.end(_time_ns(event))
 
-def open_otlp_tracer() -> ExecutionTracer:
+
+def open_otlp_tracer(content: SpanContent | None) -> ExecutionTracer:
     """Return a tracer that sends spans over OTLP, as the environment variables ``OTEL_*`` say."""
-    return ExecutionTracer(BatchSpanProcessor(OTLPSpanExporter()))
+    return ExecutionTracer(BatchSpanProcessor(OTLPSpanExporter()), content)
 
 
 def _execution_paused(execution: _TracedExecution, event: Event) -> None:
@@ -346,19 +408,31 @@ def _node_ended(execution: _TracedExecution, event: Event) -> None:
     span.end(_time_ns(event))
 
 
-def _tool_call_ended(execution: _TracedExecution, event: Event) -> None:
-    path, call = event.path or "", _call_of(event)
-    # Without effect where it was not made: rejected, not valid, or its result is a recorded one.
-    span = execution.take_call(path, str(call.get("call_id")))
-    error: Mapping[str, Any] | None = call.get("error")
-    if error is not None:
-        _set_error(span, str(error.get("code") or _OTHER_ERROR))
-    span.end(_time_ns(event))
-
-
 def _call_of(event: Event) -> Mapping[str, Any]:
     data = event.data.get("data")
     return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+
+
+def _reply_attributes(reply: ModelReply) -> dict[str, Any]:
+    usage = reply.usage
+    attributes: dict[str, Any] = {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.response.finish_reasons": (reply.finish_reason,),
+        "gen_ai.response.id": reply.response_id or None,
+        "gen_ai.response.model": reply.response_model or None,
+        "planwave.call.cost_usd": usage.cost_usd,
+    }
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
+        attributes["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
+    return _present(attributes)
+
+
+def _server_attributes(url: str) -> dict[str, str | int]:
+    parts = urlsplit(url)
+    port = parts.port or (80 if parts.scheme == "http" else 443)
+    return {"server.address": parts.hostname or "", "server.port": port}
 
 
 def _set_error(span: Span, code: str) -> None:
@@ -376,7 +450,7 @@ def _time_ns(event: Event) -> int:
     return since // timedelta(microseconds=1) * 1_000
 
 
-def _present(attributes: Mapping[str, str | int | float | None]) -> dict[str, str | int | float]:
+def _present(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 

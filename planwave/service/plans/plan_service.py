@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,9 +142,11 @@ class PlanService(PlanQueries):
         """
         if plan_id is not None and (record := await self._store.plan(plan_id)):
             return plan_of(record)
-        plan = await self._dependencies.planner.create_plan(
-            prompt, provider, model, on_progress=on_progress
-        )
+        tracer = self._dependencies.tracer
+        with nullcontext() if tracer is None else tracer.planning(prompt):
+            plan = await self._dependencies.planner.create_plan(
+                prompt, provider, model, on_progress=on_progress
+            )
         if plan_id is not None:
             plan = replace(plan, plan_id=plan_id)
         await self._store.save_plan(record_of(plan))

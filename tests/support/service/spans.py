@@ -10,14 +10,15 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from planwave.service.tracing import ExecutionTracer
+from planwave.service.tracing_content import SpanContent
 
 
 class KeptSpans:
     """A tracer, and the spans that it ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, content: SpanContent | None = None) -> None:
         self._exporter = InMemorySpanExporter()
-        self.tracer = ExecutionTracer(SimpleSpanProcessor(self._exporter))
+        self.tracer = ExecutionTracer(SimpleSpanProcessor(self._exporter), content)
 
     @property
     def ended(self) -> list[ReadableSpan]:

@@ -17,7 +17,7 @@ from planwave.events import Event
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext
-from planwave.providers.protocols import CallReport, Usage
+from planwave.providers.protocols import CallReport, ModelReply, Usage
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.cpu_time import cpu_within
@@ -169,13 +169,17 @@ def metrics_of(metrics: PrometheusObserver) -> MetricsScrape:
     return MetricsScrape(generate_latest(metrics).decode())
 
 
+def reply(usage: Usage) -> ModelReply:
+    return ModelReply("text", "openai", "gpt", "stop", usage)
+
+
 def test_model_calls_are_counted_with_duration_tokens_and_cost() -> None:
     metrics = PrometheusObserver()
     for call in (
         CallReport("openai", "gpt", "rate-limited", 0.2, will_retry=True),
-        CallReport("openai", "gpt", "completed", 2.0, Usage(11, 7, 0.25)),
+        CallReport("openai", "gpt", "completed", 2.0, reply(Usage(11, 7, 0.25))),
         CallReport("openai", "gpt", "recorded"),
-        CallReport("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
+        CallReport("local", "qwen", "completed", 2.0, reply(Usage(5, 5, None))),
     ):
         metrics.model_called(call)
     found, gpt = metrics_of(metrics), {"provider": "openai", "model": "gpt"}

@@ -346,19 +346,22 @@ async def test_every_attempt_is_reported() -> None:
     async with model_client_harness(*steps, left, recorder=Notebook()) as harness:
         harness.client.on_call = ends.append
         for _ in range(2):
-            reply = await harness.ask(scope=CallScope("e", "n", 1))
+            await harness.ask(scope=CallScope("e", "n", 1))
         with pytest.raises(ProviderError):
             await harness.ask()
         async with aclosing(harness.client.stream(ModelRequest("box", "box-1", "hi"))) as items:
             async for _ in items:
                 break
-    completed = CallReport("openai", "gpt-4o-mini", "completed", usage=reply.usage)
-    assert ends == [
+    servers = {each.server for each in ends if each.outcome != "recorded"}
+    assert all(server and server.startswith("http://127.0.0.1:") for server in servers)
+    assert ends[1].reply is not None
+    assert (ends[1].reply.text, ends[1].reply.response_id) == ("one", "chatcmpl-1")
+    assert [each._replace(server=None, reply=None) for each in ends] == [
         CallReport("openai", "gpt-4o-mini", "rate-limited", 0.0, will_retry=True),
-        completed._replace(finish_reason="stop"),
+        CallReport("openai", "gpt-4o-mini", "completed", first_token_s=0.0),
         CallReport("openai", "gpt-4o-mini", "recorded"),
         CallReport("openai", "gpt-4o-mini", "bad-request"),
-        CallReport("box", "box-1", "cancelled"),
+        CallReport("box", "box-1", "cancelled", first_token_s=0.0),
     ]
 
 

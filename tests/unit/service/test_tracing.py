@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -16,19 +18,28 @@ from uuid import UUID
 import pytest
 from opentelemetry import context
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes, server_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from planwave.bootstrap import open_service
-from planwave.errors import InputError, NodeError
+from planwave.errors import InputError, NodeError, PlanInvalid
 from planwave.events import TERMINAL
 from planwave.graph.model import DataValue, Node, Policy, Retry
 from planwave.graph.protocols import ExecutionResult
 from planwave.graph.reading.documents import read_graph
+from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
+from planwave.planner.planner import Planner
 from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.redaction import Redactor
+from planwave.service import tracing, tracing_content
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
+from planwave.service.tracing_content import SpanContent
 from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
@@ -72,9 +83,10 @@ def loop_over(items: list[str]) -> Node:
 @asynccontextmanager
 async def models(
     *replies: ReplyStep,
+    content: SpanContent | None = None,
 ) -> AsyncGenerator[tuple[KeptSpans, ModelClientHarness, dict[str, Any]]]:
     """Give kept spans, a fake provider whose calls are among them, and what a service needs of both."""
-    kept = KeptSpans()
+    kept = KeptSpans(content)
     async with model_client_harness(*replies, open_trace=kept.tracer.open_call) as harness:
 
         def services(goal: str) -> NodeServices:
@@ -143,17 +155,24 @@ async def test_spans_follow_the_conventions_and_hold_no_text() -> None:
         kept.named, ("chat gpt-4o-mini", "node ask", "invoke_workflow")
     )
     assert call.kind is SpanKind.CLIENT
-    known = {**(call.attributes or {})}
+    known: dict[str, Any] = {**(call.attributes or {})}
     assert 0 < known.pop("planwave.call.cost_usd") < 1
+    assert known.pop("server.port") > 0
     assert known == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "gpt-4o-mini",
         "gen_ai.request.max_tokens": 9,
+        "gen_ai.request.stream": True,
+        "gen_ai.output.type": "text",
         "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.response.id": "chatcmpl-1",
+        "gen_ai.response.model": "gpt-4o-mini",
+        "gen_ai.response.time_to_first_chunk": 0.0,
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 7,
         "planwave.call.outcome": "completed",
+        "server.address": "127.0.0.1",
     }
     assert node.attributes == {
         "planwave.node.path": "ask",
@@ -205,8 +224,8 @@ async def test_tool_calls_have_spans_with_what_other_agents_do_below_them() -> N
     async with Service(parts) as service:
         record = await service.executions.execute(make_plan(read_graph(document)[0]))
         await service.executions.wait(record.execution_id)
-    lead_span = "invoke_workflow / node lead"
-    expert_span = f"{lead_span} / execute_tool delegate_expert / node expert"
+    lead_span = "invoke_workflow / invoke_agent lead"
+    expert_span = f"{lead_span} / execute_tool delegate_expert / invoke_agent expert"
     about = ("gen_ai.tool.call.id", "planwave.tool.kind", "error.type")
     assert kept.tree(*about) == [
         ("invoke_workflow", None, None, None),
@@ -230,6 +249,112 @@ async def test_tool_calls_have_spans_with_what_other_agents_do_below_them() -> N
     assert not [span.name for span in kept.ended if "SECRET" in span.to_json()]
 
 
+def scripted_agent(reply: Script, kept: KeptSpans, *tools: Tool) -> ServiceDependencies:
+    return dependencies(
+        types=[Kit([*tools])], tracer=kept.tracer, node_services=scripted_models(reply)
+    )
+
+
+async def test_agent_has_its_own_operation() -> None:
+    kept = KeptSpans()
+    async with Service(scripted_agent(lambda request: "Done", kept)) as service:
+        document = agent_graph(node_document("lead", "agent", userPrompt="Go"), kit_of=())
+        document["nodes"][0]["name"] = "Support clerk"
+        record = await service.executions.execute(make_plan(read_graph(document)[0]))
+        await service.executions.wait(record.execution_id)
+    (agent,) = kept.named("invoke_agent Support clerk")
+    assert agent.attributes == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "Support clerk",
+        "planwave.node.path": "lead",
+        "planwave.node.name": "Support clerk",
+        "planwave.node.type": "agent",
+        "planwave.node.attempt": 1,
+        "planwave.node.status": "completed",
+    }
+
+
+async def test_with_content_spans_hold_what_was_said_without_secrets() -> None:
+    content = SpanContent(Redactor({"SHOP_KEY": "sk-shop-1234567890"}))
+    told: list[str] = []
+
+    async def look(**arguments: Any) -> Any:
+        return {"found": "the key is sk-shop-1234567890", "where": arguments["where"]}
+
+    async with models(TextReply("It is blue."), content=content) as (kept, _, parts):
+        ask = asking("ask")
+        ask = ask._replace(data={**ask.data, "system": "Be brief.", "prompt": "Which colour?"})
+        async with Service(dependencies(**parts)) as service:
+            record = await service.executions.execute(make_plan(make_graph(ask)))
+            await service.executions.wait(record.execution_id)
+    (call,) = kept.named("chat gpt-4o-mini")
+    assert content_of(call) == {
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
+        "gen_ai.input.messages": [
+            {"role": "user", "parts": [{"type": "text", "content": "Which colour?"}]}
+        ],
+        "gen_ai.output.messages": [
+            {
+                "role": "assistant",
+                "parts": [{"type": "text", "content": "It is blue."}],
+                "finish_reason": "stop",
+            }
+        ],
+    }
+    kept = KeptSpans(content)
+    replies = scripted(calls(("look", {"where": "shelf sk-shop-1234567890"})), "Found")
+    async with Service(scripted_agent(replies, kept, tool("look", look))) as service:
+        document = agent_graph(node_document("lead", "agent", userPrompt="Go"), kit_of=("lead",))
+        record = await service.executions.execute(make_plan(read_graph(document)[0]))
+        await service.executions.wait(record.execution_id)
+    (called,) = kept.named("execute_tool look")
+    assert content_of(called) == {
+        "gen_ai.tool.call.arguments": {"where": "shelf [secret SHOP_KEY]"},
+        "gen_ai.tool.call.result": {
+            "found": "the key is [secret SHOP_KEY]",
+            "where": "shelf [secret SHOP_KEY]",
+        },
+    }
+    told += [span.to_json() for span in kept.ended]
+    assert not [text for text in told if "sk-shop" in text]
+
+
+def content_of(span: ReadableSpan) -> dict[str, Any]:
+    """Return the attributes of a span that hold JSON."""
+    held = (span.attributes or {}).items()
+    return {name: json.loads(value) for name, value in held if str(value)[:1] in '[{"'}
+
+
+def test_names_of_attributes_are_those_of_the_conventions() -> None:
+    pattern = re.compile(r'"((?:gen_ai|server|error)\.[a-z_.]+)"')
+    sources = [Path(module.__file__ or "") for module in (tracing, tracing_content)]
+    names = {name for path in sources for name in pattern.findall(path.read_text("utf-8"))}
+    conventions = {
+        value
+        for module in (gen_ai_attributes, server_attributes, error_attributes)
+        for value in vars(module).values()
+        if isinstance(value, str)
+    }
+    assert len(names) > 20
+    assert names <= conventions
+
+
+async def test_plan_has_a_span_with_its_model_calls_below_it() -> None:
+    async with models(TextReply("no plan"), TextReply("no plan"), TextReply("no plan")) as kit:
+        kept, harness, parts = kit
+        planner = Planner(harness.client, AnyProvider(), library_registry())
+        async with Service(replace(dependencies(**parts), planner=planner)) as service:
+            with pytest.raises(PlanInvalid):
+                await service.plans.create("SECRET goal", "openai", "gpt-4o-mini")
+    assert kept.tree("gen_ai.operation.name", "gen_ai.agent.name", "error.type") == [
+        ("plan planner", "plan", "planner", "plan-invalid"),
+        ("plan planner / chat gpt-4o-mini", "chat", None, None),
+        ("plan planner / chat gpt-4o-mini", "chat", None, None),
+        ("plan planner / chat gpt-4o-mini", "chat", None, None),
+    ]
+    assert not [span.name for span in kept.ended if "SECRET" in span.to_json()]
+
+
 async def test_tool_call_that_is_cut_off_ends_with_its_node() -> None:
     began, kept = asyncio.Event(), KeptSpans()
 
@@ -244,7 +369,7 @@ async def test_tool_call_that_is_cut_off_ends_with_its_node() -> None:
         await began.wait()
         await service.executions.cancel(record.execution_id)
         await service.executions.wait(record.execution_id)
-    (call,), (node,) = kept.named("execute_tool hang"), kept.named("node a")
+    (call,), (node,) = kept.named("execute_tool hang"), kept.named("invoke_agent a")
     assert call.end_time == node.end_time
     assert (node.attributes or {})["planwave.node.status"] == "cancelled"
 

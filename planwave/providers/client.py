@@ -62,7 +62,7 @@ class _Attempt:
         trace: Its trace.
         client: The client that makes it; None before there is one.
         exchange: Its requests; None before the first.
-        first_token_s: From its beginning to its first delta; None before that.
+        first_token_s: From its beginning to the first that came of the reply; None before that.
     """
 
     began: float
@@ -212,8 +212,6 @@ class ModelClient:
                         async for item in items:
                             gate.record_success(call)
                             if isinstance(item, Delta):
-                                if not delivered:
-                                    attempt.first_token_s = self._clock() - attempt.began
                                 delivered = True
                                 yield item
                                 continue
@@ -276,6 +274,8 @@ class ModelClient:
                 stream_attempt(client, request, headers, exchange, call.marks)
             ) as items:
                 async for item in items:
+                    if attempt.first_token_s is None:  # also the end of a reply of tool calls alone
+                        attempt.first_token_s = self._clock() - attempt.began
                     yield item
 
     async def _record(self, key: CallKey | None, record: dict[str, Any]) -> None:

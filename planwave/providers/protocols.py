@@ -236,7 +236,8 @@ class CallReport(NamedTuple):
         duration_s: Of the attempt, without the time in the queue of the provider.
         reply: The complete reply that was paid for; None without one.
         will_retry: Another attempt follows.
-        first_token_s: From the beginning of the attempt to the first text of the reply, reasoning too.
+        first_token_s: From the beginning of the attempt to the first text of the reply, reasoning too, or to
+            the end of a reply that only calls tools.
         server: The URL of the server; None if no request was made.
     """
 

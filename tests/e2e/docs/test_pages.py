@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from planwave.graph.checking.checker import read_and_check
 from planwave.nodes.registry import default_registry
-from tests.support.cli.doc_page import blocks
+from tests.support.cli.doc_page import blocks, commands
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.paths import ROOT
 
@@ -32,7 +34,7 @@ RUN_WHOLE = {
 RUN = {
     "README.md": {
         '$ planwave run "Compare three ways to store time series data and recommend one"',
-        "$ planwave exec examples/flows/triage_with_approval.json",
+        "$ planwave exec plan.json --approve",
         "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
@@ -152,6 +154,24 @@ def test_every_block_is_run_or_has_a_reason(page: str) -> None:
     sessions = {"docs/web-ui.md": "$ "}.get(page)  # its test runs all of its console blocks
     shown = {line for line in first_lines(page) if not (sessions and line.startswith(sessions))}
     assert shown == RUN[page] | NOT_RUN.get(page, {}).keys()
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_file_that_a_command_reads_is_on_the_page_or_in_the_repository(page: str) -> None:
+    known = set[str]()
+    for block in blocks((ROOT / page).read_text("utf-8")):
+        known |= {block["file"]} if block["file"] else set()
+        for command in commands(block["text"]) if block["kind"] == "console" else ():
+            words = shlex.split(command.line, comments=True)
+            known |= {after for word, after in pairwise(words) if word == ">"}
+            files = {word for word in words[1:] if re.fullmatch(r"[\w./-]+\.(?:json|py)", word)}
+            folders = (ROOT, (ROOT / page).parent)
+            missing = {
+                file
+                for file in files - known
+                if not any((folder / file).exists() for folder in folders)
+            }
+            assert not missing, f"{page} shows `{command.line}`, but not these files"
 
 
 def test_a_reason_is_for_a_block_that_exists() -> None:

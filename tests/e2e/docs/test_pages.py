@@ -13,6 +13,7 @@ import pytest
 
 from planwave.graph.checking.checker import read_and_check
 from planwave.nodes.registry import default_registry
+from tests.e2e.docs.test_api_page import PAGES as API_PAGES
 from tests.support.cli.doc_page import blocks, commands
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.paths import ROOT
@@ -20,6 +21,7 @@ from tests.support.paths import ROOT
 RUN_WHOLE = {
     "docs/agents.md": "test_agents_page.py",
     "docs/api.md": "test_api_page.py",
+    **{f"docs/api/{page}": "test_api_page.py" for page in API_PAGES},
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/tools.md": "test_tools_page.py",
@@ -128,7 +130,7 @@ NOT_RUN = {
 
 def pages() -> list[str]:
     """Return the pages with code blocks."""
-    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
     return sorted(
         str(page.relative_to(ROOT)) for page in found if "\n```" in page.read_text("utf-8")
     )

@@ -208,7 +208,7 @@ def test_named_make_targets_exist() -> None:
     assert {"run", "test", "check"} <= named <= targets
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -132,6 +132,7 @@ class PrometheusObserver(Observer):
         }
         self._add_gauges()
         self._add_execution_metrics()
+        self._add_node_metrics()
         self._add_provider_metrics()
         self._add_server_metrics()
 
@@ -183,6 +184,16 @@ class PrometheusObserver(Observer):
             "status",
             "flow",
         )
+        self._budget_pauses = self._counter(
+            "budget_pauses_total", "Executions that asked for a higher budget."
+        )
+        self._recoveries = self._counter(
+            "recoveries_total",
+            "Executions of an earlier process: resumed, or failed where they cannot be taken up.",
+            "outcome",
+        )
+
+    def _add_node_metrics(self) -> None:
         self.nodes = self._counter(
             "nodes_total",
             "Nodes that ended: completed, failed, skipped, blocked or cancelled.",
@@ -210,14 +221,6 @@ class PrometheusObserver(Observer):
             "Time of calls of tools, with the wait for their approval.",
             _LONG,
             "kind",
-        )
-        self._budget_pauses = self._counter(
-            "budget_pauses_total", "Executions that asked for a higher budget."
-        )
-        self._recoveries = self._counter(
-            "recoveries_total",
-            "Executions of an earlier process: resumed, or failed where they cannot be taken up.",
-            "outcome",
         )
 
     def _add_provider_metrics(self) -> None:

@@ -424,13 +424,14 @@ export type NodeEventEvent = {
   data: NodeEventData;
 };
 
-/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. */
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. */
 export type NodeFailedData = {
   error: ErrorDocument;
   handled?: boolean;
   outputs?: Record<string, OutputDocument>;
   duration_s?: JsonNumber;
   retryable?: boolean;
+  traceback?: string;
 };
 
 export type NodeFailedEvent = {
@@ -460,11 +461,12 @@ export type NodeParkedEvent = {
   data: NodeParkedData;
 };
 
-/** The failure of one attempt, and when the next attempt begins. */
+/** The failure of one attempt, and when the next attempt begins; `traceback` as in `node.failed`. */
 export type NodeRetryingData = {
   error?: ErrorDocument;
   delay_s: JsonNumber;
   next_attempt: number;
+  traceback?: string;
 };
 
 export type NodeRetryingEvent = {
@@ -1230,6 +1232,8 @@ export type DocumentNode = {
   /** Why it failed, as text. */
   error: string | null;
   error_detail: ErrorDocument | null;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its failure was caught by its policy, or a node around it completed. */
   handled: boolean;
   /** Why it was skipped. */
@@ -1470,6 +1474,8 @@ export type ExplainResponse = {
   /** The last request to a model. */
   prompt?: unknown;
   error?: ErrorDocument;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its open requests. */
   requests?: OpenRequestResponse[];
 };
@@ -2399,7 +2405,10 @@ export type Operations = {
       /** An execution's id. */
       execution_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** As everybody but the operator sees it, to be handed on: without tracebacks. */
+      public?: boolean;
+    };
     body: undefined;
     answer: DocumentResponse;
   };

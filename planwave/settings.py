@@ -431,7 +431,8 @@ class Settings(EnvFirstSettings):
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: Annotated[bool, _SWITCHED_OFF] = True
-    """Whether ``/docs`` and ``/openapi.json`` are served; they need the token if one is set."""
+    """Whether ``/docs`` and ``/openapi.json`` are served, which need the token if one is set, and ``/llms.txt``,
+    the list of the pages of documentation, which does not."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
     tracing: bool = False

@@ -138,7 +138,7 @@ def create_detached_app(
     metrics = PrometheusObserver()
     in_flight = BytesInFlight(settings.limits.sending_bytes)
     root_path = settings.root_path
-    routers = [*ROUTERS, docs.router] if settings.api_docs else ROUTERS
+    routers = [*ROUTERS, docs.router, docs.public_router] if settings.api_docs else ROUTERS
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",

@@ -389,6 +389,29 @@ def parse_host(written: str) -> str:
 _List = (NoDecode, BeforeValidator(_parse_list))
 
 
+LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def log_levels(text: str) -> dict[str, str]:
+    """Return the levels of a text such as ``planwave.provider=DEBUG, WARNING``, by logger.
+
+    Raises:
+        ValueError: It has something else; without a logger a level is that of ``planwave``.
+    """
+    levels: dict[str, str] = {}
+    for part in text.split(","):
+        logger, _, level = part.strip().rpartition("=")
+        if level.upper() not in LOG_LEVELS:
+            raise ValueError(f"{level!r} is no level: write one of {', '.join(LOG_LEVELS)}")
+        levels[logger or "planwave"] = level.upper()
+    return levels
+
+
+def _checked_levels(text: str) -> str:
+    log_levels(text)
+    return text
+
+
 class Settings(EnvFirstSettings):
     """All settings of an operator."""
 
@@ -435,6 +458,10 @@ class Settings(EnvFirstSettings):
     the list of the pages of documentation, which does not."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
+    log_level: Annotated[str, AfterValidator(_checked_levels)] = "INFO"
+    """The lowest level of that log: ``WARNING``, or by logger, such as ``planwave.provider=DEBUG, WARNING``."""
+    log_executions: Literal["all", "failures"] = "all"
+    """Whether each execution has lines in that log, or only what goes wrong."""
     tracing: bool = False
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     tracing_content: Literal["none", "content"] = "none"

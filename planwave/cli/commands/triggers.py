@@ -336,6 +336,9 @@ def trigger_lines(console: CommandConsole, triggers: Sequence[TriggerResponse]) 
         for name, value in trigger["details"].items():
             text = ", ".join(map(str, _items(value)))
             yield Text.assemble("    ", (f"{name}: ", "dim"), truncate(text, _NOTE_CHARS))
+        if (rejection := trigger["last_rejection"]) is not None:
+            at, reason = local_time(rejection["at"]), truncate(rejection["reason"], _NOTE_CHARS)
+            yield Text.assemble("    ", ("last rejected: ", "yellow"), f"{at}  {reason}")
         for delivery in trigger["deliveries"]:
             yield _delivery_line(delivery)
 

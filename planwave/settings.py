@@ -46,6 +46,10 @@ DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
 CONFIG_VARIABLE: Final = "PLANWAVE_CONFIG"
 """The environment variable that names a settings file."""
+TOKEN_VARIABLE: Final = "PLANWAVE_TOKEN"  # noqa: S105 - its name
+"""The environment variable with the token: of a service for itself, and of a client for a service."""
+URL_VARIABLE: Final = "PLANWAVE_URL"
+"""The environment variable with the address of the service that the command line talks to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,7 +553,7 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
     Returns:
         ``{name: the closest known name, or None}``.
     """
-    variables = [DEBUG_VARIABLE, CONFIG_VARIABLE]
+    variables = [DEBUG_VARIABLE, CONFIG_VARIABLE, URL_VARIABLE]
     variables += [*(each.api_key_env or "" for each in settings.providers.values())]
     for server in settings.mcp.values():
         variables += [*server.pass_env, *server.header_env.values()]

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -39,6 +39,7 @@ from planwave.cli.errors import (
     ExitCode,
     exit_code_of,
     internal_error,
+    root_error,
     show_error,
     system_error,
     usage_error,
@@ -51,6 +52,8 @@ from planwave.cli.options import (
     ModelOption,
     ProviderOption,
     StorageOption,
+    TokenFileOption,
+    UrlOption,
 )
 from planwave.cli.signals import Interrupted, report_interrupts
 from planwave.errors import PlanwaveError
@@ -95,7 +98,7 @@ class _CommandGroup(TyperGroup):
                 return super().invoke(ctx)
         except BaseException as error:
             redactor = _redactor_of(ctx)
-            raise _reported(_console_of(ctx), _root_error(error), redactor) from error
+            raise _reported(_console_of(ctx), root_error(error), redactor) from error
 
 
 def _reported(
@@ -130,13 +133,6 @@ def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
             return None
 
 
-def _root_error(error: BaseException) -> BaseException:
-    """Return the error; of an exception group, the first error inside it."""
-    while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
-        error = inner[0]
-    return error
-
-
 def _discard_broken_streams() -> None:
     """Redirect streams that cannot be flushed to the null device; Python would complain at exit."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
@@ -168,7 +164,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
         'Start with: `planwave run "Compare three ways to store time series data"`. '
-        "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 130 interrupted"
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 5 service gone, "
+        "130 interrupted"
     ),
 )
 
@@ -186,6 +183,8 @@ def planwave(
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
     version: Annotated[
@@ -203,7 +202,9 @@ def planwave(
     """
     composition: Factories = ctx.obj
     modules = list(node_modules or ())
-    ctx.obj = CommandContext(composition, json, storage, modules, provider, model, config)
+    ctx.obj = CommandContext(
+        composition, json, storage, modules, provider, model, config, url, token_file
+    )
 
 
 app.command()(run)

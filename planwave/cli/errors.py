@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 from rich.text import Text
@@ -20,6 +20,7 @@ from planwave.errors import (
     UnavailableProvider,
     UnknownModel,
     UnknownProvider,
+    Unreachable,
 )
 from planwave.graph.diagnostics import Diagnostic
 from planwave.service.executions.answers import InvalidAnswer
@@ -35,6 +36,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     INVALID_PLAN = 3
     NO_PROVIDER = 4
+    NO_SERVICE = 5
+    """The service does not answer: what became of the work is not known here."""
     INTERRUPTED = 130
 
 
@@ -51,8 +54,17 @@ def exit_code_of(error: PlanwaveError) -> int:
             return ExitCode.NO_PROVIDER
         case InputError():
             return ExitCode.USAGE
+        case Unreachable():
+            return ExitCode.NO_SERVICE
         case _:
             return ExitCode.FAILED
+
+
+def root_error(error: BaseException) -> BaseException:
+    """Return the error; of an exception group, the first error inside it."""
+    while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
+        error = inner[0]
+    return error
 
 
 def usage_error(error: Any) -> InputError:
@@ -95,6 +107,7 @@ _COMMAND_LINE: Final = {
     "store-unusable": "--storage or PLANWAVE_STORAGE_DIR",
     "unknown-node-type": "--import MODULE",
     "unknown-provider": "planwave doctor",
+    "unauthorized": "PLANWAVE_TOKEN, or --token-file FILE",
     "unknown-tool": "--import MODULE",
     "template-memory": _SETTINGS_OF_LIMITS,
     "template-timeout": _SETTINGS_OF_LIMITS,

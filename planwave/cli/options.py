@@ -49,6 +49,24 @@ ConfigOption = Annotated[
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Use the service at this address, in place of a directory. [default: PLANWAVE_URL]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
+TokenFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="A file with the token of that service. [default: the token in PLANWAVE_TOKEN]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
 ImportOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -227,6 +245,8 @@ _SHARED: Final = {
     "storage": (StorageOption, None),
     "config": (ConfigOption, None),
     "node_modules": (ImportOption, None),
+    "url": (UrlOption, None),
+    "token_file": (TokenFileOption, None),
 }
 _MODEL: Final = {"provider": (ProviderOption, None), "model": (ModelOption, None)}
 
@@ -236,6 +256,7 @@ def shared_options(
     with_model: bool = False,
     has_json: bool = True,
     untrusted: Untrusted = "ignore",
+    over_http: bool = False,
 ) -> Callable[[Callable[Concatenate[CommandContext, ...], None]], Callable[..., None]]:
     """Give a command the options of every command, and its context in their place.
 
@@ -247,6 +268,7 @@ def shared_options(
         with_model: Whether it also has ``--provider`` and ``--model``.
         has_json: Whether it has ``--json``.
         untrusted: See :data:`Untrusted`.
+        over_http: Whether it works with the service at ``--url``; if not, it refuses this option.
     """
     shared = {**({"json": _JSON} if has_json else {}), **_SHARED, **(_MODEL if with_model else {})}
     added = [Parameter("typer_ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -262,8 +284,9 @@ def shared_options(
         def with_context(*, typer_ctx: typer.Context, **options: Any) -> None:
             ctx: CommandContext = typer_ctx.obj
             ctx.take({name: options.pop(name) for name in shared})
-            ctx.untrusted = untrusted
+            ctx.untrusted = untrusted if ctx.service_url is None else "ignore"
             ctx.command, ctx.subcommand = typer_ctx.command_path, typer_ctx.invoked_subcommand
+            ctx.check_url(over_http=over_http)
             command(ctx, **options)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]

@@ -34,7 +34,7 @@ _HELP: Final = (
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 
-@shared_options(has_json=False, untrusted="ask")
+@shared_options(has_json=False, untrusted="ask", over_http=True)
 def chat(
     ctx: CommandContext,
     flow: Annotated[

@@ -114,7 +114,7 @@ def flow() -> None:
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def save(
     ctx: CommandContext,
     name: NewNameArgument,
@@ -159,7 +159,7 @@ def save(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
     """List flows, newest first.
 
@@ -181,14 +181,14 @@ def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
         if len(summaries) > limit:
             pagination_hint(console, ctx, "flow ls", limit)
     else:
-        where = ctx.settings().storage_dir
+        where = ctx.place(ctx.settings())
         console.text(
             f"No flows in {where} yet. Save one with: {ctx.command_hint('flow save')} NAME FILE"
         )
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = None) -> None:
     """Show a flow: its graph and its revisions.
 
@@ -215,7 +215,7 @@ def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = Non
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rename(
     ctx: CommandContext,
     name: NameArgument,
@@ -244,7 +244,7 @@ def rename(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(
     ctx: CommandContext,
     name: NameArgument,
@@ -276,7 +276,7 @@ def rm(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def publish(
     ctx: CommandContext,
     name: NameArgument,
@@ -324,7 +324,7 @@ def publish(
 
 
 @flow_app.command()
-@shared_options(with_model=True)
+@shared_options(with_model=True, over_http=True)
 def run(
     ctx: CommandContext,
     name: NameArgument,

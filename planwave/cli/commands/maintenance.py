@@ -29,7 +29,7 @@ _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
 
 
-@shared_options()
+@shared_options(over_http=True)
 def delete(ctx: CommandContext, name: IdArgument) -> None:
     """Delete an execution that has ended, with its results, or a plan.
 

@@ -34,7 +34,7 @@ notification_app = typer.Typer(
 
 
 @notification_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def notifications(ctx: CommandContext) -> None:
     """List the URLs that are notified of executions, and the messages that nobody accepted.
 
@@ -67,14 +67,14 @@ def notifications(ctx: CommandContext) -> None:
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def add(
     ctx: CommandContext,
     flow: Annotated[
         str,
         typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
     ],
-    url: Annotated[
+    address: Annotated[
         str,
         typer.Argument(metavar="URL", help="The address to send messages to.", show_default=False),
     ],
@@ -104,7 +104,7 @@ def add(
 
     async def create(backend: Backend, own: NotificationBackend) -> TargetResponse:
         plan = await find_flow(backend, flow, None)
-        return await own.create_target(plan.plan_id, url, secret, events)
+        return await own.create_target(plan.plan_id, address, secret, events)
 
     new_target, console = _run(ctx, create), ctx.console()
     if console.json:
@@ -115,7 +115,7 @@ def add(
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(
     ctx: CommandContext,
     target: Annotated[
@@ -141,7 +141,7 @@ def rm(
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def resend(
     ctx: CommandContext,
     notification: Annotated[

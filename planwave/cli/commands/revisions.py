@@ -76,7 +76,7 @@ ApproveRevisionOption = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def edit(
     ctx: CommandContext,
     name: PlanArgument,
@@ -108,7 +108,7 @@ def edit(
     asyncio.run(run())
 
 
-@shared_options()
+@shared_options(over_http=True)
 def revisions(
     ctx: CommandContext,
     name: PlanArgument,

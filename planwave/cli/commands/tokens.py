@@ -59,7 +59,7 @@ ScopesOption = Annotated[
 
 
 @token_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def tokens(ctx: CommandContext) -> None:
     """List the access tokens. Their texts are not stored.
 
@@ -82,7 +82,7 @@ def tokens(ctx: CommandContext) -> None:
 
 
 @token_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def create(
     ctx: CommandContext,
     name: Annotated[
@@ -128,7 +128,7 @@ def create(
 
 
 @token_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def revoke(
     ctx: CommandContext,
     token: Annotated[

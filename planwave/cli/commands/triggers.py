@@ -41,7 +41,7 @@ TriggerArgument = Annotated[
 
 
 @trigger_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def triggers(ctx: CommandContext) -> None:
     """List what is listened for, with the last 20 deliveries and their executions.
 
@@ -63,7 +63,7 @@ def triggers(ctx: CommandContext) -> None:
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def add(
     ctx: CommandContext,
     flow: Annotated[
@@ -102,21 +102,21 @@ def add(
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def enable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start executions again."""
     _show(ctx, "Enabled", _set_enabled(ctx, trigger, enabled=True))
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def disable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start nothing until it is enabled."""
     _show(ctx, "Disabled", _set_enabled(ctx, trigger, enabled=False))
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
 
@@ -133,7 +133,7 @@ def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def fire(
     ctx: CommandContext,
     trigger: TriggerArgument,

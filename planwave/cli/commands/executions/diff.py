@@ -45,7 +45,7 @@ _LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
 _Document = Mapping[str, Any]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def diff(
     ctx: CommandContext,
     a: Annotated[

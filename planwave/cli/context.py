@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 from pydantic import SecretStr
 
-from planwave.cli.backends.local import LocalBackend
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
-from planwave.cli.backends.shared_service import (
-    CommandServer,
-    leaving_others_running,
-    shared,
-)
 from planwave.cli.console import CommandConsole
 from planwave.cli.views.trust import show_settings_file
 from planwave.errors import (
@@ -40,7 +34,9 @@ from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
+    from planwave.cli.backends.local import LocalBackend
     from planwave.cli.backends.remote import RemoteBackend
+    from planwave.cli.backends.shared_service import CommandServer
     from planwave.cli.signals import Interrupt
     from planwave.client import AsyncClient
     from planwave.config.files import LoadedSettings
@@ -382,6 +378,10 @@ class CommandContext:
             StoreError: The storage cannot be opened. For ``storage-locked``, the hint says what its
                 owner is.
         """
+        # Lazy: test_a_press_of_tab_loads_no_service
+        from planwave.cli.backends.local import LocalBackend
+        from planwave.cli.backends.shared_service import leaving_others_running, shared
+
         opened = await self.open_backend(settings)
         if not isinstance(opened, LocalBackend):
             async with opened:
@@ -402,6 +402,9 @@ class CommandContext:
 
         An owner of the directory that ends or answers in a moment is waited for.
         """
+        # Lazy: test_a_press_of_tab_loads_no_service
+        from planwave.cli.backends.local import LocalBackend
+
         directory, until = settings.storage_dir, 0.0
         while True:
             probed = lock_owner(directory)

@@ -23,8 +23,6 @@ from planwave.errors import (
     Unreachable,
 )
 from planwave.graph.diagnostics import Diagnostic
-from planwave.service.executions.answers import InvalidAnswer
-from planwave.service.executions.fork import InvalidChanges
 from planwave.validation import describe_error
 
 
@@ -44,12 +42,15 @@ class ExitCode(IntEnum):
 def exit_code_of(error: PlanwaveError) -> int:
     """Return the exit code of an error outside a running execution."""
     match error:
-        case InvalidAnswer() | InvalidChanges():
-            return ExitCode.USAGE
         case Interrupted():
             return error.exit_code
         case GraphInvalid():
-            return ExitCode.INVALID_PLAN
+            # Lazy: test_a_press_of_tab_loads_no_service
+            from planwave.service.executions.answers import InvalidAnswer
+            from planwave.service.executions.fork import InvalidChanges
+
+            is_argument = isinstance(error, InvalidAnswer | InvalidChanges)
+            return ExitCode.USAGE if is_argument else ExitCode.INVALID_PLAN
         case UnknownProvider() | UnavailableProvider() | UnknownModel() | ProviderError():
             return ExitCode.NO_PROVIDER
         case InputError():

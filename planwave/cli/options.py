@@ -16,6 +16,7 @@ from typing import (
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext, Untrusted
 
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
@@ -81,6 +82,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
+        autocompletion=completion.providers,
         help="openai, anthropic, local, or a name in planwave.toml. [default: the first available]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
@@ -141,6 +143,7 @@ IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
+        autocompletion=completion.executions_and_plans,
         help="An execution or plan, by its id, its start or end, or: last.",
         show_default=False,
     ),
@@ -302,6 +305,7 @@ ExecutionArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
+        autocompletion=completion.executions,
         help="An execution, by its id, its start or end, or: last.",
         show_default=False,
     ),

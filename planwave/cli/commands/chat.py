@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import one_line, truncate
 from planwave.cli.lookup import find_flow
@@ -41,6 +42,7 @@ def chat(
         str | None,
         typer.Argument(
             metavar="[FLOW]",
+            autocompletion=completion.flows,
             help="A flow with a chat_start node, by its name or its id. [default: a model]",
             show_default=False,
         ),

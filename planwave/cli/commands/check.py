@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
 
@@ -80,6 +80,6 @@ def _check_there(ctx: CommandContext, settings: Settings, source: bytes) -> _Che
         document = parse_document(source)
     except GraphInvalid as error:
         return _Checked(error.diagnostics, None)
-    answer: Mapping[str, Any] = ctx.call_service(settings, lambda client: client.check(document))
+    answer = cast("Any", ctx.call_service(settings, lambda client: client.check(document)))
     diagnostics = [Diagnostic(**each) for each in answer["diagnostics"]]
     return _Checked(diagnostics, answer["graph"])

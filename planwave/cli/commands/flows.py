@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
 from planwave.cli.commands.triggers import triggers_of
@@ -56,6 +57,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME_OR_ID",
+        autocompletion=completion.flows,
         help="A flow, by its name, its id, or the start or end of its id.",
         show_default=False,
     ),
@@ -64,6 +66,7 @@ NewNameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
+        autocompletion=completion.flows,
         help="The name of the flow. An existing flow of that name, or id, gets a new revision.",
         show_default=False,
     ),
@@ -79,6 +82,7 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="PLAN_ID",
+        autocompletion=completion.plans,
         help="A stored plan in place of a file: its id, its start or end, an execution of "
         "the plan, or: last.",
     ),

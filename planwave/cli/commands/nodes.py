@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import hint_with_command
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 TypeArgument = Annotated[
     str | None,
-    typer.Argument(metavar="TYPE", help="Show one type in full.", show_default=False),
+    typer.Argument(
+        metavar="TYPE",
+        autocompletion=completion.node_types,
+        help="Show one type in full.",
+        show_default=False,
+    ),
 ]
 
 

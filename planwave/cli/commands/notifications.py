@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
@@ -72,7 +73,12 @@ def add(
     ctx: CommandContext,
     flow: Annotated[
         str,
-        typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
+        typer.Argument(
+            metavar="FLOW",
+            autocompletion=completion.flows,
+            help="The flow, by its name or its id.",
+            show_default=False,
+        ),
     ],
     address: Annotated[
         str,
@@ -129,7 +135,7 @@ def rm(
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
         ids = [each["target_id"] for each in await own.targets()]
-        target_id = find_id(ids, target, "targets", "notifications", destroys=True)
+        target_id = find_id(ids, target, "target", "notifications", destroys=True)
         await own.delete_target(target_id)
         return target_id
 
@@ -173,7 +179,7 @@ def resend(
         chosen = (
             ids
             if notification is None
-            else [find_id(ids, notification, "messages", "notifications")]
+            else [find_id(ids, notification, "message", "notifications")]
         )
         for each in chosen:
             await own.resend(each)

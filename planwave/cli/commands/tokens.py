@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow, find_id
@@ -45,7 +46,10 @@ class ScopeName(StrEnum):
 FlowsOption = Annotated[
     list[str],
     typer.Option(
-        "--flow", metavar="FLOW", help="A flow it is for, by name or id; may be repeated."
+        "--flow",
+        metavar="FLOW",
+        autocompletion=completion.flows,
+        help="A flow it is for, by name or id; may be repeated.",
     ),
 ]
 ScopesOption = Annotated[
@@ -169,7 +173,7 @@ def _line(token: TokenResponse, shown_id: str) -> Text:
 def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
     """Return the token of an id, or of its start or end; errors as in :func:`find_id`."""
     records = {each["token_id"]: each for each in tokens}
-    return records[find_id(records, part, "tokens", "tokens", destroys=True)]
+    return records[find_id(records, part, "token", "tokens", destroys=True)]
 
 
 def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
@@ -68,7 +69,12 @@ def add(
     ctx: CommandContext,
     flow: Annotated[
         str,
-        typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
+        typer.Argument(
+            metavar="FLOW",
+            autocompletion=completion.flows,
+            help="The flow, by its name or its id.",
+            show_default=False,
+        ),
     ],
     node: Annotated[
         str | None,
@@ -184,7 +190,7 @@ def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerRes
 async def _find(triggers: TriggerBackend, name: str, *, destroys: bool = False) -> TriggerResponse:
     """Return the trigger of an id, or of its start or end; errors as in :func:`find_id`."""
     records = {each["trigger_id"]: each for each in await triggers.all()}
-    return records[find_id(records, name, "triggers", "triggers", destroys=destroys)]
+    return records[find_id(records, name, "trigger", "triggers", destroys=destroys)]
 
 
 def _show(ctx: CommandContext, what: str, trigger: TriggerResponse) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typer.models import Context
 
 _JSON_REQUESTED: Final = "planwave.json"
+_HELP_OPTIONS: Final = ["-h", "--help"]
 _COMMANDS: Final = {
     "run": "run:run",
     "plan": "run:plan",
@@ -110,7 +111,27 @@ def _load(name: str) -> Any:
     target.rich_markup_mode = "markdown"
     command = typer.main.get_command(target)
     command.name = name
+    _leave_out_types(command)
     return command
+
+
+def _leave_out_types(command: Any) -> None:
+    """Leave the names of Python types out of the help: a name or a metavar says more.
+
+    Of a command and, but for the root command, of those below it.
+    """
+    for each in command.get_params(typer.Context(command, help_option_names=_HELP_OPTIONS)):
+        if each.param_type_name == "argument":
+            each.display_type_rich = _no_type  # Typer shows it beside the metavar
+        elif each.is_flag and each.metavar is None:
+            each.metavar = ""
+    below = getattr(command, "commands", {})
+    for inner in () if isinstance(command, _CommandGroup) else dict(below).values():
+        _leave_out_types(inner)
+
+
+def _no_type(ctx: Context) -> None:
+    return None
 
 
 class _CommandGroup(TyperGroup):
@@ -122,6 +143,10 @@ class _CommandGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _Commands()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _leave_out_types(self)
+        super().format_help(ctx, formatter)
 
     def main(self, *args: Any, **more: Any) -> Any:
         try:
@@ -211,7 +236,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": _HELP_OPTIONS},
     epilog=(
         'Start with: `planwave run "Compare three ways to store time series data"`. '
         "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 5 service gone, "

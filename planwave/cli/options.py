@@ -231,7 +231,12 @@ LimitOption = Annotated[
     ),
 ]
 StatusOption = Annotated[
-    StatusFilter | None, typer.Option("--status", help="Only executions with this status.")
+    StatusFilter | None,
+    typer.Option(
+        "--status",
+        metavar="STATUS",
+        help=f"Only executions with this status: {', '.join(StatusFilter)}.",
+    ),
 ]
 NodeOption = Annotated[
     str | None,

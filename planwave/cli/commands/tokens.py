@@ -56,6 +56,7 @@ ScopesOption = Annotated[
     list[ScopeName],
     typer.Option(
         "--scope",
+        metavar="SCOPE",
         help="chat: talk to the flows as models; run: start and cancel their executions; "
         "read: read these; may be repeated.",
     ),
@@ -95,14 +96,17 @@ def create(
     flows: FlowsOption,
     scopes: ScopesOption,
     requests: Annotated[
-        int | None, typer.Option("--requests-per-minute", min=1, help="Its requests.")
+        int | None, typer.Option("--requests-per-minute", min=1, metavar="N", help="Its requests.")
     ] = None,
     executions: Annotated[
-        int | None, typer.Option("--executions-per-minute", min=1, help="Its executions.")
+        int | None,
+        typer.Option("--executions-per-minute", min=1, metavar="N", help="Its executions."),
     ] = None,
     days: Annotated[
         float | None,
-        typer.Option("--days", min=0.001, help="How long it is valid. [default: for ever]"),
+        typer.Option(
+            "--days", min=0.001, metavar="DAYS", help="How long it is valid. [default: for ever]"
+        ),
     ] = None,
 ) -> None:
     """Create an access token, and show it once.

@@ -543,6 +543,16 @@ class Settings(EnvFirstSettings):
         return Path(os.path.expanduser(written))
 
 
+def variable_of(model: type[EnvFirstSettings], name: str) -> str:
+    """Return the environment variable of a setting."""
+    alias = model.model_fields[name].validation_alias
+    return (
+        alias
+        if isinstance(alias, str)
+        else f"{model.model_config.get('env_prefix', '')}{name}".upper()
+    )
+
+
 def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str | None]:
     """Return the environment variables that look like settings and are none.
 
@@ -559,12 +569,7 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
         variables += [*server.pass_env, *server.header_env.values()]
     variables += [each.env for each in settings.secrets.values()]
     for model in (Settings, Limits):
-        prefix = model.model_config.get("env_prefix", "")
-        variables += [
-            f"{prefix}{name.upper()}"
-            for name, field in model.model_fields.items()
-            if field.validation_alias is None
-        ]
+        variables += [variable_of(model, name) for name in model.model_fields]
     unknown = sorted(
         name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in variables
     )

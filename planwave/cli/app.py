@@ -74,6 +74,7 @@ _COMMANDS: Final = {
     "nodes": "nodes:nodes",
     "tools": "tools:tools",
     "doctor": "models:doctor",
+    "config": "config:config_app",
     "trust": "trust:trust",
     "backup": "maintenance:backup",
     "delete": "maintenance:delete",

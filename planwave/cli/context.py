@@ -221,7 +221,7 @@ class CommandContext:
                 name, kind = option.split()
                 kind = {"DIR": "a directory", "FILE": "a file", "URL": "an address"}[kind]
                 raise InputError(f"{name} is empty", code="usage", hint=f"name {kind}: {option}")
-        settings = self._load().settings
+        settings = self.loaded().settings
         if self.token_file is not None:
             update = {"token": SecretStr(self._service_token() or "")}
             settings = settings.model_copy(update=update)
@@ -243,7 +243,7 @@ class CommandContext:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
 
-    def _load(self) -> LoadedSettings:
+    def loaded(self) -> LoadedSettings:
         """Read the settings; at the first time, warn or ask about what does not count."""
         file = None if self.config is None else Path(os.path.expanduser(self.config))
         loaded = self.factories.settings(file)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from planwave.events.chat_chunks import chunks
     from planwave.executor.node_api.runtime import GraphRuntime
     from planwave.executor.options import RunOptions
-    from planwave.graph.builder import GraphBuilder
+    from planwave.graph.builder import NodeRef
     from planwave.graph.inputs import Inputs
     from planwave.graph.model import DataValue, Edge, Graph, Node, Port, Retry
     from planwave.graph.plan import Plan
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         ResumableType,
         template,
     )
+    from planwave.nodes.builder import GraphBuilder
     from planwave.nodes.registry import Registry
     from planwave.planner.planner import Planner
     from planwave.service.executions.answers import InvalidAnswer
@@ -130,7 +131,7 @@ _MODULES = {
     "planwave.events.chat_chunks": ("chunks",),
     "planwave.executor.node_api.runtime": ("GraphRuntime",),
     "planwave.executor.options": ("RunOptions",),
-    "planwave.graph.builder": ("GraphBuilder",),
+    "planwave.graph.builder": ("NodeRef",),
     "planwave.graph.protocols": (
         "EffectByField",
         "ExecutionResult",
@@ -162,6 +163,7 @@ _MODULES = {
         "ResumableType",
         "template",
     ),
+    "planwave.nodes.builder": ("GraphBuilder",),
     "planwave.nodes.registry": ("Registry",),
     "planwave.planner.planner": ("Planner",),
     "planwave.service.executions.answers": ("InvalidAnswer",),
@@ -208,6 +210,7 @@ __all__ = [
     "NodeData",
     "NodeError",
     "NodeEvent",
+    "NodeRef",
     "NodeType",
     "NotFound",
     "OutboundError",

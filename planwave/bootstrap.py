@@ -302,6 +302,9 @@ def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None
     Raises:
         InputError: ``broken-node-module``.
     """
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.nodes.registry import installed_types
+
     return (
         installed_types()
         .with_modules(settings.node_modules, installed=settings.installed_modules)
@@ -330,20 +333,13 @@ def open_planner(
 
 
 @cache
-def installed_types() -> Registry:
-    """Load the node types of installed packages, once per process; log broken packages once."""
-    # Lazy: test_help_loads_no_heavy_library
-    from planwave.nodes.registry import default_registry
-
-    return default_registry().with_entry_points()
-
-
 @asynccontextmanager
 async def open_node_services(
     goal: str, recorder: Recorder | None = None
 ) -> AsyncGenerator[NodeServices]:
     """Open the configured services for one run from Python, which imports its own node types."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+    from planwave.nodes.registry import installed_types
     from planwave.nodes.services import NodeServices
 
     settings = load_settings()

@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planwave.bootstrap import installed_types, open_node_services
+from planwave.bootstrap import open_node_services
 from planwave.executor.options import RunOptions
 from planwave.expressions.renderer import Renderer
 from planwave.nodes.checking.entries import entries_without_input
+from planwave.nodes.registry import installed_types
 from planwave.service.library.arguments import (
     arguments_of,
     check_flags,

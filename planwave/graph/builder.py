@@ -1,39 +1,51 @@
-"""Write a graph in Python instead of JSON; the result is an ordinary graph document.
+"""Build a graph document in Python: nodes, the edges between them, and what refers to both.
 
-::
-
-    g = planwave.GraphBuilder()
-    goal = g.node("start", id="goal")
-    facts = g.node("agent", id="facts", description="Find the facts.")
-    doubts = g.node("agent", id="doubts", description="Find what speaks against it.")
-    goal >> [facts, doubts] >> g.node("end")
-    document = g.document()
-
-``a >> b`` goes from ``output`` to ``input``, ``a["left"] >> b["doc"]`` between other handles, and
-``a.link(b, "tools")`` is a link edge into a handle. The builder knows no node types: handles and data
-are checked later, with the graph.
+:class:`DocumentBuilder` knows no node types by itself. With a catalogue it checks names where they are
+written, and finds the handle and the channel of an edge; all else is checked later, with the graph.
+``planwave.GraphBuilder`` is the one that people use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, overload
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, cast
+
+from typing_extensions import TypeVar
 
 from planwave.errors import InputError
 from planwave.expressions import copy_json
+from planwave.graph.json_values import JsonLimits, checked_copy, json_findings
+from planwave.graph.keywords import data_name, handle_name
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
     FLOW,
     ID_HINT,
-    LINK,
     Channel,
+    Edge,
     Json,
+    edge_document,
     is_id,
 )
+from planwave.graph.ports import connection, find_port
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
+from planwave.graph.reading.documents import unused_edge_ids
+from planwave.graph.reading.fields import CHANNELS
 
+T_co = TypeVar("T_co", covariant=True, default=Any)
+
+_Ends = tuple[str, str, str, str, Channel]
 _MAX_STEM_CHARS: Final = 56
 """Characters of a type's name in a generated id, so that a number fits behind it."""
+_JSON_LIMITS: Final = JsonLimits(levels_above=3)
+
+
+class ResultReader(Protocol[T_co]):
+    """Reads the stored result of a node as a Python value."""
+
+    def read(self, value: Json, what: str, /) -> T_co:
+        """Return the value of a JSON value; ``what`` names it in errors."""
+        ...
 
 
 class Endpoint:
@@ -41,58 +53,11 @@ class Endpoint:
 
     __slots__ = ("_builder", "_handle", "_node_id")
 
-    def __init__(self, builder: GraphBuilder, node_id: str, handle: str | None = None) -> None:
+    def __init__(self, builder: DocumentBuilder, node_id: str, handle: str | None = None) -> None:
         self._builder, self._node_id, self._handle = builder, node_id, handle
 
-    @overload
-    def __rshift__(self, targets: Endpoint) -> NodeRef: ...
-    @overload
-    def __rshift__(self, targets: Sequence[Endpoint]) -> list[NodeRef]: ...
-    def __rshift__(self, targets: Endpoint | Sequence[Endpoint]) -> NodeRef | list[NodeRef]:
-        """Add a flow edge to each target; return the targets so that calls can be chained."""
-        if isinstance(targets, Endpoint):
-            self._builder.connect(self, targets, FLOW)
-            return targets.node
-        if not _are_endpoints(targets):
-            return NotImplemented
-        for target in targets:
-            self._builder.connect(self, target, FLOW)
-        return [target.node for target in targets]
-
-    def __rrshift__(self, sources: Sequence[Endpoint]) -> NodeRef:
-        """Add a flow edge from each of several nodes."""
-        if not _are_endpoints(sources):
-            return NotImplemented
-        for source in sources:
-            self._builder.connect(source, self, FLOW)
-        return self.node
-
-    def link(self, target: Endpoint, handle: str | None = None) -> None:
-        """Add a link edge: the target uses this node's artefact on demand.
-
-        Args:
-            target: The node that uses this node, or one handle of it.
-            handle: The handle of ``target`` if that is a node, such as ``tools``.
-
-        Raises:
-            InputError: The target belongs to another builder (``foreign-node``).
-            TypeError: ``target`` is already a handle and ``handle`` names another.
-        """
-        if handle is not None:
-            if not isinstance(target, NodeRef):
-                raise TypeError(
-                    f"{target!r} is one handle already, so {handle!r} cannot be named as well"
-                )
-            target = target[handle]
-        self._builder.connect(self, target, LINK)
-
-    @property
-    def node(self) -> NodeRef:
-        """The node itself."""
-        return NodeRef(self._builder, self._node_id)
-
-    def resolve(self, builder: GraphBuilder, default: str) -> tuple[str, str]:
-        """Return the node's id and the handle.
+    def place(self, builder: DocumentBuilder) -> tuple[str, str | None]:
+        """Return the node's id, and the handle if it is one.
 
         Raises:
             InputError: The node belongs to another builder than ``builder``.
@@ -103,16 +68,26 @@ class Endpoint:
                 code="foreign-node",
                 hint="make all nodes of one graph with the node(…) of one builder",
             )
-        return self._node_id, default if self._handle is None else self._handle
+        return self._node_id, self._handle
 
 
-class NodeRef(Endpoint):
-    """A node of a graph being built; ``ref["handle"]`` is one handle of it."""
+class NodeRef(Endpoint, Generic[T_co]):
+    """A node of a graph being built; ``ref["handle"]`` is one handle of it.
 
-    __slots__ = ()
+    Attributes:
+        result_type: Reads the node's result as the type of this reference; None where it is JSON.
+    """
+
+    __slots__ = ("result_type",)
 
     __iter__: ClassVar[None] = None
     """Else ``__getitem__`` would make it an endless sequence of handles."""
+
+    def __init__(
+        self, builder: DocumentBuilder, node_id: str, result_type: ResultReader[T_co] | None = None
+    ) -> None:
+        super().__init__(builder, node_id)
+        self.result_type = result_type
 
     @property
     def id(self) -> str:
@@ -135,114 +110,229 @@ class HandleRef(Endpoint):
         return f"<handle {self._handle!r} of node {self._node_id!r}>"
 
 
-class GraphBuilder:
+class NodeFields(NamedTuple):
+    """The fields of a node's document that are the same for all types, as in a document."""
+
+    name: str | None = None
+    description: str | None = None
+    data: Mapping[str, Json] | None = None
+    policy: Mapping[str, Json] | None = None
+    ui: Mapping[str, Json] | None = None
+
+
+class DocumentBuilder:
     """Collects nodes and edges in the order they are added.
 
     The same calls always produce the same document, ids included.
+
+    Args:
+        types: The node types, to check names where they are written; None knows none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, types: NodeTypes | None = None) -> None:
+        self._types = types
         self._nodes: dict[str, dict[str, Json]] = {}
-        self._edges: dict[tuple[str, str, str, str, Channel], None] = {}
+        self._edges: dict[_Ends, Edge] = {}
+        self._edge_ids: set[str] = set()
 
-    def node(
+    def edge(
         self,
-        type: str,
+        source: Endpoint,
+        target: Endpoint,
         *,
         id: str | None = None,
-        name: str | None = None,
-        description: str | None = None,
+        channel: Channel = FLOW,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
-        ui: Mapping[str, Json] | None = None,
-        **fields: Json,
-    ) -> NodeRef:
-        """Add a node.
+        type: str | None = None,
+    ) -> None:
+        """Add an edge that no keyword of ``node`` can express.
 
         Args:
-            type: Its node type.
-            id: Its id; generated from the type if None (``agent``, ``agent-2``, …).
-            name: Its display name; the id if None.
-            description: Its task.
-            data: Its data, as in a document.
-            policy: Its policy, as in a document: ``{"retry": {"attempts": 2}}``.
-            ui: Stored for editors; planwave ignores it.
-            **fields: More data, spelled as in a document: ``systemPrompt="…"``.
+            source: The node, whose ``output`` it leaves, or a handle: ``node["errors"]``.
+            target: The node, whose ``input`` it enters, or a handle.
+            id: Its id; generated if None: ``e1``, ``e2``, … in the order the edges were added.
+            channel: ``flow`` for values, ``link`` for what the target uses on demand.
+            data: More data of the edge, besides the channel; planwave stores them.
+            type: Its type in an editor; planwave stores it.
 
         Raises:
-            InputError: The id is in use (``duplicate-id``) or malformed (``invalid-id``), or a field is
-                both in ``data`` and a keyword (``duplicate-key``).
+            InputError: An end belongs to another builder (``foreign-node``), the id is in use
+                (``duplicate-id``) or malformed (``invalid-id``), the edge exists (``duplicate-edge``).
+            TypeError: An end is no node of a graph, the channel is none, or the data are not JSON.
         """
-        node_id = self._generate_id(type) if id is None else self._validate_id(id)
-        if repeated := sorted(fields.keys() & (data or {}).keys()):
-            raise InputError(
-                f"node {node_id!r} has data.{repeated[0]} twice",
-                code="duplicate-key",
-                hint="write it in data={…} or as a keyword, not both",
-            )
-        document: dict[str, Json] = {"id": node_id, "type": type}
-        optional: dict[str, Json] = {"name": name, "description": description}
-        optional |= {"data": {**(data or {}), **fields}, "policy": {**(policy or {})}}
-        optional["ui"] = {**(ui or {})}
-        for field, value in optional.items():
-            if value:
-                document[field] = copy_json(value)
-        self._nodes[node_id] = document
-        return NodeRef(self, node_id)
-
-    def connect(self, source: Endpoint, target: Endpoint, channel: Channel) -> None:
-        """Add an edge, unless it exists; ``>>`` and ``link`` are the short forms.
-
-        Raises:
-            InputError: An end belongs to another builder (``foreign-node``).
-        """
-        begin = source.resolve(self, DEFAULT_SOURCE_HANDLE)
-        self._edges[*begin, *target.resolve(self, DEFAULT_TARGET_HANDLE), channel] = None
+        for end in (source, target):
+            if not isinstance(cast("object", end), Endpoint):
+                raise TypeError(f"an edge leads from node to node; {end!r} is none")
+        if channel not in CHANNELS:
+            raise TypeError(f"the channel is {' or '.join(map(repr, CHANNELS))}, not {channel!r}")
+        if id is not None:
+            _validate_id(id, "an edge", self._edge_ids)
+        begin, out = source.place(self)
+        end_id, into = target.place(self)
+        own_data = _json_copy({**(data or {}), "channel": channel}, "the edge")
+        handles = out or DEFAULT_SOURCE_HANDLE, into or DEFAULT_TARGET_HANDLE
+        edge = Edge(id or "", begin, handles[0], end_id, handles[1], channel, own_data, type)
+        _put(self._edges, edge)
+        if id is not None:
+            self._edge_ids.add(id)
 
     def document(self) -> dict[str, Json]:
-        """Return the graph document ``{"nodes": [...], "edges": [...]}``, a new copy for each call.
-
-        Edge ids are ``e1``, ``e2``, … in the order the edges were added.
-        """
+        """Return the graph document ``{"nodes": [...], "edges": [...]}``, a new copy for each call."""
+        ids = unused_edge_ids(self._edge_ids)
+        edges = [edge if edge.id else edge._replace(id=next(ids)) for edge in self._edges.values()]
         return {
             "nodes": [copy_json(node) for node in self._nodes.values()],
-            "edges": [
-                {
-                    "id": f"e{number}",
-                    "source": source,
-                    "sourceHandle": source_handle,
-                    "target": target,
-                    "targetHandle": target_handle,
-                    "data": {"channel": channel},
-                }
-                for number, (source, source_handle, target, target_handle, channel) in enumerate(
-                    self._edges, 1
-                )
-            ],
+            "edges": [copy_json(edge_document(edge)) for edge in edges],
         }
+
+    def _add_node(
+        self,
+        node_type: str,
+        node_id: str | None,
+        fields: NodeFields,
+        keywords: Mapping[str, Any],
+        edges: Mapping[str, Any],
+    ) -> str:
+        """Add a node and the edges into it; return its id.
+
+        Args:
+            node_type: Its type.
+            node_id: Its id; generated from the type if None.
+            fields: The fields that all types have.
+            keywords: Data fields and edges by their Python names.
+            edges: Edges by the names of the handles.
+
+        Raises:
+            InputError: The id is in use (``duplicate-id``) or malformed (``invalid-id``), something is
+                given twice (``duplicate-key``), or a source is of another builder (``foreign-node``).
+            TypeError: The type has no such field or input, a value is not JSON, or an input that
+                takes one edge gets several.
+        """
+        facts = self._facts(node_type)
+        own_id = self._generate_id(node_type) if node_id is None else node_id
+        _validate_id(own_id, "a node", self._nodes)
+        data, sources = dict(fields.data or {}), dict[str, list[Endpoint]]()
+        for keyword, value in keywords.items():
+            refs = _refs_in(value, keyword)
+            if refs:
+                handle = handle_name(keyword, node_type, facts)
+                _set_once(sources, handle, refs, f"edges into {handle!r} of node {own_id!r}")
+            else:
+                name = data_name(keyword, node_type, facts)
+                _set_once(data, name, self._as_json(value), f"data.{name} of node {own_id!r}")
+        for handle, value in edges.items():
+            refs = _refs_in(value, handle)
+            if not refs:
+                raise TypeError(f"edges={{…}} leads from nodes into handles; {value!r} is no node")
+            _set_once(sources, handle, refs, f"edges into {handle!r} of node {own_id!r}")
+        document: dict[str, Json] = {"id": own_id, "type": node_type}
+        optional = fields._replace(data=data or fields.data)._asdict()
+        document |= {name: held for name, held in optional.items() if held is not None}
+        own_document = _json_copy(document, f"node {own_id!r}")
+        added: dict[_Ends, Edge] = {}
+        for handle, refs in sources.items():
+            for edge in self._edges_into(own_id, handle, refs, facts):
+                _put(added, edge)
+        self._nodes[own_id] = own_document
+        self._edges |= added
+        return own_id
+
+    def _as_json(self, value: Any) -> Json:
+        """Return the JSON of a data field that was written as a Python object."""
+        return value.document() if isinstance(value, DocumentBuilder) else value
+
+    def _edges_into(
+        self, node_id: str, handle: str, sources: Sequence[Endpoint], facts: NodeTypeInfo | None
+    ) -> list[Edge]:
+        """Return the edges from some sources into one handle of a node."""
+        edges: list[Edge] = []
+        for source in sources:
+            begin, out = source.place(self)
+            source_facts = self._facts(str(self._nodes[begin]["type"]))
+            out, channel = connection(source_facts, out, facts, handle)
+            port = None if facts is None else find_port(facts.inputs, handle, channel)
+            if port is not None and not port.multiple and len(sources) > 1:
+                raise TypeError(
+                    f"{handle!r} of node {node_id!r} takes one edge, not {len(sources)}; one value "
+                    "of several comes from a node between, such as 'merge'"
+                )
+            edges.append(Edge("", begin, out, node_id, handle, channel, {"channel": channel}))
+        return edges
+
+    def _facts(self, node_type: str) -> NodeTypeInfo | None:
+        return None if self._types is None else self._types.type_info(node_type)
 
     def _generate_id(self, node_type: str) -> str:
         candidate, number = node_type, 1
         while candidate in self._nodes:
             number += 1
             candidate = f"{node_type[:_MAX_STEM_CHARS]}-{number}"
-        return self._validate_id(candidate)
-
-    def _validate_id(self, node_id: str) -> str:
-        if not is_id(node_id):
-            raise InputError(
-                f"{node_id!r} cannot be the id of a node",
-                code="invalid-id",
-                hint=ID_HINT,
-            )
-        if node_id in self._nodes:
-            raise InputError(
-                f"there is already a node {node_id!r}",
-                code="duplicate-id",
-                hint="give every node its own id, or omit the id",
-            )
-        return node_id
+        return candidate
 
 
-def _are_endpoints(values: object) -> bool:
-    return isinstance(values, list | tuple) and all(isinstance(end, Endpoint) for end in values)  # pyright: ignore[reportUnknownVariableType]
+def _put(edges: dict[_Ends, Edge], edge: Edge) -> None:
+    """Add an edge whose ends are those of no other.
+
+    Raises:
+        InputError: ``duplicate-edge``.
+    """
+    if edge[1:6] in edges:
+        ends = f"{edge.source}.{edge.source_handle} to {edge.target}.{edge.target_handle}"
+        raise InputError(
+            f"there is already an edge from {ends}",
+            code="duplicate-edge",
+            hint="connect each pair of handles once",
+        )
+    edges[edge[1:6]] = edge
+
+
+def _validate_id(candidate: str, owner: str, used: Collection[str]) -> None:
+    if not is_id(candidate):
+        raise InputError(
+            f"{candidate!r} cannot be the id of {owner}", code="invalid-id", hint=ID_HINT
+        )
+    if candidate in used:
+        raise InputError(
+            f"there is already {owner} {candidate!r}",
+            code="duplicate-id",
+            hint="choose another id, or omit it",
+        )
+
+
+def _refs_in(value: Any, name: str) -> list[Endpoint]:
+    """Return the nodes that a value consists of; none if it is a value of its own.
+
+    Raises:
+        TypeError: It is a list of nodes and of other values.
+    """
+    if isinstance(value, Endpoint):
+        return [value]
+    members = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
+    refs = [each for each in members if isinstance(each, Endpoint)]
+    if refs and len(refs) < len(members):
+        raise TypeError(f"{name} is a list of nodes or of values, not of both: {value!r}")
+    return refs
+
+
+def _set_once(named: dict[str, Any], name: str, value: Any, what: str) -> None:
+    if name in named:
+        raise InputError(
+            f"{what} is written twice",
+            code="duplicate-key",
+            hint="write it as a keyword, or in data={…} or edges={…}, not both",
+        )
+    named[name] = value
+
+
+def _json_copy(document: dict[str, Json], owner: str) -> dict[str, Json]:
+    """Return a copy of a part of a document.
+
+    Raises:
+        TypeError: It is not JSON; the message says where.
+    """
+    own = checked_copy(document, _JSON_LIMITS)
+    if own is None:
+        finding = json_findings(document, "", _JSON_LIMITS)[0]
+        hint = "" if finding.hint is None else f"; {finding.hint}"
+        raise TypeError(f"{owner}: {finding.message}{hint}")
+    return own

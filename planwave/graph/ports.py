@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, Port, fixed_handles
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    LINK,
+    Channel,
+    Port,
+    fixed_handles,
+)
 from planwave.graph.protocols import NodeTypeInfo
 
 NUMBER_PLACEHOLDER: Final = "i"
@@ -58,6 +66,35 @@ def has_output(facts: NodeTypeInfo, handle: str) -> bool:
 def outputs_text(facts: NodeTypeInfo) -> str:
     """Return the outputs of a type as text for messages."""
     return ", ".join(dict.fromkeys(fixed_handles(facts.outputs))) or DEFAULT_SOURCE_HANDLE
+
+
+def connection(
+    source: NodeTypeInfo | None, out: str | None, target: NodeTypeInfo | None, into: str
+) -> tuple[str, Channel]:
+    """Return the output and the channel of an edge of which the two ends are named.
+
+    Args:
+        source: The type of the node that it leaves; None if it is not known.
+        out: The output; None for the one that fits: ``output``, or else one of the target's type.
+        target: The type of the node that it enters; None if it is not known.
+        into: The input.
+    """
+    inputs = () if target is None else [port for port in target.inputs if port.name == into]
+    channels = {port.channel for port in inputs} or {FLOW, LINK}
+    outputs: tuple[Port, ...] = () if source is None else source.outputs
+    name = DEFAULT_SOURCE_HANDLE if out is None else out
+    own = {port.channel for port in outputs if port.name == name}
+    for channel in (FLOW, LINK):
+        if channel in own & channels:
+            return name, channel
+    if out is None:
+        links = {port.type for port in inputs if port.channel == LINK}
+        fitting = [port.name for port in outputs if port.channel == LINK and port.type in links]
+        if fitting:
+            return fitting[0], LINK
+        if len(outputs) == 1 and not _specificity(outputs[0].name):
+            return outputs[0].name, outputs[0].channel
+    return name, LINK if own == {LINK} else FLOW
 
 
 @lru_cache(maxsize=1024)

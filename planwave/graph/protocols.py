@@ -361,7 +361,8 @@ class NodeTypeInfo(NamedTuple):
     ``passes_on``: without an edge into it a node has nothing to do. ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
     the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
     type can have; see :func:`effect_of`.
-    ``data_fields`` are the names of the ``data`` fields, under every spelling. Edges may not lead into
+    ``data_fields`` are the names of the ``data`` fields, under every spelling; ``declares_data``: the type
+    has no others (one without a declaration may read any). Edges may not lead into
     ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
     its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
@@ -389,6 +390,7 @@ class NodeTypeInfo(NamedTuple):
     materializes_unresolved: bool = False
     runs_graphs: bool = False
     data_fields: Mapping[str, str] = {}
+    declares_data: bool = False
     policy_fields: tuple[str, ...] = ()
     plan_fields: tuple[str, ...] = ()
     written_fields: tuple[str, ...] = ()

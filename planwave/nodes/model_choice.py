@@ -58,6 +58,13 @@ def with_each_model(data: DataT, fallback: Sequence[ModelChoice] | None) -> list
     ]
 
 
+def named_model(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
+    """Return a provider and a model; ``model`` alone may name both, as in ``openai:gpt-5``."""
+    if provider is None and model is not None and ":" in model:
+        provider, _, model = model.partition(":")
+    return provider, model
+
+
 def with_default_model(
     provider: str | None,
     model: str | None,

@@ -414,3 +414,8 @@ def _to_diagnostic(finding: NodeFinding, node: Node, graph: Graph) -> Diagnostic
 def default_registry() -> Registry:
     """Return the registry of this process: the library, and what ``@planwave.node`` and ``tool`` add."""
     return Registry(LIBRARY, tools=default_tools())
+
+
+def installed_types() -> Registry:
+    """Return the registry of this process with the types of installed packages, which load once."""
+    return default_registry().with_entry_points()

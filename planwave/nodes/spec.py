@@ -41,6 +41,7 @@ _INTERNAL_FACTS: Final = (
     "source_keys",
     "passes_on",
     "data_fields",
+    "declares_data",
     "policy_fields",
     "plan_fields",
     "written_fields",
@@ -158,6 +159,7 @@ def _plan_facts(
         if field.json_name in offered and not (field.is_policy or field.is_written)
     }
     return {
+        "declares_data": getattr(implementation, "Data", None) is not None,
         "data_fields": {each: field.json_name for field in fields for each in field.spellings},
         "policy_fields": tuple(
             each for field in fields if field.is_policy for each in field.spellings

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from planwave.graph.keywords import python_name
 from planwave.graph.model import ERROR_HANDLE, FLOW, LINK, Port, fixed_handles
 from planwave.graph.ports import find_output, find_port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
@@ -115,7 +116,7 @@ def _link_in_python(kind: EdgeKind) -> str:
     for out in outputs:
         for into in inputs:
             if into.type == out.type:
-                return f'; in Python, node["{out.name}"].link(user, "{into.name}")'
+                return f"; in Python, pass the node as a keyword: {python_name(into.name)}=node"
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.executor.program import Program
-from planwave.graph.builder import GraphBuilder
+from planwave.graph.builder import DocumentBuilder
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
@@ -78,7 +78,7 @@ def _source_of(spec: Any) -> tuple[Any, Plan | None]:
     Raises:
         InputError: ``not-a-graph``.
     """
-    if isinstance(spec, GraphBuilder):
+    if isinstance(spec, DocumentBuilder):
         return spec.document(), None
     if isinstance(spec, Plan):
         return spec.graph, spec

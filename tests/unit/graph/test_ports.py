@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.graph.model import LINK, Port
-from planwave.graph.ports import find_output, find_port, is_numbered
+from planwave.graph.model import FLOW, LINK, Channel, Port
+from planwave.graph.ports import connection, find_output, find_port, is_numbered
+from planwave.graph.protocols import NodeTypeInfo
 
 OPEN = Port("{name}")
 NUMBERED = Port("way-{i}")
@@ -56,3 +57,43 @@ def test_an_open_port_does_not_match_the_error_output() -> None:
 
 def test_only_names_with_a_number_pattern_are_numbered() -> None:
     assert [is_numbered(p) for p in (OPEN, NUMBERED, FIXED)] == [False, True, False]
+
+
+INTO = NodeTypeInfo(
+    "into",
+    "",
+    (Port("input"), Port("text"), Port("text", channel=LINK), Port("tools", "tool", channel=LINK)),
+    (),
+)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "out", "into", "found"),
+    [
+        ([Port("output")], None, "input", ("output", FLOW)),
+        ([Port("output", channel=LINK)], None, "text", ("output", LINK)),
+        ([Port("output"), Port("output", channel=LINK)], None, "text", ("output", FLOW)),
+        ([Port("output"), Port("out", "tool", channel=LINK)], None, "tools", ("out", LINK)),
+        ([Port("output"), Port("out", "else", channel=LINK)], None, "tools", ("output", FLOW)),
+        ([Port("tools", "tool", channel=LINK)], None, "tools", ("tools", LINK)),
+        ([Port("tools", "tool", channel=LINK)], None, "input", ("tools", LINK)),
+        ([Port("value")], None, "input", ("value", FLOW)),
+        ([Port("way-{i}")], None, "input", ("output", FLOW)),
+        ([Port("left"), Port("right")], None, "input", ("output", FLOW)),
+        ([], None, "input", ("output", FLOW)),
+        ([Port("left"), Port("gear", channel=LINK)], "gear", "input", ("gear", LINK)),
+        ([Port("left"), Port("gear", channel=LINK)], "left", "tools", ("left", FLOW)),
+        ([Port("left")], "error", "input", ("error", FLOW)),
+        ([Port("gear", channel=LINK)], None, "unknown", ("gear", LINK)),
+    ],
+)
+def test_edge_between_two_named_ends_has_the_channel_that_both_have(
+    outputs: list[Port], out: str | None, into: str, found: tuple[str, Channel]
+) -> None:
+    source = NodeTypeInfo("source", "", (), tuple(outputs))
+    assert connection(source, out, INTO, into) == found
+
+
+def test_edge_between_types_that_are_not_known_is_a_flow_from_output() -> None:
+    assert connection(None, None, None, "input") == ("output", FLOW)
+    assert connection(None, "left", INTO, "input") == ("left", FLOW)

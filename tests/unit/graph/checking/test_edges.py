@@ -65,13 +65,13 @@ def test_unknown_handles_at_both_ends_are_both_reported() -> None:
             "g:gear u:user",
             "g.gear>u",
             "connect it with a link to the node that uses it; "
-            'in Python, node["gear"].link(user, "gears")',
+            "in Python, pass the node as a keyword: gears=node",
         ),
         (
             "g:gear f:mechanic",
             "g.gear>f",
             "connect it with a link to the node that uses it; "
-            'in Python, node["gear"].link(user, "gears")',
+            "in Python, pass the node as a keyword: gears=node",
         ),
         ("g:gear b", "g.gear>b", "connect it with a link to the node that uses it"),
         ("a u:user", "a.error~u.gears", None),

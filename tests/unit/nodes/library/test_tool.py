@@ -185,13 +185,13 @@ def test_the_effect_of_a_node_is_that_of_its_tools() -> None:
 def test_a_tool_that_is_connected_with_a_flow_edge_says_how_it_is_linked() -> None:
     g = planwave.GraphBuilder()
     desk = g.node("tool", id="desk", data={"name": "look_up"})
-    desk >> g.node("agent", id="a", userPrompt="Hi")
+    g.edge(desk, g.node("agent", id="a", user_prompt="Hi"))
     with pytest.raises(planwave.GraphInvalid) as caught:
         planwave.build(g, registry=REGISTRY)
     assert (caught.value.message, caught.value.hint) == (
         "edge 'e1' (desk to a): a tool never runs, so no data can flow out of it",
         "connect it with a link to the node that uses it; "
-        'in Python, node["tools"].link(user, "tools")',
+        "in Python, pass the node as a keyword: tools=node",
     )
 
 

@@ -1,47 +1,28 @@
 """planwave: from a goal to a watched, controllable, reproducible result.
 
-Names below load on first use, so that ``import planwave`` costs next to nothing (PEP 562).
+Names below load on first use, so that ``import planwave`` costs next to nothing (PEP 562). The exceptions
+that programs catch most are among them; ``planwave.errors`` has all.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planwave import errors as errors
     from planwave.client import AsyncClient, Client
     from planwave.errors import (
         Conflict,
         ExecutionFailed,
-        Forbidden,
-        Gone,
         GraphInvalid,
         InputError,
-        InvalidOperation,
-        LimitExceeded,
-        McpError,
         NodeError,
         NotFound,
-        OutboundError,
         PermanentError,
         PlanInvalid,
         PlanwaveError,
-        PreconditionFailed,
-        PreconditionRequired,
-        ProviderError,
-        QueueFull,
-        QuotaExceeded,
-        SchemaTooNew,
-        ShuttingDown,
-        SlowConsumer,
-        StaleEpoch,
-        StoreError,
-        TooManyRequests,
-        Unauthorized,
-        UnavailableProvider,
-        UnknownModel,
-        UnknownProvider,
-        Unreachable,
     )
     from planwave.events import Event
     from planwave.events.chat_chunks import chunks
@@ -61,15 +42,16 @@ if TYPE_CHECKING:
     from planwave.library import (
         Executor,
         build,
+        executions,
         open,
         plan,
-        plan_async,
+        plan_sync,
         run,
         run_goal,
-        run_goal_async,
+        run_goal_sync,
         run_sync,
     )
-    from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
+    from planwave.nodes.agents.tool import Tool, ToolCallContext
     from planwave.nodes.agents.tool_function import tool
     from planwave.nodes.authoring.function import Collected, Result, node
     from planwave.nodes.authoring.node_type import (
@@ -82,11 +64,10 @@ if TYPE_CHECKING:
     from planwave.nodes.builder import GraphBuilder
     from planwave.nodes.registry import Registry
     from planwave.planner.planner import Planner
-    from planwave.service.executions.answers import InvalidAnswer
-    from planwave.service.executions.fork import InvalidChanges
     from planwave.service.library.graphs import BuiltGraph
     from planwave.service.library.results import Failure, RunResult
     from planwave.service.library.runs import Run
+    from planwave.service.library.sources import StoredExecution
     from planwave.storage.sqlite.sql_store import MemoryStore
     from planwave.storage.sqlite.store import SqliteStore
 
@@ -97,35 +78,13 @@ _MODULES = {
     "planwave.errors": (
         "Conflict",
         "ExecutionFailed",
-        "Forbidden",
-        "Gone",
         "GraphInvalid",
         "InputError",
-        "InvalidOperation",
-        "LimitExceeded",
-        "McpError",
         "NodeError",
         "NotFound",
-        "OutboundError",
         "PermanentError",
         "PlanInvalid",
         "PlanwaveError",
-        "PreconditionFailed",
-        "PreconditionRequired",
-        "ProviderError",
-        "QueueFull",
-        "QuotaExceeded",
-        "SchemaTooNew",
-        "ShuttingDown",
-        "SlowConsumer",
-        "StaleEpoch",
-        "StoreError",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnavailableProvider",
-        "UnknownModel",
-        "UnknownProvider",
-        "Unreachable",
     ),
     "planwave.events": ("Event",),
     "planwave.events.chat_chunks": ("chunks",),
@@ -145,15 +104,16 @@ _MODULES = {
     "planwave.library": (
         "Executor",
         "build",
+        "executions",
         "open",
         "plan",
-        "plan_async",
+        "plan_sync",
         "run",
         "run_goal",
-        "run_goal_async",
+        "run_goal_sync",
         "run_sync",
     ),
-    "planwave.nodes.agents.tool": ("Tool", "ToolCallContext", "ToolError"),
+    "planwave.nodes.agents.tool": ("Tool", "ToolCallContext"),
     "planwave.nodes.agents.tool_function": ("tool",),
     "planwave.nodes.authoring.function": ("Collected", "Result", "node"),
     "planwave.nodes.authoring.node_type": (
@@ -166,11 +126,10 @@ _MODULES = {
     "planwave.nodes.builder": ("GraphBuilder",),
     "planwave.nodes.registry": ("Registry",),
     "planwave.planner.planner": ("Planner",),
-    "planwave.service.executions.answers": ("InvalidAnswer",),
-    "planwave.service.executions.fork": ("InvalidChanges",),
     "planwave.service.library.graphs": ("BuiltGraph",),
     "planwave.service.library.results": ("Failure", "RunResult"),
     "planwave.service.library.runs": ("Run",),
+    "planwave.service.library.sources": ("StoredExecution",),
     "planwave.storage.sqlite.sql_store": ("MemoryStore",),
     "planwave.storage.sqlite.store": ("SqliteStore",),
 }
@@ -191,20 +150,13 @@ __all__ = [
     "Executor",
     "Failure",
     "FlowContext",
-    "Forbidden",
-    "Gone",
     "Graph",
     "GraphBuilder",
     "GraphInvalid",
     "GraphRuntime",
     "InputError",
     "Inputs",
-    "InvalidAnswer",
-    "InvalidChanges",
-    "InvalidOperation",
-    "LimitExceeded",
     "LinkType",
-    "McpError",
     "MemoryStore",
     "Node",
     "NodeData",
@@ -213,18 +165,12 @@ __all__ = [
     "NodeRef",
     "NodeType",
     "NotFound",
-    "OutboundError",
     "PermanentError",
     "Plan",
     "PlanInvalid",
     "Planner",
     "PlanwaveError",
     "Port",
-    "PreconditionFailed",
-    "PreconditionRequired",
-    "ProviderError",
-    "QueueFull",
-    "QuotaExceeded",
     "Registry",
     "Result",
     "ResumableType",
@@ -232,31 +178,22 @@ __all__ = [
     "Run",
     "RunOptions",
     "RunResult",
-    "SchemaTooNew",
-    "ShuttingDown",
-    "SlowConsumer",
     "SqliteStore",
-    "StaleEpoch",
-    "StoreError",
+    "StoredExecution",
     "Suspension",
-    "TooManyRequests",
     "Tool",
     "ToolCallContext",
-    "ToolError",
-    "Unauthorized",
-    "UnavailableProvider",
-    "UnknownModel",
-    "UnknownProvider",
-    "Unreachable",
     "build",
     "chunks",
+    "errors",
+    "executions",
     "node",
     "open",
     "plan",
-    "plan_async",
+    "plan_sync",
     "run",
     "run_goal",
-    "run_goal_async",
+    "run_goal_sync",
     "run_sync",
     "template",
     "tool",
@@ -264,13 +201,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("planwave.errors")
     home = _MODULE_OF.get(name)
     if home is None:
-        raise AttributeError(f"module 'planwave' has no attribute {name!r}")
+        message = f"module 'planwave' has no attribute {name!r}"
+        if name[:1].isupper() and hasattr(import_module("planwave.errors"), name):
+            message += f"; it is planwave.errors.{name}"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULE_OF])
+    return __all__

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -332,7 +332,6 @@ def open_planner(
     return Planner(models, providers, catalogue, settings.limits, rules)
 
 
-@cache
 @asynccontextmanager
 async def open_node_services(
     goal: str, recorder: Recorder | None = None

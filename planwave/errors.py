@@ -7,6 +7,8 @@
     │   ├── LimitExceeded        413  a configured limit was exceeded
     │   ├── GraphInvalid         422  a graph document has errors
     │   │   ├── InvalidOperation 422  a change of a plan cannot be applied
+    │   │   ├── InvalidAnswer    422  an answer to a request cannot be taken
+    │   │   ├── InvalidChanges   422  what a fork is to change cannot be changed so
     │   │   └── PlanInvalid      422  a model's plan could not be repaired
     │   ├── UnknownProvider, UnavailableProvider, UnknownModel  422
     │   ├── NotFound             404  no plan, execution, node or file of that name
@@ -30,6 +32,7 @@
     │   ├── OutboundError        502  a request to another service was refused or failed
     │   ├── McpError             502  an MCP server did not start, or a call of it failed
     │   └── ProviderError        502  a model call failed after all retries
+    ├── ToolError                500  a call of a tool failed; the model sees the message
     ├── ExecutionFailed          502  a run from Python failed; holds its result
     ├── StoreError               503  the store failed to read or write
     │   ├── StaleEpoch           409  an owner that lost the execution tried to append
@@ -53,6 +56,8 @@ _MAX_SHOWN: Final = 20
 class DiagnosticLike(Protocol):
     """The parts of a diagnostic that an error uses; ``graph.diagnostics.Diagnostic`` has them."""
 
+    @property
+    def code(self) -> str: ...
     @property
     def severity(self) -> str: ...
     @property
@@ -184,6 +189,26 @@ class InvalidOperation(GraphInvalid):
     """An operation on a plan cannot be applied; pointers are like ``/operations/2/node/id``."""
 
     code = "invalid-operation"
+
+
+class InvalidAnswer(GraphInvalid):
+    """An answer to a request cannot be taken; ``diagnostics`` holds everything wrong, with pointers.
+
+    ``code`` is that of the first of them: ``invalid-answer``, ``unknown-decision``,
+    ``value-not-editable`` or ``invalid-form``.
+    """
+
+    code = "invalid-answer"
+
+    def __init__(self, diagnostics: Sequence[DiagnosticLike], code: str | None = None) -> None:
+        super().__init__(diagnostics)
+        self.code = code or diagnostics[0].code
+
+
+class InvalidChanges(GraphInvalid):
+    """What a fork is to change cannot be changed so; ``diagnostics`` holds every finding."""
+
+    code = "invalid-changes"
 
 
 class PlanInvalid(GraphInvalid):
@@ -414,6 +439,12 @@ class PermanentError(NodeError):
     """A failure that another attempt of the node cannot change: it is never retried."""
 
     retryable = False
+
+
+class ToolError(PlanwaveError):
+    """A call of a tool failed; the model sees the message, and may try something else."""
+
+    code = "tool-failed"
 
 
 class ExecutionFailed(PlanwaveError):

@@ -6,13 +6,19 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterable
 from typing import Final
+
+from planwave.errors import InputError, NotFound
 
 UUID_PATTERN: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII
 )
 """The form of an id; an execution id must match it before it becomes a file name."""
 
+LEAST_CHARS: Final = 4
+"""Characters of the start or end of an id that name its record."""
+_MAX_EXAMPLES: Final = 4
 _COUNTER_BITS: Final = 12
 _lock = threading.Lock()
 _last = 0
@@ -34,3 +40,42 @@ def new_id() -> str:
     value = (millis << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | (random >> 2)
     text = f"{value:032x}"  # four times as fast as str(UUID(int=value))
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def find_id(ids: Iterable[str], name: str, what: str, where: str) -> str:
+    """Return the id that a name is, or begins or ends.
+
+    Args:
+        ids: The ids to choose from.
+        name: The id, or at least four characters of its start or end; lists write ``…09a2fd``.
+        what: What has these ids, such as ``executions``.
+        where: What lists them.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: ``usage``: the name is empty or too short. ``ambiguous-id``: several ids match; the
+            hint lists some of them.
+    """
+    listed, part = list(ids), name.strip().lower().lstrip(".…")
+    if len(part) < LEAST_CHARS:
+        raise InputError(
+            f"{name!r} is too short for an id" if part else "the id is empty",
+            code="usage",
+            hint=f"write at least {LEAST_CHARS} characters of its start or end",
+        )
+    matches = [each for each in listed if each.startswith(part) or each.endswith(part)]
+    if not matches:
+        raise NotFound(
+            f"there are no {what} with an id that begins or ends with {name!r}",
+            hint=f"{where} lists {what}",
+        )
+    if len(matches) > 1:
+        examples = ", ".join(matches[:_MAX_EXAMPLES]) + (
+            ", …" if len(matches) > _MAX_EXAMPLES else ""
+        )
+        raise InputError(
+            f"{len(matches)} {what} have an id that begins or ends with {name!r}",
+            code="ambiguous-id",
+            hint=f"write more of the id: {examples}",
+        )
+    return matches[0]

@@ -1,27 +1,37 @@
-"""The Python library: ``planwave.build``, ``run``, ``open``, ``plan``, ``run_goal`` and ``Executor``."""
+"""The Python library: ``planwave.run``, ``open``, ``executions``, ``plan``, ``run_goal`` and others.
+
+``x`` is for code with an event loop, ``x_sync`` for code without one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import Unpack
 
 from planwave.bootstrap import open_node_services
 from planwave.executor.options import RunOptions
 from planwave.expressions.renderer import Renderer
+from planwave.nodes.builder import GraphBuilder
 from planwave.nodes.checking.entries import entries_without_input
+from planwave.nodes.model_choice import named_model
 from planwave.nodes.registry import installed_types
 from planwave.service.library.arguments import (
+    GoalArguments,
+    PlanArguments,
+    RunArguments,
     arguments_of,
     check_flags,
     check_text,
     known_arguments,
 )
-from planwave.service.library.event_loops import require_no_loop
-from planwave.service.library.graphs import BuiltGraph, build_graph
+from planwave.service.library.event_loops import require_no_loop, run_now
+from planwave.service.library.graphs import BuiltGraph, GraphSource, build_graph
 from planwave.service.library.runs import Run, RunEnvironment
-from planwave.service.library.sources import load_stored, new_run
+from planwave.service.library.sources import find_stored, list_stored, new_run, with_message
 from planwave.service.library.stores import EventLog, check_source, open_store, require_directory
 from planwave.source_locations import callers_level, hides_inner_frames
 
@@ -32,44 +42,42 @@ if TYPE_CHECKING:
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import PlanEvent
     from planwave.service.library.results import RunResult
-    from planwave.service.library.sources import LoadedRun
-    from planwave.service.library.stores import RunStore, StoreSource
+    from planwave.service.library.sources import LoadedRun, StoredExecution
+    from planwave.service.library.stores import StoreSource
+    from planwave.shapes.common import ExecutionStatus
 
 
 @hides_inner_frames
 @known_arguments
-def build(
-    spec: Any,
-    message: Json = None,
-    *,
-    images: Sequence[str] = (),
-    registry: Registry | None = None,
-) -> BuiltGraph:
+def build(spec: GraphSource, *, registry: Registry | None = None) -> BuiltGraph:
     """Read and check a graph, and bind it to its node types.
+
+    A built graph serves any number of runs.
 
     Args:
         spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``Graph``, a
             ``GraphBuilder``, or a ``Plan``.
-        message: The value of the graph's one entry node, replacing the value in the graph.
-        images: URLs (also ``data:`` URLs) of images beside the message, for a ``user_input`` node.
-        registry: The node types; the library and ``@planwave.node`` functions by default.
+        registry: The node types; those of the builder, or else the library, installed packages and
+            ``@planwave.node`` functions by default.
 
     Raises:
         GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
-        InputError: ``not-a-graph``; there is a message but not exactly one entry node for it.
-        TypeError: ``images`` or ``registry`` is of another type.
+        InputError: ``not-a-graph``.
+        TypeError: ``registry`` is of another type.
     """
     _check_registry(registry)
-    if isinstance(images, str):
-        raise TypeError(f"images must be a list of URLs: write images=[{images!r}]")
-    return build_graph(spec, registry or installed_types(), message, images)
+    if registry is None and isinstance(spec, GraphBuilder):
+        registry = spec.registry
+    return build_graph(spec, registry or installed_types())
 
 
 @hides_inner_frames
 @known_arguments
 def run(
-    graph: BuiltGraph | Any,
+    graph: BuiltGraph | GraphSource,
+    message: Json = None,
     *,
+    images: Sequence[str] = (),
     inputs: Mapping[str, Mapping[str, Json]] | None = None,
     options: RunOptions | None = None,
     services: Any = None,
@@ -82,9 +90,10 @@ def run(
     """Run a graph: iterate over the run for its events, await it for its result.
 
     Args:
-        graph: The result of :func:`build`, or anything that it takes.
-        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
-            they replace the ``message`` that the graph was built with.
+        graph: A graph, or the result of :func:`build`.
+        message: What the graph begins with: the value of its one entry node that ``inputs`` do not name.
+        images: URLs (also ``data:`` URLs) of images beside the message, for a ``user_input`` node.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
         options: Scheduling, failure policy and bounds; eager and unbounded by default.
         services: What nodes find as ``context.services``; by default, if a node calls a model or
             another service, those configured by environment and ``planwave.toml``.
@@ -98,16 +107,19 @@ def run(
 
     Raises:
         GraphInvalid: ``graph`` was not built yet and has errors.
-        InputError: ``inputs`` have another shape, name no node, or hold a value that is not JSON; the
-            options leave nothing to run.
+        InputError: There is a message but not exactly one entry node for it; ``inputs`` have another
+            shape, name no node, or hold a value that is not JSON; the options leave nothing to run.
         TypeError: An argument is of another type.
     """
     _check_types(options, store)
     check_text("a goal", goal)
     check_flags(check=check, require_approval=require_approval)
+    if isinstance(images, str):
+        raise TypeError(f"images must be a list of URLs: write images=[{images!r}]")
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
     environment = _run_environment(built.program.catalogue, store, services, check=check)
-    new = new_run(built, inputs, options or RunOptions(), goal, require_approval=require_approval)
+    values = with_message(built.program, message, images, {} if inputs is None else inputs)
+    new = new_run(built, values, options or RunOptions(), goal, require_approval=require_approval)
     _warn_of_missing_inputs(new)
     return Run(environment, new)
 
@@ -121,15 +133,16 @@ def _warn_of_missing_inputs(run: LoadedRun) -> None:
         output = program.types[spec.graph.by_id[node_id].type].facts.outputs[0].name
         warnings.warn(
             f"the entry node {node_id!r} has no input and begins with an empty value; pass "
-            f"inputs={{{node_id!r}: {{{output!r}: …}}}}, build the graph with message=…, or give the "
-            "node data of its own",
+            f"a message, inputs={{{node_id!r}: {{{output!r}: …}}}}, or give the node data of its own",
             stacklevel=callers_level(),
         )
 
 
 @hides_inner_frames
 @arguments_of(run)
-def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
+def run_sync(
+    graph: BuiltGraph | GraphSource, message: Json = None, **arguments: Unpack[RunArguments]
+) -> RunResult:
     """Run a graph from code without an event loop; arguments as in :func:`run`.
 
     Returns:
@@ -142,7 +155,7 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
         RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
     """
     require_no_loop("planwave.run_sync", "planwave.run(…)")
-    return run(graph, **options).wait()
+    return run(graph, message, **arguments).wait()
 
 
 @hides_inner_frames
@@ -157,20 +170,22 @@ def open(
 ) -> Run:
     """Open a stored execution, to read, answer, resume, retry or fork it in this process.
 
-    Nothing runs before :meth:`Run.answer` or :meth:`Run.resume`; awaiting the run before that returns
-    its stored result.
+    Nothing runs before :meth:`Run.answer` or :meth:`Run.resume`: ``run.result()`` and awaiting the run
+    return what is stored, also while another process owns the directory.
 
     Args:
         store: A store, or the path of a directory of SQLite data.
-        execution_id: The id of the execution.
+        execution_id: The id of the execution, or at least four characters of its start or end; ``last``
+            for the newest one.
         services: See :func:`run`.
         registry: The node types; the library and ``@planwave.node`` functions by default.
         check: See :func:`run`.
 
     Raises:
-        StoreError: There is no such directory.
-        NotFound, Conflict, StoreError: When it is awaited: no such execution, its data are
-            unreadable, or another process uses the directory.
+        NotFound: There is no such execution.
+        InputError: ``ambiguous-id``: several executions have such an id.
+        Conflict: ``unreadable``: the stored events were changed from outside.
+        StoreError: There is no such directory, or it cannot be read.
         TypeError: ``store`` is neither a path nor a store, or ``execution_id`` is not text.
     """
     check_source(store)
@@ -178,13 +193,37 @@ def open(
     check_text("the id of an execution", execution_id)
     check_flags(check=check)
     _check_registry(registry)
-    catalogue = registry or installed_types()
+    environment = _run_environment(registry or installed_types(), store, services, check=check)
+    return Run(environment, run_now(lambda: find_stored(store, execution_id)), is_due=False)
 
-    async def load(opened: RunStore) -> LoadedRun:
-        return await load_stored(opened, execution_id)
 
-    environment = _run_environment(catalogue, store, services, check=check)
-    return Run(environment, load, is_due=False)
+@hides_inner_frames
+@known_arguments
+def executions(
+    store: StoreSource,
+    *,
+    status: ExecutionStatus | Literal["interrupted"] | None = None,
+    text: str | None = None,
+    since: str | None = None,
+    limit: int | None = None,
+) -> list[StoredExecution]:
+    """Return the stored executions, newest first; :func:`open` opens one of them.
+
+    Args:
+        store: A store, or the path of a directory of SQLite data, whoever owns it.
+        status: Only those with this status; ``interrupted`` for those that no live process runs although
+            their status says that they run.
+        text: Only those whose title or goal contains this text.
+        since: Only those created at or after this UTC time (ISO 8601).
+        limit: The most of them; None for all.
+
+    Raises:
+        StoreError: There is no such directory, or it cannot be read.
+        TypeError: ``store`` is neither a path nor a store.
+    """
+    check_source(store)
+    require_directory(store)
+    return run_now(lambda: list_stored(store, status, text=text, since=since, limit=limit))
 
 
 def _check_types(options: object, store: object) -> None:
@@ -238,20 +277,25 @@ class Executor:
         self._store, self._options = store, options
         self._services, self._registry = services, registry
 
-    def execute(self, plan: Plan | BuiltGraph | Any, **arguments: Any) -> Run:
-        """Return a run of a plan or graph; ``arguments`` and errors are those of :func:`run`."""
-        defaults: dict[str, Any] = {
+    def execute(
+        self,
+        plan: Plan | BuiltGraph | GraphSource,
+        message: Json = None,
+        **arguments: Unpack[RunArguments],
+    ) -> Run:
+        """Return a run of a plan or graph; arguments and errors are those of :func:`run`."""
+        defaults: RunArguments = {
             "store": self._store,
             "options": self._options,
             "services": self._services,
             "registry": self._registry,
         }
-        return run(plan, **{**defaults, **arguments})
+        return run(plan, message, **(defaults | arguments))
 
 
 @hides_inner_frames
 @known_arguments
-async def plan_async(
+async def plan(
     goal: str,
     *,
     provider: str | None = None,
@@ -263,7 +307,7 @@ async def plan_async(
     Args:
         goal: The task in the user's words.
         provider: The provider that plans and that runs the steps; None for the default one.
-        model: The model of that provider; None for its default.
+        model: The model of that provider, or both: ``"openai:gpt-5"``; None for its default.
         on_progress: Called with the progress while the plan is written; must not block.
 
     Raises:
@@ -277,6 +321,7 @@ async def plan_async(
     check_text("a model", model, is_optional=True)
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
+    provider, model = named_model(provider, model)
     async with open_node_services(goal) as services:
         if services.planner is None:
             raise RuntimeError("model services have no planner")
@@ -284,20 +329,21 @@ async def plan_async(
 
 
 @hides_inner_frames
-@arguments_of(plan_async)
-def plan(goal: str, **arguments: Any) -> Plan:
-    """Plan a goal from code without an event loop; arguments and errors as in :func:`plan_async`."""
-    require_no_loop("planwave.plan", "planwave.plan_async(…)")
-    return asyncio.run(plan_async(goal, **arguments))
+@arguments_of(plan)
+def plan_sync(goal: str, **arguments: Unpack[PlanArguments]) -> Plan:
+    """Plan a goal from code without an event loop; arguments and errors as in :func:`plan`."""
+    require_no_loop("planwave.plan_sync", "planwave.plan(…)")
+    return asyncio.run(plan(goal, **arguments))
 
 
 @hides_inner_frames
 @known_arguments
-async def run_goal_async(
+async def run_goal(
     goal: str,
     *,
     provider: str | None = None,
     model: str | None = None,
+    on_progress: Callable[[PlanEvent], None] | None = None,
     options: RunOptions | None = None,
     store: StoreSource | None = None,
     check: bool = True,
@@ -305,22 +351,22 @@ async def run_goal_async(
 ) -> RunResult:
     """Plan a goal and run the plan, without a service.
 
-    Args and errors are those of :func:`plan_async` and :func:`run`.
+    Args and errors are those of :func:`plan` and :func:`run`.
     """
     _check_types(options, store)
     check_flags(check=check, require_approval=require_approval)
     if store is not None:
         async with open_store(store):  # fails before a model call is paid for
             pass
-    new_plan = await plan_async(goal, provider=provider, model=model)
+    new_plan = await plan(goal, provider=provider, model=model, on_progress=on_progress)
     return await run(
         new_plan, options=options, store=store, check=check, require_approval=require_approval
     )
 
 
 @hides_inner_frames
-@arguments_of(run_goal_async)
-def run_goal(goal: str, **arguments: Any) -> RunResult:
-    """Plan and run a goal from code without an event loop; see :func:`run_goal_async`."""
-    require_no_loop("planwave.run_goal", "planwave.run_goal_async(…)")
-    return asyncio.run(run_goal_async(goal, **arguments))
+@arguments_of(run_goal)
+def run_goal_sync(goal: str, **arguments: Unpack[GoalArguments]) -> RunResult:
+    """Plan and run a goal from code without an event loop; see :func:`run_goal`."""
+    require_no_loop("planwave.run_goal_sync", "planwave.run_goal(…)")
+    return asyncio.run(run_goal(goal, **arguments))

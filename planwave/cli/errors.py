@@ -15,6 +15,8 @@ from planwave.cli.signals import Interrupted
 from planwave.errors import (
     GraphInvalid,
     InputError,
+    InvalidAnswer,
+    InvalidChanges,
     PlanwaveError,
     ProviderError,
     UnavailableProvider,

@@ -19,7 +19,7 @@ from rich.text import Text
 from planwave.cli.formatting import duration, json_object, json_text, one_line
 from planwave.cli.inputs import parse_json
 from planwave.cli.views.plan import forecast_lines
-from planwave.errors import InputError, reason_of
+from planwave.errors import InputError, InvalidAnswer, reason_of
 from planwave.events import OpenRequest
 from planwave.events.budget import amount_text
 from planwave.events.request_text import (
@@ -30,7 +30,7 @@ from planwave.events.request_text import (
     request_text,
 )
 from planwave.graph.model import Json
-from planwave.service.executions.answers import InvalidAnswer, validate_answer
+from planwave.service.executions.answers import validate_answer
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole

@@ -49,26 +49,30 @@ class ResultReader(Protocol[T_co]):
 
 
 class Endpoint:
-    """A possible end of an edge: a node, or one handle of a node."""
+    """A possible end of an edge: a node, or one handle of a node.
 
-    __slots__ = ("_builder", "_handle", "_node_id")
+    Attributes:
+        id: The node's id.
+        handle: The handle; None for the node itself.
+    """
+
+    __slots__ = ("_builder", "handle", "id")
 
     def __init__(self, builder: DocumentBuilder, node_id: str, handle: str | None = None) -> None:
-        self._builder, self._node_id, self._handle = builder, node_id, handle
+        self._builder, self.id, self.handle = builder, node_id, handle
 
-    def place(self, builder: DocumentBuilder) -> tuple[str, str | None]:
-        """Return the node's id, and the handle if it is one.
+    def require_from(self, builder: DocumentBuilder) -> None:
+        """Check that the node belongs to a builder.
 
         Raises:
-            InputError: The node belongs to another builder than ``builder``.
+            InputError: It belongs to another one.
         """
         if builder is not self._builder:
             raise InputError(
-                f"node {self._node_id!r} belongs to another graph builder",
+                f"node {self.id!r} belongs to another graph builder",
                 code="foreign-node",
                 hint="make all nodes of one graph with the node(…) of one builder",
             )
-        return self._node_id, self._handle
 
 
 class NodeRef(Endpoint, Generic[T_co]):
@@ -89,16 +93,11 @@ class NodeRef(Endpoint, Generic[T_co]):
         super().__init__(builder, node_id)
         self.result_type = result_type
 
-    @property
-    def id(self) -> str:
-        """The node's id."""
-        return self._node_id
-
     def __getitem__(self, handle: str) -> HandleRef:
-        return HandleRef(self._builder, self._node_id, handle)
+        return HandleRef(self._builder, self.id, handle)
 
     def __repr__(self) -> str:
-        return f"<node {self._node_id!r}>"
+        return f"<node {self.id!r}>"
 
 
 class HandleRef(Endpoint):
@@ -107,7 +106,7 @@ class HandleRef(Endpoint):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"<handle {self._handle!r} of node {self._node_id!r}>"
+        return f"<handle {self.handle!r} of node {self.id!r}>"
 
 
 class NodeFields(NamedTuple):
@@ -163,15 +162,14 @@ class DocumentBuilder:
         for end in (source, target):
             if not isinstance(cast("object", end), Endpoint):
                 raise TypeError(f"an edge leads from node to node; {end!r} is none")
+            end.require_from(self)
         if channel not in CHANNELS:
             raise TypeError(f"the channel is {' or '.join(map(repr, CHANNELS))}, not {channel!r}")
         if id is not None:
             _validate_id(id, "an edge", self._edge_ids)
-        begin, out = source.place(self)
-        end_id, into = target.place(self)
+        out, into = source.handle or DEFAULT_SOURCE_HANDLE, target.handle or DEFAULT_TARGET_HANDLE
         own_data = _json_copy({**(data or {}), "channel": channel}, "the edge")
-        handles = out or DEFAULT_SOURCE_HANDLE, into or DEFAULT_TARGET_HANDLE
-        edge = Edge(id or "", begin, handles[0], end_id, handles[1], channel, own_data, type)
+        edge = Edge(id or "", source.id, out, target.id, into, channel, own_data, type)
         _put(self._edges, edge)
         if id is not None:
             self._edge_ids.add(id)
@@ -247,16 +245,16 @@ class DocumentBuilder:
         """Return the edges from some sources into one handle of a node."""
         edges: list[Edge] = []
         for source in sources:
-            begin, out = source.place(self)
-            source_facts = self._facts(str(self._nodes[begin]["type"]))
-            out, channel = connection(source_facts, out, facts, handle)
+            source.require_from(self)
+            source_facts = self._facts(str(self._nodes[source.id]["type"]))
+            out, channel = connection(source_facts, source.handle, facts, handle)
             port = None if facts is None else find_port(facts.inputs, handle, channel)
             if port is not None and not port.multiple and len(sources) > 1:
                 raise TypeError(
                     f"{handle!r} of node {node_id!r} takes one edge, not {len(sources)}; one value "
                     "of several comes from a node between, such as 'merge'"
                 )
-            edges.append(Edge("", begin, out, node_id, handle, channel, {"channel": channel}))
+            edges.append(Edge("", source.id, out, node_id, handle, channel, {"channel": channel}))
         return edges
 
     def _facts(self, node_type: str) -> NodeTypeInfo | None:

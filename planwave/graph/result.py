@@ -95,7 +95,7 @@ class LastNodes(NamedTuple):
             delivered = {
                 node_id: own
                 for node_id in node_ids
-                if (own := _without_error(outputs.get(node_id, {})))
+                if (own := without_error(outputs.get(node_id, {})))
             }
             if delivered:
                 return Result(delivered)
@@ -112,5 +112,6 @@ def result_text(outputs: Mapping[str, DataValue]) -> str:
     return to_text(main_output(outputs).value) if outputs else ""
 
 
-def _without_error(outputs: Mapping[str, DataValue]) -> Mapping[str, DataValue]:
+def without_error(outputs: Mapping[str, DataValue]) -> Mapping[str, DataValue]:
+    """Return the outputs of a node without the error that it handed on."""
     return {handle: value for handle, value in outputs.items() if handle != ERROR_HANDLE}

@@ -416,6 +416,7 @@ def default_registry() -> Registry:
     return Registry(LIBRARY, tools=default_tools())
 
 
+@cache
 def installed_types() -> Registry:
-    """Return the registry of this process with the types of installed packages, which load once."""
+    """Load the node types of installed packages, once per process; log broken packages once."""
     return default_registry().with_entry_points()

@@ -164,7 +164,7 @@ class ExecutionRecord:
         return self.status in SETTLED_STATUSES and self.document_seq < self.last_seq
 
 
-def is_interrupted(status: ExecutionStatus, *, is_owned: bool) -> bool:
+def is_interrupted(status: str, *, is_owned: bool) -> bool:
     """Return whether an execution was cut off: its status says that it runs, and nobody runs it.
 
     Args:

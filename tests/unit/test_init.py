@@ -52,19 +52,28 @@ def test_every_public_name_loads_and_says_what_it_is(name: str) -> None:
 
 def test_public_names_and_their_homes_are_the_same() -> None:
     homes = planwave._MODULE_OF  # pyright: ignore[reportPrivateUsage]
-    assert sorted(homes) == list(planwave.__all__)
+    assert sorted([*homes, "errors"]) == list(planwave.__all__) == dir(planwave)
 
 
-def test_every_exception_that_a_caller_can_meet_is_a_public_name() -> None:
-    inner = {"InvalidTransition", "NodeTimeout", "ResultNotJson", "TemplateError"}
-    raised = {
+def test_the_exceptions_that_programs_catch_most_are_public_and_the_others_in_errors_alone() -> (
+    None
+):
+    public = {
         name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type)
-        and issubclass(kind, Exception)
-        and kind.__module__ == errors.__name__
+        for name in planwave.__all__
+        if isinstance(kind := getattr(planwave, name), type) and issubclass(kind, Exception)
     }
-    assert raised - inner <= set(planwave.__all__)
+    assert public == {
+        "PlanwaveError", "InputError", "GraphInvalid", "PlanInvalid", "ExecutionFailed", "NodeError",
+        "PermanentError", "NotFound", "Conflict",
+    }  # fmt: skip
+    for name in public:
+        assert getattr(planwave, name) is getattr(errors, name)
+
+
+def test_an_exception_that_is_not_public_says_where_it_is() -> None:
+    with pytest.raises(AttributeError, match=r"it is planwave\.errors\.StoreError$"):
+        planwave.StoreError  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_another_name_is_an_attribute_error() -> None:

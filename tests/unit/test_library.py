@@ -33,7 +33,7 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("provider")
 def test_a_goal_is_planned_and_the_plan_is_run() -> None:
-    plan = planwave.plan(GOAL)
+    plan = planwave.plan_sync(GOAL)
     assert (plan.user_prompt, len(plan.graph.nodes)) == (GOAL, 4)
     result = planwave.run_sync(plan)
     assert (result.status, result.text, result.usage.calls) == ("completed", "Done.", 4)
@@ -41,14 +41,14 @@ def test_a_goal_is_planned_and_the_plan_is_run() -> None:
 
 @pytest.mark.usefixtures("provider")
 def test_a_goal_is_planned_and_run_in_one_call(tmp_path: Path) -> None:
-    result = planwave.run_goal(GOAL, store=tmp_path / "runs")
+    result = planwave.run_goal_sync(GOAL, store=tmp_path / "runs")
     assert (result.status, result.document["user_prompt"]) == ("completed", GOAL)
     assert planwave.open(tmp_path / "runs", result.execution_id).wait().text == "Done."
 
 
 @pytest.mark.usefixtures("provider")
 def test_a_planned_goal_waits_for_approval_before_its_first_step(tmp_path: Path) -> None:
-    paused = planwave.run_goal(GOAL, store=tmp_path / "runs", require_approval=True)
+    paused = planwave.run_goal_sync(GOAL, store=tmp_path / "runs", require_approval=True)
     assert (paused.status, paused.outputs) == ("paused", {})
     opened = planwave.open(tmp_path / "runs", paused.execution_id)
     done = opened.answer(paused.requests[0].request_id, {"decision": "approve"}).wait()
@@ -57,7 +57,7 @@ def test_a_planned_goal_waits_for_approval_before_its_first_step(tmp_path: Path)
 
 @pytest.mark.usefixtures("provider")
 def test_a_run_has_the_budget_of_its_options_and_goes_on_when_it_is_raised() -> None:
-    plan = planwave.plan(GOAL)
+    plan = planwave.plan_sync(GOAL)
     paused = planwave.run_sync(plan, options=planwave.RunOptions(budget={"calls": 3}))
     (request,) = paused.requests
     assert (paused.status, request.request["used"]) == ("paused", {"calls": 3})
@@ -75,22 +75,22 @@ def test_a_run_has_the_budget_of_its_options_and_goes_on_when_it_is_raised() -> 
 @pytest.mark.usefixtures("provider")
 async def test_a_goal_is_planned_with_its_progress_in_an_event_loop() -> None:
     kinds: list[str] = []
-    plan = await planwave.plan_async(GOAL, on_progress=lambda event: kinds.append(event.kind))
+    plan = await planwave.plan(GOAL, on_progress=lambda event: kinds.append(event.kind))
     assert (len(plan.graph.nodes), kinds.count("node")) == (4, 4)
-    assert (await planwave.run_goal_async(GOAL)).text == "Done."
+    assert (await planwave.run_goal(GOAL)).text == "Done."
 
 
 async def test_the_blocking_functions_name_their_twins_in_an_event_loop() -> None:
-    with pytest.raises(RuntimeError, match=r"await planwave\.plan_async"):
-        planwave.plan(GOAL)
-    with pytest.raises(RuntimeError, match=r"await planwave\.run_goal_async"):
-        planwave.run_goal(GOAL)
+    with pytest.raises(RuntimeError, match=r"await planwave\.plan\("):
+        planwave.plan_sync(GOAL)
+    with pytest.raises(RuntimeError, match=r"await planwave\.run_goal\("):
+        planwave.run_goal_sync(GOAL)
 
 
 def test_a_goal_or_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
     number: Any = 5
     with pytest.raises(TypeError, match="a goal is text, not 5"):
-        planwave.plan(number)
+        planwave.plan_sync(number)
     with pytest.raises(TypeError, match="the id of an execution is text, not 5"):
         planwave.open(tmp_path, number)
 
@@ -98,11 +98,11 @@ def test_a_goal_or_an_id_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_arguments_of_another_type_are_refused_before_a_goal_is_planned() -> None:
     number: Any = 5
     with pytest.raises(TypeError, match="a provider is text, not 5"):
-        planwave.plan(GOAL, provider=number)
+        planwave.plan_sync(GOAL, provider=number)
     with pytest.raises(TypeError, match="a model is text, not 5"):
-        planwave.plan(GOAL, model=number)
+        planwave.plan_sync(GOAL, model=number)
     with pytest.raises(TypeError, match="on_progress is a function that takes an event, not 5"):
-        planwave.plan(GOAL, on_progress=number)
+        planwave.plan_sync(GOAL, on_progress=number)
 
 
 def test_a_store_that_cannot_be_used_is_refused_before_a_goal_is_planned(
@@ -112,8 +112,8 @@ def test_a_store_that_cannot_be_used_is_refused_before_a_goal_is_planned(
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         (tmp_path / "file").write_text("")
-        with pytest.raises(planwave.StoreError, match="is not a directory"):
-            planwave.run_goal(GOAL, store=tmp_path / "file")
+        with pytest.raises(planwave.errors.StoreError, match="is not a directory"):
+            planwave.run_goal_sync(GOAL, store=tmp_path / "file")
         assert llm.requests == []
 
 
@@ -124,8 +124,8 @@ async def test_an_error_of_a_provider_shows_no_frames_of_its_library(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with fake_llm_in_thread(reply_to=lambda _: ErrorReply(401, "invalid_api_key")) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
-        for call in (planwave.plan_async(GOAL), asyncio.to_thread(planwave.plan, GOAL)):
-            with pytest.raises(planwave.ProviderError) as caught:
+        for call in (planwave.plan(GOAL), asyncio.to_thread(planwave.plan_sync, GOAL)):
+            with pytest.raises(planwave.errors.ProviderError) as caught:
                 await call
             shown = "".join(traceback.format_exception(caught.value))
             assert "pydantic_ai" not in shown

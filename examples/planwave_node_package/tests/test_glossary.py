@@ -25,7 +25,7 @@ def registry() -> planwave.Registry:
 
 async def events_of(registry: planwave.Registry, answer: Any) -> list[planwave.Event]:
     """Run the flow and answer what it asks."""
-    run = planwave.run(planwave.build(FLOW, registry=registry))
+    run = planwave.run(FLOW, registry=registry)
     seen: list[planwave.Event] = []
     async for event in run:
         seen.append(event)

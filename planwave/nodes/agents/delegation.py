@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from planwave.errors import ToolError
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json, Node
 from planwave.graph.protocols import FlowContext
-from planwave.nodes.agents.tool import AGENT, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import AGENT, Tool, ToolCallContext
 from planwave.nodes.agents.tool_names import tool_name
 
 if TYPE_CHECKING:

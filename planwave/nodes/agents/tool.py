@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from planwave.errors import PlanwaveError
 from planwave.graph.model import Effect, Json
 from planwave.graph.protocols import FlowContext
 
@@ -24,12 +23,6 @@ FLOW: Final = "flow"
 
 Approval = Literal["never", "always", "write"]
 """When a person approves a call: ``write`` for tools that change something (``write``, ``once``)."""
-
-
-class ToolError(PlanwaveError):
-    """A call of a tool failed; the model sees the message, and may try something else."""
-
-    code = "tool-failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from planwave.errors import (
     PermanentError,
     PlanwaveError,
     StoreError,
+    ToolError,
 )
 from planwave.expressions.json_text import to_text
 from planwave.graph.diagnostics import short_repr
@@ -27,14 +28,7 @@ from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.delegation import Delegation
 from planwave.nodes.agents.once_calls import OnceCalls
-from planwave.nodes.agents.tool import (
-    AGENT,
-    FLOW,
-    Approval,
-    Tool,
-    ToolCallContext,
-    ToolError,
-)
+from planwave.nodes.agents.tool import AGENT, FLOW, Approval, Tool, ToolCallContext
 from planwave.nodes.agents.tool_questions import (
     CallAbandoned,
     GivenResult,

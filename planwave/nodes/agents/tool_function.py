@@ -34,11 +34,11 @@ from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 
-from planwave.errors import PermanentError
+from planwave.errors import PermanentError, ToolError
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Effect, Json
 from planwave.json_types import JsonType, without_titles
-from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext
 from planwave.nodes.agents.tool_registry import HasTools, default_tools
 from planwave.nodes.authoring.signatures import (
     fields_config,

@@ -7,13 +7,13 @@ from typing import Final, Literal, cast
 
 from pydantic import Field
 
-from planwave.errors import LimitExceeded, OutboundError, PermanentError
+from planwave.errors import LimitExceeded, OutboundError, PermanentError, ToolError
 from planwave.expressions import has_template, to_text
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import EffectByField, FlowContext
 from planwave.graph.suggestions import closest_match
-from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, ValidationError
 
-from planwave.errors import McpError, PermanentError, PlanwaveError
+from planwave.errors import McpError, PermanentError, PlanwaveError, ToolError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Effect, Json
 from planwave.graph.protocols import FlowContext
 from planwave.graph.suggestions import Correction, closest_match
 from planwave.mcp.servers import hint_to_set_up
 from planwave.mcp.tools import ServerTool
-from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError, ToolGroup
+from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolGroup
 from planwave.nodes.agents.tool_names import MAX_NAME_CHARS, tool_name
 from planwave.nodes.authoring.data_fields import POLICY, POLICY_FOR_PLANS
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding

@@ -9,12 +9,11 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from pydantic import BaseModel
 
-from planwave.errors import GraphInvalid, InputError
+from planwave.errors import GraphInvalid, InputError, ToolError
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Node, Port
 from planwave.graph.protocols import InputAdapter, NodeTypes
 from planwave.graph.reading.documents import read_graph
 from planwave.graph.reading.json_schemas import loosened, target_of, types_of, written_out
-from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.subgraphs import Subgraph, prepare
 
 _ONE_INPUT: Final = "input"

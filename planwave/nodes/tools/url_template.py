@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote
 
-from planwave.errors import OutboundError
+from planwave.errors import OutboundError, ToolError
 from planwave.expressions import to_text
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.model import Json
-from planwave.nodes.agents.tool import ToolError
 from planwave.outbound.urls import parse_url
 
 _PARTS: Final = re.compile(

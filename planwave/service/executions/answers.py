@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final, cast
 
-from planwave.errors import Conflict, Gone, GraphInvalid, NotFound
+from planwave.errors import Conflict, Gone, InvalidAnswer, NotFound
 from planwave.events import ExecutionState
 from planwave.events.budget import amount_text, is_amount
 from planwave.events.node_state import OpenRequest
@@ -17,7 +17,7 @@ from planwave.graph.suggestions import closest_match
 
 MAX_NOTE_CHARS: Final = 10_000
 _FIELDS: Final = ("decision", "note", "value", "form")
-_INVALID: Final = "invalid-answer"
+_INVALID: Final = InvalidAnswer.code
 _CLOSED: Final = {"timeout": "its time was over", "cancelled": "its node was cancelled"}
 _END: Final = {
     "cancelled": "its execution was cancelled",
@@ -32,20 +32,6 @@ _GIVEN: Final = {
     EDIT: ("the changed plan", 'add "value", its graph, or {"plan_hash"} of a new revision'),
     RAISE: ("the new limits", 'add "value", such as {"usd": 10}'),
 }
-
-
-class InvalidAnswer(GraphInvalid):
-    """An answer that cannot be taken; ``diagnostics`` holds everything wrong, with pointers.
-
-    ``code`` is that of the first of them: ``invalid-answer``, ``unknown-decision``,
-    ``value-not-editable`` or ``invalid-form``.
-    """
-
-    code = _INVALID
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], code: str | None = None) -> None:
-        super().__init__(diagnostics)
-        self.code = code or diagnostics[0].code
 
 
 def open_request(state: ExecutionState, request_id: str) -> OpenRequest:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.errors import Conflict, GraphInvalid, InputError
+from planwave.errors import Conflict, InputError, InvalidChanges
 from planwave.events import ENDED_NODE, ExecutionState
 from planwave.events.paths import ancestor_paths, outermost_path
 from planwave.executor.inputs import validate_inputs
@@ -47,12 +47,6 @@ _READ: Final = {
 _NODES_SHOWN: Final = 8
 _FAILED: Final = frozenset({"failed", "cancelled"})
 """The ends of a node that a retry runs again."""
-
-
-class InvalidChanges(GraphInvalid):
-    """What a fork is to change cannot be changed so; ``diagnostics`` holds every finding."""
-
-    code = "invalid-changes"
 
 
 class ForkRequest(NamedTuple):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from planwave.errors import GraphInvalid, NotFound, PlanwaveError, PreconditionFailed
+from planwave.errors import GraphInvalid, InvalidAnswer, NotFound, PlanwaveError, PreconditionFailed
 from planwave.events import ExecutionState
 from planwave.events.types import SupersededDocument
 from planwave.executor.inputs import validate_inputs
@@ -21,7 +21,6 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.operations import ReplaceGraph
 from planwave.graph.plan import graph_hash
 from planwave.service.dependencies import ServiceDependencies
-from planwave.service.executions.answers import InvalidAnswer
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
     RunSpec,

@@ -85,6 +85,14 @@ class Driving(TypedDict, total=False):
     causes: dict[str, BaseException]
 
 
+_driven: Final = set[str]()
+
+
+def is_driven_here(execution_id: str) -> bool:
+    """Return whether an execution is driven in this process just now."""
+    return execution_id in _driven
+
+
 class ExecutionSession:
     """One execution in this process, from its turn until it rests.
 
@@ -254,7 +262,11 @@ class ExecutionSession:
             raise RuntimeError(f"execution {self.execution_id} is not prepared yet")
         if self.cancel_cause is not None:
             self.execution.cancel(self.cancel_cause)
-        return await self.execution.run()
+        _driven.add(self.execution_id)
+        try:
+            return await self.execution.run()
+        finally:
+            _driven.discard(self.execution_id)
 
     def cancel(self, cause: str) -> None:
         """Cancel it, as soon as it is driven."""

@@ -1,22 +1,59 @@
-"""Arguments of the Python library: a wrong one is refused with the one that is meant."""
+"""Arguments of the Python library: their types, and the one that is meant by a wrong one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar, cast
 
 from planwave.executor.options import RunOptions
 from planwave.graph.suggestions import closest_match
 
+if TYPE_CHECKING:
+    from planwave.graph.model import Json
+    from planwave.nodes.registry import Registry
+    from planwave.nodes.services import PlanEvent
+    from planwave.service.library.stores import StoreSource
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OF_THE_GRAPH: Final = ("message", "images")
+NOT_GIVEN: Final[Any] = ...
+"""The default of an argument for which None is a value."""
+
+
+class _StartArguments(TypedDict, total=False):
+    options: RunOptions | None
+    store: StoreSource | None
+    check: bool
+    require_approval: bool
+
+
+class RunArguments(_StartArguments, total=False):
+    """The keywords of ``planwave.run``, for the functions that pass them on to it."""
+
+    images: Sequence[str]
+    inputs: Mapping[str, Mapping[str, Json]] | None
+    services: Any
+    goal: str
+    registry: Registry | None
+
+
+class PlanArguments(TypedDict, total=False):
+    """The keywords of ``planwave.plan``."""
+
+    provider: str | None
+    model: str | None
+    on_progress: Callable[[PlanEvent], None] | None
+
+
+class GoalArguments(PlanArguments, _StartArguments, total=False):
+    """The keywords of ``planwave.run_goal``."""
+
+
 _OF_THE_OPTIONS: Final = tuple(field.name for field in fields(RunOptions))
-_OF_AN_ANSWER: Final = ("decision", "note", "value", "form")
 
 
 def known_arguments(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,7 +64,7 @@ def known_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check the arguments of a function as :func:`known_arguments` does, by those of its twin.
 
-    The function itself passes its keyword arguments on to the twin.
+    The function itself passes its keyword arguments on to the twin; ``help`` shows them as its own.
     """
     by_place, names = _argument_names(twin)
 
@@ -45,6 +82,10 @@ def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callabl
                 raise TypeError(_too_many(function_name, by_place, names))
             return function(*args, **kwargs)
 
+        keywords = [p for p in signature(twin).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        own = signature(function)
+        by_position = [p for p in own.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        call.__dict__["__signature__"] = own.replace(parameters=[*by_position, *keywords])
         return call
 
     return decorate
@@ -79,6 +120,44 @@ def check_flags(**flags: object) -> None:
             raise TypeError(f"{name} is True or False, not {value!r}")
 
 
+def answer_of(answer: Json, fields: Mapping[str, Json]) -> Json:
+    """Return the answer of a call: a value, or an object of the fields that were given.
+
+    Raises:
+        TypeError: It has none, or both.
+    """
+    given = {name: value for name, value in fields.items() if value is not NOT_GIVEN}
+    if given and answer is not NOT_GIVEN:
+        raise TypeError(f"an answer is a value, or {', '.join(given)} by name, not both")
+    if not given and answer is NOT_GIVEN:
+        raise TypeError(
+            "the answer is missing: write decision=…, or the value for a request without actions"
+        )
+    return given or answer
+
+
+def check_fork_arguments(fields: object, changes: object, rerun: object) -> None:
+    """Check what a fork is to change.
+
+    Raises:
+        TypeError: An argument is of another type.
+    """
+    if isinstance(rerun, str):
+        raise TypeError(f"rerun must be a list of node ids: write rerun=[{rerun!r}]")
+    if not isinstance(rerun, Collection) or isinstance(rerun, Mapping):
+        raise TypeError(f"rerun must be a list of node ids, not {rerun!r}")
+    forms = {
+        "set": (fields, '{"node.field": value}'),
+        "changes": (changes, '{node_id: {"description": …, "data": {…}} or {"outputs": {…}}}'),
+    }
+    for name, (value, form) in forms.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{name} must be {form}, not {value!r}")
+        keys = cast("Mapping[object, object]", value or {})
+        if (key := next((k for k in keys if not isinstance(k, str)), None)) is not None:
+            raise TypeError(f"{name} must be {form}; the key {key!r} is not text")
+
+
 def _shown_name(function: Callable[..., Any]) -> str:
     """Return how a caller writes a function: ``planwave.run``, ``run.fork``."""
     kind, _, name = function.__qualname__.rpartition(".")
@@ -92,8 +171,6 @@ def _too_many(function: str, by_place: Sequence[str], names: Sequence[str]) -> s
     message = f"{function} takes only {' and '.join(first)} by position"
     if not rest:
         return message
-    if "graph" in first:
-        return f"{message}; build the graph with its message: planwave.build(graph, message)"
     return f"{message}; write {', '.join(rest)}"
 
 
@@ -102,12 +179,8 @@ def _without_self(names: Iterable[str]) -> list[str]:
 
 
 def _way_out(name: str, arguments: Collection[str]) -> str:
-    if name in _OF_THE_GRAPH and "inputs" in arguments:
-        return f"build the graph with it: planwave.build(graph, {name}=…)"
     if name in _OF_THE_OPTIONS and "options" in arguments:
         return f"pass options=planwave.RunOptions({name}=…)"
-    if name in _OF_AN_ANSWER and "answer" in arguments:
-        return f'write it in the answer: {{"{name}": …}}'
     if near := closest_match(name, names := _without_self(arguments)):
         return f"did you mean {near!r}?"
     return f"its arguments are {', '.join(names)}"

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def require_no_loop(function: str, instead: str) -> None:
@@ -15,6 +20,14 @@ def require_no_loop(function: str, instead: str) -> None:
         raise RuntimeError(
             f"{function} cannot wait inside a running event loop; write: await {instead}"
         )
+
+
+def run_now(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run short work to its end, also where an event loop runs in this thread, which then waits."""
+    if running_loop() is None:
+        return asyncio.run(work())
+    with ThreadPoolExecutor(1, "planwave-read") as thread:
+        return thread.submit(lambda: asyncio.run(work())).result()
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

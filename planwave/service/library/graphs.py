@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, Literal
 
@@ -12,12 +12,14 @@ from planwave.executor.program import Program
 from planwave.graph.builder import DocumentBuilder
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
+from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.subgraphs import all_nodes
 
-_IMAGES: Final = "images"
+GraphSource = DocumentBuilder | Plan | Graph | Mapping[str, Json] | str | bytes
+"""What holds a graph: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, and what planwave
+makes of it."""
 _MAX_SHOWN: Final = 60
 
 
@@ -28,7 +30,6 @@ class BuiltGraph:
     Attributes:
         graph: The graph as read.
         program: The graph bound to its node types.
-        inputs: ``{node_id: {handle: value}}``, from ``message`` and ``images``.
         diagnostics: Warnings and fixes; a graph with errors is never built.
         goal: The goal of the plan that the graph belongs to, "" without one.
         title: The title of that plan.
@@ -37,7 +38,6 @@ class BuiltGraph:
 
     graph: Graph
     program: Program
-    inputs: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Any])
     diagnostics: tuple[Diagnostic, ...] = ()
     goal: str = ""
     title: str = ""
@@ -55,21 +55,15 @@ def uses_services(program: Program) -> bool:
     return any(getattr(each, mark, False) for each in used for mark in marks)
 
 
-def build_graph(
-    spec: Any, catalogue: NodeTypes, message: Json = None, images: Sequence[str] = ()
-) -> BuiltGraph:
+def build_graph(spec: GraphSource, catalogue: NodeTypes) -> BuiltGraph:
     """Read and check a graph; see ``planwave.build``."""
     source, plan = _source_of(spec)
     graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
         raise GraphInvalid(findings)
-    program = Program(graph, catalogue)
-    inputs: dict[str, dict[str, Json]] = {}
-    if message is not None or images:
-        inputs = _entry_inputs(program, message, list(images))
     goal, title = ("", "") if plan is None else (plan.user_prompt, plan.title)
     author = None if plan is None else plan.author
-    return BuiltGraph(graph, program, inputs, tuple(findings), goal, title, author)
+    return BuiltGraph(graph, Program(graph, catalogue), tuple(findings), goal, title, author)
 
 
 def _source_of(spec: Any) -> tuple[Any, Plan | None]:
@@ -96,7 +90,7 @@ def _hint_for_other(spec: object) -> str:
     if isinstance(spec, PurePath) or (is_text and spec.strip().lower().endswith(".json")):
         return f"pass the text of the file: Path({str(spec)!r}).read_text('utf-8')"
     if is_text:
-        return "to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
+        return "to plan and run a goal call planwave.run_goal_sync(…); planwave.plan_sync(…) only plans it"
     return 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
 
 
@@ -104,29 +98,3 @@ def _short(spec: object) -> str:
     """Return a value as Python shows it, shortened."""
     text = repr(spec)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-
-
-def _entry_inputs(program: Program, message: Json, images: list[str]) -> dict[str, dict[str, Json]]:
-    """Return the inputs that set the outputs of the one entry node to a message and images."""
-    entries = [program.steps[n] for n in sorted(program.entry_nodes)]
-    if len(entries) != 1:
-        entries_text = f"{len(entries)} entry nodes" if entries else "no entry node"
-        raise InputError(
-            f"the graph has {entries_text}, so the message cannot be assigned to one",
-            code="no-entry" if not entries else "several-entries",
-            hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
-        )
-    entry = entries[0]
-    outputs = entry.facts.outputs
-    values: dict[str, Json] = {}
-    if message is not None:
-        values[outputs[0].name if outputs else DEFAULT_SOURCE_HANDLE] = message
-    if images:
-        if not any(port.name == _IMAGES for port in outputs):
-            raise InputError(
-                f"the entry node {entry.node.id!r} of type {entry.node.type!r} takes no images",
-                code="no-entry",
-                hint="use an entry node of the type 'user_input'",
-            )
-        values[_IMAGES] = images
-    return {entry.node.id: values}

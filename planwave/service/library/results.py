@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, overload
 
 from planwave.errors import NESTED_FAILED, ExecutionFailed
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.node_state import OpenRequest
 from planwave.events.usage import UsageTotal
 from planwave.executor.driver.run_state import MAX_CAUSES
-from planwave.graph.model import DataValue, Graph
+from planwave.graph.builder import Endpoint, NodeRef
+from planwave.graph.model import DataValue, Graph, Json
 from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import main_output, without_error
+from planwave.graph.suggestions import closest_match
 from planwave.service.library.sources import LoadedRun
 from planwave.source_locations import trimmed
 from planwave.storage.documents import build_document
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from planwave.service.library.runs import Run
     from planwave.shapes.executions import DocumentResponse
 
+
+T = TypeVar("T")
 
 _FAILURES_SHOWN: Final = 20
 
@@ -54,9 +59,11 @@ class RunResult:
     Attributes:
         execution_id: Its id.
         status: ``completed``, ``failed`` or ``cancelled``; ``paused`` if it waits for an answer
-            (:attr:`requests`) or was paused; ``executing`` if its process ended before it did.
+            (:attr:`requests`) or was paused; ``executing`` while it runs.
         outputs: The results of the nodes: ``{node_id: {handle: DataValue}}``.
         error: ``{"code", "message", "hint"?}`` of a failed run, else None.
+        interrupted: Whether it was cut off: its status says that it runs, and no live process runs it.
+            ``run.resume()`` continues it.
         run: The run, to continue it, or to retry or fork it.
     """
 
@@ -64,9 +71,50 @@ class RunResult:
     status: str
     outputs: Mapping[str, Mapping[str, DataValue]]
     error: Mapping[str, Any] | None
+    interrupted: bool
     run: Run = field(repr=False, compare=False)
     _loaded: LoadedRun = field(repr=False, compare=False)
     _events: Sequence[Event] = field(repr=False, compare=False)
+
+    @overload
+    def __getitem__(self, node: NodeRef[T]) -> T: ...
+    @overload
+    def __getitem__(self, node: str | Endpoint) -> Json: ...
+    def __getitem__(self, node: str | Endpoint) -> Any:
+        """Return the result of a node.
+
+        Args:
+            node: What ``GraphBuilder`` returned for it: the result as the node's own type, also for a
+                run that was opened again. Its id, or one handle of it: the JSON value.
+
+        Raises:
+            KeyError: The node has no result, or there is none of this id.
+            NodeError: ``type-mismatch``: what is stored is not of the node's type.
+        """
+        node_id, handle = (node.id, node.handle) if isinstance(node, Endpoint) else (node, None)
+        outputs = self.outputs.get(node_id, {})
+        if handle is None:
+            outputs = without_error(outputs)
+        if not outputs or (handle is not None and handle not in outputs):
+            raise KeyError(self._missing_result(node_id, handle))
+        value = (main_output(outputs) if handle is None else outputs[handle]).value
+        reader = cast("NodeRef[Any]", node).result_type if isinstance(node, NodeRef) else None
+        return value if reader is None else reader.read(value, f"the result of {node_id!r}")
+
+    def _missing_result(self, node_id: str, handle: str | None) -> str:
+        state = self._state.nodes.get(node_id)
+        if state is None:
+            near = closest_match(node_id, [*self._state.nodes])
+            return f"there is no node {node_id!r}" + (f"; did you mean {near!r}?" if near else "")
+        what = (
+            f"node {node_id!r}" if handle is None else f"the handle {handle!r} of node {node_id!r}"
+        )
+        return f"{what} has no result: the node is {state.status}"
+
+    @property
+    def output(self) -> Json:
+        """The result as JSON: the value of the last node; of several an object by node id."""
+        return self._state.result().value.value
 
     @cached_property
     def text(self) -> str:

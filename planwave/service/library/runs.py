@@ -5,32 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import warnings
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
-    Collection,
     Generator,
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from planwave.errors import Conflict, PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.request_text import is_timer
+from planwave.events.types import TypedEvent, typed_event
 from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
-from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
-from planwave.graph.protocols import NodeTypes, Suspension
-from planwave.nodes.services import with_recorder
+from planwave.graph.protocols import Suspension
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
-from planwave.providers.protocols import Recorder
 from planwave.service.executions.answers import request_answered
 from planwave.service.executions.command_rules import (
     Answer,
@@ -45,16 +42,27 @@ from planwave.service.executions.fork import (
     changes_of_fields,
     failed_nodes,
 )
-from planwave.service.executions.parent_results import ParentCallRecorder
 from planwave.service.executions.plan_approval import approval_request
-from planwave.service.executions.session import ExecutionSession
-from planwave.service.library.arguments import check_text, known_arguments
-from planwave.service.library.event_loops import require_no_loop, running_loop
+from planwave.service.executions.session import ExecutionSession, is_driven_here
+from planwave.service.library.arguments import (
+    NOT_GIVEN,
+    answer_of,
+    check_fork_arguments,
+    check_text,
+    known_arguments,
+)
+from planwave.service.library.environment import RunDependencies, RunEnvironment
+from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
 from planwave.service.library.sources import LoadedRun, RunJournal, create_fork, first_graph
-from planwave.service.library.stores import RunStore, StoreSource, open_store
+from planwave.service.library.stores import (
+    RunStore,
+    is_owned_elsewhere,
+    open_store,
+)
 from planwave.source_locations import cause_of, hides_inner_frames, shortened
+from planwave.storage.records import StoredCall, is_interrupted
 
 _STOPPED: Final = "the caller stopped listening"
 _RESUME: Final = Resume(waits=True)
@@ -62,61 +70,11 @@ _Reply = tuple[Command, asyncio.Future[None]]
 """A command, and the future that is done once it is durable."""
 
 
-class ServicesFactory(Protocol):
-    """Opens what nodes find as ``context.services``, for a goal."""
-
-    def __call__(self, goal: str, recorder: Recorder) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager, which is left when the run has ended or is paused."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnvironment:
-    """What a run shares with its retries and forks.
-
-    Attributes:
-        catalogue: The node types.
-        store: Where events are stored.
-        services: What nodes find as ``context.services``; None to open them with the factory.
-        services_factory: Opens the configured services for nodes that need them.
-        renderer: Resolves expressions; its process ends with each run.
-        check: Whether awaiting a failed run raises.
-    """
-
-    catalogue: NodeTypes
-    store: StoreSource
-    services: Any
-    services_factory: ServicesFactory
-    renderer: Renderer
-    check: bool = True
-
-
 Loader = Callable[[RunStore], Awaitable[LoadedRun]]
 """Loads what a run executes, from its open store."""
 
 _Subscribed = asyncio.Future[tuple[Sequence[Event], Subscription]]
 """The events that are not stored yet, and all later ones; set once the run can be driven."""
-
-
-class _Dependencies:
-    """What the session of a run is made with; see ``SessionDependencies``."""
-
-    limits = None
-    require_approval = False
-
-    def __init__(self, environment: RunEnvironment, store: RunStore) -> None:
-        self.store, self.catalogue = store, environment.catalogue
-        self.renderer, self.parent_calls = environment.renderer, ParentCallRecorder(store)
-        self.services = with_recorder(environment.services, self.parent_calls)
-
-    @property
-    def planner(self) -> Any:
-        """The planner, whose rules hold for plans of models; None for the rules of all plans."""
-        return getattr(self.services, "planner", None)
-
-    def node_services(self, goal: str) -> Any:
-        """Return what nodes find as ``context.services``; they were opened for this goal."""
-        return self.services
 
 
 class Run:
@@ -163,8 +121,19 @@ class Run:
 
     def __repr__(self) -> str:
         if not isinstance(self._source, LoadedRun):
-            return "<Run: not loaded yet, await it first>"
+            return "<Run: a fork that has not begun>"
         return f"<Run {self.execution_id}>"
+
+    def __del__(self) -> None:
+        is_cancelled = any(isinstance(each, Cancel) for each in self.__dict__.get("_commands", ()))
+        if self.__dict__.get("_task", self) is None and self._has_work and not is_cancelled:
+            warnings.warn(
+                f"{self!r} was never awaited, so it did not begin; await it, iterate over it, or call "
+                "its wait()",
+                RuntimeWarning,
+                stacklevel=2,
+                source=self,
+            )
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -175,17 +144,41 @@ class Run:
         elif not self._is_over:
             self._commands.append(Cancel(cause))
 
+    @overload
+    def answer(self, request_id: str, answer: Json) -> Run: ...
+    @overload
+    def answer(
+        self,
+        request_id: str,
+        *,
+        decision: str,
+        value: Json = ...,
+        note: str = ...,
+        form: Mapping[str, Json] = ...,
+    ) -> Run: ...
     @hides_inner_frames
     @known_arguments
-    def answer(self, request_id: str, answer: Json) -> Run:
+    def answer(
+        self,
+        request_id: str,
+        answer: Json = NOT_GIVEN,
+        *,
+        decision: str = NOT_GIVEN,
+        value: Json = NOT_GIVEN,
+        note: str = NOT_GIVEN,
+        form: Mapping[str, Json] = NOT_GIVEN,
+    ) -> Run:
         """Answer an open request; the run continues when it is awaited or iterated over again.
 
         Call it from any thread.
 
         Args:
             request_id: The id in ``RunResult.requests``, or in the event ``node.waiting``.
-            answer: ``{"decision", "note"?, "value"?, "form"?}`` for a request with actions; any JSON
-                value for other requests.
+            answer: Any JSON value, for a request without actions.
+            decision: The chosen action, for a request with actions.
+            value: What the step goes on with, where the request shows a value that may be changed.
+            note: A text for the steps after it.
+            form: The values of the form that the request shows.
 
         Returns:
             This run.
@@ -194,7 +187,10 @@ class Run:
             InvalidAnswer: It is not a valid answer to this request.
             NotFound, Conflict, Gone: The run has no such request, or it is closed. For a stored run
                 that is not loaded yet, all of these are raised when it is awaited.
+            TypeError: There is no answer, or one in both ways.
         """
+        fields = {"decision": decision, "value": value, "note": note, "form": form}
+        answer = answer_of(answer, fields)
         check_text("the id of a request", request_id)
         answers = [each for each in self._commands if isinstance(each, Answer)]
         if any(each.request_id == request_id for each in answers):
@@ -254,7 +250,7 @@ class Run:
                 run has not ended and is not paused.
             TypeError: An argument is of another type.
         """
-        _check_fork_arguments(set, changes, rerun)
+        check_fork_arguments(set, changes, rerun)
 
         def request(state: ExecutionState) -> ForkRequest:
             ids = [node["id"] for node in (state.graph or {}).get("nodes", ())]
@@ -306,11 +302,16 @@ class Run:
         return result.raise_for_status() if self.environment.check else result
 
     def result(self) -> RunResult:
-        """Return the result so far; the whole result once the run has ended.
+        """Return the result so far, without running anything; the whole result once the run has ended.
+
+        Of a run that another process drives, it is what is stored now.
 
         Raises:
-            RuntimeError: It was not awaited yet.
+            RuntimeError: The run has not started yet.
+            NotFound, Conflict, StoreError: It cannot be read.
         """
+        if self._task is None:
+            run_now(self._read)
         loaded, execution = self._loaded, self._execution
         if self._task is None and not loaded.is_stored:
             raise RuntimeError("the run has not started yet; await it, or call run.wait()")
@@ -320,8 +321,17 @@ class Run:
             state = loaded.state()
             status, error = state.status, state.error
             outputs = stored_outputs(state, loaded.spec.graph)
-        events = tuple(loaded.events)
-        return RunResult(self.execution_id, status, outputs, error, self, loaded, events)
+        is_owned = is_driven_here(self.execution_id) or is_owned_elsewhere(self.environment.store)
+        return RunResult(
+            self.execution_id,
+            status,
+            outputs,
+            error,
+            is_interrupted(status, is_owned=is_owned),
+            self,
+            loaded,
+            tuple(loaded.events),
+        )
 
     @property
     def execution_id(self) -> str:
@@ -333,19 +343,31 @@ class Run:
         """The graph that is run.
 
         Raises:
-            RuntimeError: It is a stored run, or a fork, and was not awaited yet.
+            NotFound, Conflict, StoreError: It is a fork, and its parent cannot be read.
+            GraphInvalid, InputError: It is a fork, and its changes are invalid.
         """
         return self._loaded.spec.graph
 
     @property
     def _loaded(self) -> LoadedRun:
-        if isinstance(self._source, LoadedRun):
-            return self._source
-        raise RuntimeError("the run is not loaded yet; await it first")
+        if not isinstance(self._source, LoadedRun):
+            run_now(self._read)
+        assert isinstance(self._source, LoadedRun)  # noqa: S101
+        return self._source
+
+    async def _read(self) -> None:
+        """Read what is stored of the run, without owning its directory."""
+        if isinstance(self._source, LoadedRun) and not self._source.is_stored:
+            return
+        async with open_store(self.environment.store, read_only=True) as store:
+            loaded = await self._load(store)
+            if loaded.is_stored:
+                await loaded.catch_up(store)
+                loaded.calls = await self._calls(store)
 
     # -- events ------------------------------------------------------------------------------------
 
-    async def __aiter__(self) -> AsyncGenerator[Event]:
+    async def __aiter__(self) -> AsyncGenerator[TypedEvent]:
         """Yield every event as it happens, up to the terminal event or a pause.
 
         Raises:
@@ -361,7 +383,7 @@ class Run:
             while is_first or self._has_work:
                 is_first = False
                 async for event in self._read_events():
-                    yield event
+                    yield typed_event(event)
         finally:
             await self._stop(_STOPPED)
 
@@ -436,9 +458,12 @@ class Run:
     async def _drive(self, subscribed: _Subscribed | None) -> None:
         environment, self._execution = self.environment, None
         async with AsyncExitStack() as resources:
-            store = await resources.enter_async_context(open_store(environment.store))
+            opening = open_store(environment.store, read_only=not self._has_work)
+            store = await resources.enter_async_context(opening)
             loaded = await self._load(store)
-            dependencies = _Dependencies(environment, store)
+            if loaded.is_stored and loaded.epoch is None:
+                await loaded.catch_up(store)
+            dependencies = RunDependencies(environment, store)
             may_have_calls, replies = loaded.is_stored, list[_Reply]()
             if self._has_work:
                 resources.push_async_callback(environment.renderer.close)
@@ -451,12 +476,14 @@ class Run:
                 self._execution = execution
                 await session.drive()
             if may_have_calls or dependencies.services is not None:
-                own = self.execution_id
-                loaded.calls = (await store.calls([own])).get(own, ())
+                loaded.calls = await self._calls(store)
         for command, reply in replies:
             if reply.done() and not reply.cancelled():
                 with self._rejected_once(), told_by_rule(command, loaded.state):
                     reply.result()
+
+    async def _calls(self, store: RunStore) -> Sequence[StoredCall]:
+        return (await store.calls([self.execution_id])).get(self.execution_id, ())
 
     @contextmanager
     def _rejected_once(self) -> Generator[None]:
@@ -473,7 +500,7 @@ class Run:
         return self._source
 
     async def _open_session(
-        self, dependencies: _Dependencies, loaded: LoadedRun, resources: AsyncExitStack
+        self, dependencies: RunDependencies, loaded: LoadedRun, resources: AsyncExitStack
     ) -> ExecutionSession:
         """Return the session of the run, with the services that it needs; it is claimed by then."""
         spec, environment = loaded.spec, self.environment
@@ -564,23 +591,6 @@ class Run:
         self._is_due = False
         replies = [(command, command.send(execution, state)) for command in commands]
         return [(command, reply) for command, reply in replies if reply is not None]
-
-
-def _check_fork_arguments(fields: object, changes: object, rerun: object) -> None:
-    if isinstance(rerun, str):
-        raise TypeError(f"rerun must be a list of node ids: write rerun=[{rerun!r}]")
-    if not isinstance(rerun, Collection) or isinstance(rerun, Mapping):
-        raise TypeError(f"rerun must be a list of node ids, not {rerun!r}")
-    forms = {
-        "set": (fields, '{"node.field": value}'),
-        "changes": (changes, '{node_id: {"description": …, "data": {…}} or {"outputs": {…}}}'),
-    }
-    for name, (value, form) in forms.items():
-        if value is not None and not isinstance(value, Mapping):
-            raise TypeError(f"{name} must be {form}, not {value!r}")
-        keys = cast("Mapping[object, object]", value or {})
-        if (key := next((k for k in keys if not isinstance(k, str)), None)) is not None:
-            raise TypeError(f"{name} must be {form}; the key {key!r} is not text")
 
 
 def _is_timer(request: Suspension) -> bool:

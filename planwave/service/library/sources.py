@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal, NamedTuple, cast
 
-from planwave.errors import NotFound, PlanwaveError
+from planwave.errors import InputError, NotFound, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
-from planwave.ids import new_id
+from planwave.ids import find_id, new_id
 from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, fork_spec
 from planwave.service.executions.run_spec import RunSpec, new_execution, run_spec_from_events
+from planwave.service.executions.session import is_driven_here
 from planwave.service.library.graphs import BuiltGraph
-from planwave.service.library.stores import RunStore
+from planwave.service.library.stores import (
+    ListedRuns,
+    RunStore,
+    StoreSource,
+    is_owned_elsewhere,
+    open_store,
+)
 from planwave.service.streaming.stored_execution import load_events, load_record
-from planwave.storage.records import ExecutionRecord, StoredCall
+from planwave.shapes.common import ExecutionStatus
+from planwave.storage.records import ExecutionRecord, StoredCall, is_interrupted
+
+_IMAGES: Final = "images"
+LAST: Final = "last"
+"""Names the newest execution wherever an id is expected."""
+_PAGE_SIZE: Final = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +74,7 @@ class LoadedRun:
 
 def new_run(
     built: BuiltGraph,
-    inputs: Mapping[str, Mapping[str, Json]] | None,
+    inputs: Mapping[str, Mapping[str, Json]],
     options: RunOptions,
     goal: str,
     *,
@@ -76,7 +89,7 @@ def new_run(
     goal = goal or built.goal
     spec = RunSpec(
         graph=program.graph,
-        inputs=validate_inputs(program, built.inputs if inputs is None else inputs),
+        inputs=validate_inputs(program, inputs),
         options=options,
         goal=goal,
         title=built.title or goal,
@@ -84,6 +97,44 @@ def new_run(
         written_by=built.written_by,
     )
     return _create(spec, program)
+
+
+def with_message(
+    program: Program,
+    message: Json,
+    images: Sequence[str],
+    inputs: Mapping[str, Mapping[str, Json]],
+) -> Mapping[str, Mapping[str, Json]]:
+    """Return the inputs with those that set the one entry node without any to a message and images.
+
+    Raises:
+        InputError: ``no-entry``, ``several-entries``.
+    """
+    if message is None and not images:
+        return inputs
+    entries = [program.steps[n] for n in sorted(program.entry_nodes) if n not in inputs]
+    if len(entries) != 1:
+        entries_text = f"{len(entries)} entry nodes" if entries else "no entry node"
+        raise InputError(
+            f"the graph has {entries_text}{' without inputs' if inputs else ''}, so the message "
+            "cannot be assigned to one",
+            code="no-entry" if not entries else "several-entries",
+            hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
+        )
+    entry = entries[0]
+    outputs = entry.facts.outputs
+    values: dict[str, Json] = {}
+    if message is not None:
+        values[outputs[0].name if outputs else DEFAULT_SOURCE_HANDLE] = message
+    if images:
+        if not any(port.name == _IMAGES for port in outputs):
+            raise InputError(
+                f"the entry node {entry.node.id!r} of type {entry.node.type!r} takes no images",
+                code="no-entry",
+                hint="use an entry node of the type 'user_input'",
+            )
+        values[_IMAGES] = list(images)
+    return {**inputs, entry.node.id: values}
 
 
 def _create(spec: RunSpec, program: Program) -> LoadedRun:
@@ -99,14 +150,105 @@ async def load_stored(store: RunStore, execution_id: str) -> LoadedRun:
         NotFound: No execution has this id.
         Conflict: ``unreadable``: the stored events were changed from outside.
     """
-    try:
-        record = await load_record(store, execution_id)
-    except NotFound as error:
-        error.hint = "pass the whole id, which RunResult.execution_id has"
-        raise
+    record = await load_record(store, execution_id)
     events = await load_events(store, execution_id)
     spec = run_spec_from_events(execution_id, events, None)
     return LoadedRun(record=record, spec=spec, events=[*events], is_stored=True)
+
+
+async def find_stored(source: StoreSource, name: str) -> LoadedRun:
+    """Return the stored execution of an id, of the start or end of an id, or the newest one (``last``).
+
+    Raises:
+        NotFound: No execution has such an id.
+        InputError: ``ambiguous-id``: several have.
+        Conflict: ``unreadable``: the stored events were changed from outside.
+    """
+    async with open_store(source, read_only=True) as store:
+        if await store.execution(name) is None:
+            ids = [
+                each.execution_id
+                async for each in _records(store, limit=1 if name == LAST else None)
+            ]
+            if name == LAST and not ids:
+                raise NotFound(
+                    "nothing has run here yet", hint="planwave.run(…, store=…) runs a graph"
+                )
+            name = (
+                ids[0]
+                if name == LAST
+                else find_id(ids, name, "executions", "planwave.executions(…)")
+            )
+        return await load_stored(store, name)
+
+
+class StoredExecution(NamedTuple):
+    """An execution as ``planwave.executions`` lists it.
+
+    Attributes:
+        execution_id: Its id.
+        title: The title of its plan, or its goal.
+        status: ``starting``, ``executing``, ``paused``, ``completed``, ``failed`` or ``cancelled``.
+        interrupted: Whether its status says that it runs, and no live process runs it.
+        created_at: UTC, ISO 8601, as the times below.
+        started_at: When it began.
+        completed_at: When it ended.
+        plan_id: The plan that it runs; None for a graph of a program.
+        parent_id: The execution that it is a fork of.
+    """
+
+    execution_id: str
+    title: str
+    status: ExecutionStatus
+    interrupted: bool
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    plan_id: str | None = None
+    parent_id: str | None = None
+
+
+async def list_stored(
+    source: StoreSource,
+    status: ExecutionStatus | Literal["interrupted"] | None,
+    *,
+    text: str | None,
+    since: str | None,
+    limit: int | None,
+) -> list[StoredExecution]:
+    """Return the stored executions, newest first; see ``planwave.executions``."""
+    stored_status = None if status == "interrupted" else status
+    found: list[StoredExecution] = []
+    async with open_store(source, read_only=True) as store:
+        is_owned = is_owned_elsewhere(source)
+        async for record in _records(store, status=stored_status, text=text, since=since):
+            is_driven = is_owned or is_driven_here(record.execution_id)
+            interrupted = is_interrupted(record.status, is_owned=is_driven)
+            if interrupted or status != "interrupted":
+                found.append(
+                    StoredExecution(
+                        record.execution_id, record.title, record.status, interrupted,
+                        record.created_at, record.started_at, record.completed_at,
+                        record.plan_id, record.parent_id,
+                    )
+                )  # fmt: skip
+            if len(found) == limit:
+                break
+    return found
+
+
+async def _records(
+    store: RunStore, *, limit: int | None = None, **chosen: str | None
+) -> AsyncGenerator[ExecutionRecord]:
+    """Yield records of executions, newest first, page by page."""
+    before, size = None, _PAGE_SIZE if limit is None else limit
+    lists = cast("ListedRuns", store)
+    while page := await lists.executions(before=before, limit=size, **chosen):
+        for record in page:
+            yield record
+        if limit is not None:
+            return
+        before = page[-1].execution_id
 
 
 async def create_fork(

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.protocols import CallKey
+from planwave.storage.lock import is_owned
 from planwave.storage.records import ExecutionRecord, RecordedCalls, StoredCall
 
 
@@ -30,6 +31,20 @@ class RunStore(Protocol):
     async def has_other(self, key: CallKey) -> bool: ...
     async def calls(self, execution_ids: Sequence[str]) -> dict[str, list[StoredCall]]: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
+
+
+class ListedRuns(Protocol):
+    """The part of a store that lists what is in it."""
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[ExecutionRecord]: ...
 
 
 StoreSource = RunStore | str | Path
@@ -138,9 +153,20 @@ def _directory(path: str | Path) -> Path:
     return Path(path).expanduser()
 
 
+def is_owned_elsewhere(source: StoreSource) -> bool:
+    """Return whether another owner of a store may drive what is in it."""
+    if isinstance(source, str | Path):
+        return is_owned(_directory(source))
+    return bool(getattr(source, "is_owned_elsewhere", False))
+
+
 @asynccontextmanager
-async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
+async def open_store(source: StoreSource, *, read_only: bool = False) -> AsyncGenerator[RunStore]:
     """Open the SQLite store of a directory, and close it again; any other store is the caller's.
+
+    Args:
+        source: The store, or the directory.
+        read_only: Whether the directory stays with the process that owns it.
 
     Raises:
         StoreError: The directory cannot be used, or another process writes to it.
@@ -152,7 +178,7 @@ async def open_store(source: StoreSource) -> AsyncGenerator[RunStore]:
     from planwave.storage.sqlite.store import SqliteStore
 
     try:
-        store = SqliteStore.open(_directory(source))
+        store = SqliteStore.open(_directory(source), read_only)
     except StoreError as error:
         if error.code == "storage-locked":
             error.hint = (

@@ -15,7 +15,7 @@ from planwave.storage.files import (
     remove_temporary_files,
     require_directory,
 )
-from planwave.storage.lock import DirectoryLock
+from planwave.storage.lock import DirectoryLock, is_owned
 from planwave.storage.ownership import make_directory
 from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
@@ -106,6 +106,11 @@ class SqliteStore(Store):
         writer = GroupCommitWriter(connection, raw, directory)
         readers = ReaderPool(reading_engine(path), lambda: writer.commits)
         return cls(directory, readers, writer, connection, lock, artifact_bytes)
+
+    @property
+    def is_owned_elsewhere(self) -> bool:
+        """Whether another process owns the directory, so that it may drive what is stored in it."""
+        return self._lock is None and is_owned(self._path.parent)
 
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True

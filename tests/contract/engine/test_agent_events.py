@@ -68,9 +68,7 @@ async def test_reasoning_is_streamed_before_the_text() -> None:
         return [Delta("Hm.", "reasoning"), "Hi."]
 
     services, _ = services_with(reply)
-    run = planwave.run(
-        planwave.build(agent_graph(kit_of=()), registry=registry_with()), services=services
-    )
+    run = planwave.run(agent_graph(kit_of=()), registry=registry_with(), services=services)
     deltas = [event.data async for event in run if event.type == "node.delta"]
     assert [(each["kind"], each["text"]) for each in deltas] == [
         ("reasoning", "Hm."), ("text", "Hi.")

@@ -346,7 +346,7 @@ async def test_a_link_cycle_that_arises_in_a_run_fails_it_with_the_whole_path() 
     )
     graph = Graph(nodes, (link("one", "u"), link("two", "v")))
     assert [d.code for d in check(graph, registry)] == []
-    result = await planwave.run(planwave.build(graph, registry=registry), check=False)
+    result = await planwave.run(graph, registry=registry, check=False)
     assert result.status == "failed"
     assert result.error is not None
     assert result.error["code"] == "link-cycle"

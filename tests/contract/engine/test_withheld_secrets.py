@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from planwave.errors import ToolError
 from planwave.graph.model import DataValue, Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.recorded_calls import record_call
 from planwave.redaction import Redactor
 from planwave.storage.sqlite.sql_store import MemoryStore

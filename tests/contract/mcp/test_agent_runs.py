@@ -35,7 +35,7 @@ async def agent_calls(
         return [ModelReply("", request.provider, request.model, "tool_calls", tool_calls=(call,))]
 
     services, _ = services_with(reply, mcp=servers_of(box=scripted_program(marks)))
-    run = planwave.run(planwave.build(AGENT_WITH_SERVER, registry=REGISTRY), services=services)
+    run = planwave.run(AGENT_WITH_SERVER, registry=REGISTRY, services=services)
     events = [event.data async for event in run if event.type == "node.event"]
     return await run, events
 

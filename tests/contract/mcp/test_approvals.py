@@ -52,7 +52,7 @@ async def run(
         ],
         "edges": [LINK],
     }
-    return await planwave.run(planwave.build(graph, registry=REGISTRY), services=services)
+    return await planwave.run(graph, registry=REGISTRY, services=services)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def endpoint(registry: planwave.Registry) -> FastAPI:
         requested = body["messages"][-1]["content"]
 
         async def lines() -> AsyncGenerator[str]:
-            running = planwave.run(planwave.build(g, requested, registry=registry))
+            running = planwave.run(g, requested, registry=registry)
             async for chunk in planwave.chunks(running, model=body["model"]):
                 yield f"data: {json.dumps(chunk)}\n\n"
             yield "data: [DONE]\n\n"

@@ -121,7 +121,7 @@ def test_the_page_lists_the_public_exceptions() -> None:
         if isinstance(found := getattr(planwave, name), type) and issubclass(found, Exception)
     }
     assert {*listed} - {planwave.Failure} == public
-    last = listed.index(planwave.LimitExceeded)
+    last = listed.index(planwave.errors.LimitExceeded)
     assert [issubclass(each, planwave.InputError) for each in listed[1:]] == [
         number <= last for number in range(1, len(listed))
     ]

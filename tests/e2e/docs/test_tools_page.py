@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from planwave.errors import ToolError
 from planwave.graph.checking.checker import read_and_check
-from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.agents.tool_registry import default_tools
 from planwave.nodes.registry import default_registry
 from tests.support.cli.doc_page import blocks, commands

@@ -17,7 +17,7 @@ async def look_up_order(number: str) -> str:
         number: Its number, such as A-17.
     """
     if number not in ORDERS:
-        raise planwave.ToolError(f"there is no order {number}")
+        raise planwave.errors.ToolError(f"there is no order {number}")
     return ORDERS[number]
 
 

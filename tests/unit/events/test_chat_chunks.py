@@ -401,7 +401,7 @@ def flow(kind: str) -> planwave.GraphBuilder:
 
 
 async def test_a_run_in_the_library_is_encoded_while_it_runs(registry: planwave.Registry) -> None:
-    sent = await collected(planwave.run(planwave.build(flow("typist"), registry=registry)))
+    sent = await collected(planwave.run(flow("typist"), registry=registry))
     assert pieces(sent) == ["one ", "two "]
     assert sent[-1]["choices"][0]["finish_reason"] == "stop"
     kinds = {m["node_id"]: (m["node_type"], m["visible"]) for m in about(sent, "meta")}
@@ -417,7 +417,7 @@ async def test_an_inner_graph_streams_where_its_node_is_visible(
     g = planwave.GraphBuilder()
     inner = g.node("inner", graph=inside.document())
     g.node("start", initialInput="one two") >> inner >> g.node("end")
-    sent = await collected(planwave.run(planwave.build(g, registry=registry)))
+    sent = await collected(planwave.run(g, registry=registry))
     assert pieces(sent) == ["one ", "two "]
     kinds = {m["path"]: m.get("node_type") for m in about(sent, "meta")}
     assert kinds["inner[graph]/typist"] == "typist"
@@ -429,7 +429,7 @@ async def test_the_text_of_a_loop_is_its_result(registry: planwave.Registry) -> 
     g = planwave.GraphBuilder()
     loop = g.node("loop", body=body.document())
     g.node("start", initialInput=["one", "two"]) >> loop >> g.node("end")
-    sent = await collected(planwave.run(planwave.build(g, registry=registry)))
+    sent = await collected(planwave.run(g, registry=registry))
     assert pieces(sent) == ['["one ","two "]']
 
 
@@ -439,14 +439,14 @@ async def test_a_send_message_node_sends_its_text_before_the_result(
     g = planwave.GraphBuilder()
     tell = g.node("send_message", message="Got {{ input }}.", extras={"step": 1})
     g.node("start", initialInput="one two") >> tell >> g.node("typist") >> g.node("end")
-    sent = await collected(planwave.run(planwave.build(g, registry=registry)))
+    sent = await collected(planwave.run(g, registry=registry))
     assert content(sent) == "Got one two.\n\none two "
     message = {"type": "message", "data": {"text": "Got one two.", "extras": {"step": 1}}}
     assert about(sent, "event") == [message]
 
 
 async def test_closing_the_chunks_cancels_the_run(registry: planwave.Registry) -> None:
-    run = planwave.run(planwave.build(flow("stuck"), registry=registry))
+    run = planwave.run(flow("stuck"), registry=registry)
     sent = chunks(run)
     async for chunk in sent:
         if chunk["choices"][0]["delta"].get("content"):

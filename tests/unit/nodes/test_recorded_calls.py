@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import NodeError, ResultNotJson, StoreError
+from planwave.errors import NodeError, ResultNotJson, StoreError, ToolError
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext
-from planwave.nodes.agents.tool import ToolError
 from planwave.nodes.recorded_calls import ExternalCall, call_scope, record_call
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.nodes.nested_graphs import graph_document, node_document, run_to_end

@@ -219,7 +219,7 @@ async def test_a_type_that_runs_a_graph_under_the_name_of_its_field_gives_its_re
     node_type: str,
 ) -> None:
     graph = REGISTRY.spec(node_type).example
-    events = [each async for each in planwave.run(planwave.build({**graph}, registry=REGISTRY))]
+    events = [each async for each in planwave.run({**graph}, registry=REGISTRY)]
     state = fold(events)
     data = {each["id"]: each.get("data") or {} for each in graph["nodes"]}
     opened = [each for each in typed_events(events) if each.type == "nested_run.opened"]

@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 import planwave
-from planwave.nodes.agents.tool import Tool, ToolError
+from planwave.errors import ToolError
+from planwave.nodes.agents.tool import Tool
 from planwave.nodes.agents.tool_function import FunctionTool
 from planwave.providers.protocols import ModelProfile, ModelReply, ModelRequest, Usage
 from planwave.service.library.results import RunResult

@@ -44,10 +44,8 @@ class Office:
         )
         services, self.models = services_with(lambda request: [script(request)])
         self.run = planwave.run(
-            planwave.build(
-                agent_graph(*agents, edges=edges, kit_of=(agents[-1]["id"],)),
-                registry=registry_with(Kit([tool])),
-            ),
+            agent_graph(*agents, edges=edges, kit_of=(agents[-1]["id"],)),
+            registry=registry_with(Kit([tool])),
             store=MemoryStore(),
             services=services,
             check=False,

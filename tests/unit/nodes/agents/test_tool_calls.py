@@ -40,7 +40,8 @@ class Crash:
         self._services, self.models = services_with(lambda request: [reply(request)])
         self._registry = registry_with(Kit([tool]))
         self._run = planwave.run(
-            planwave.build(agent_graph(), registry=self._registry),
+            agent_graph(),
+            registry=self._registry,
             store=self._store,
             services=self._services,
             check=False,

@@ -63,7 +63,8 @@ class TakenOver:
         ending = HaltingProxy(self._store, CrashPoint.parse(point))
         agent = node_document("a", "agent", userPrompt="Go", provider="openai")
         run = planwave.run(
-            planwave.build(agent_graph(agent), registry=self._registry),
+            agent_graph(agent),
+            registry=self._registry,
             store=ending,
             services=self._services(ending),
             check=False,

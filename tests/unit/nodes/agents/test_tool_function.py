@@ -14,7 +14,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 import planwave
-from planwave.nodes.agents.tool import Tool, ToolError
+from planwave.errors import ToolError
+from planwave.nodes.agents.tool import Tool
 from planwave.nodes.agents.tool_function import tool
 from planwave.nodes.json_schema import check_schema
 from planwave.nodes.registry import Registry

@@ -192,7 +192,7 @@ def asking(**data: Any) -> dict[str, Any]:
 
 async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run the graph and answer its request; return the request and the result."""
-    run = planwave.run(planwave.build(asking(**data), registry=Registry(LIBRARY)))
+    run = planwave.run(asking(**data), registry=Registry(LIBRARY))
     request: dict[str, Any] = {}
     skipped: list[Any] = []
     async for event in run:
@@ -226,7 +226,7 @@ async def test_a_run_follows_the_chosen_branch(
 @virtual_time
 async def test_a_run_without_an_answer_in_time_follows_the_default_branch() -> None:
     graph = asking(timeoutS=3_600, timeoutAction="reject")
-    run = planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    run = planwave.run(graph, registry=Registry(LIBRARY))
     assert (await run).status == "paused"
     result = await run.resume()
     assert (result.status, result.text) == ("completed", "kept: Dear Ann")

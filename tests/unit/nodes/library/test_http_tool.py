@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from planwave.errors import NodeError
+from planwave.errors import NodeError, ToolError
 from planwave.expressions import to_text
 from planwave.graph.model import Node
 from planwave.graph.protocols import effect_of
-from planwave.nodes.agents.tool import Tool, ToolError
+from planwave.nodes.agents.tool import Tool
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.http_tool import HttpTool
 from planwave.nodes.registry import Registry

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import McpError, NodeError, PermanentError
+from planwave.errors import McpError, NodeError, PermanentError, ToolError
 from planwave.graph.model import Json, Node
 from planwave.graph.protocols import FlowContext
 from planwave.mcp.servers import McpServers
-from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
+from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.nodes.library.mcp_server import McpServer
 from planwave.nodes.registry import Registry
 from tests.support.graph.builders import make_graph

@@ -156,7 +156,7 @@ def graph_of(*handles: str) -> dict[str, Any]:
 )
 async def test_every_handle_carries_the_inputs_of_the_execution(inputs: dict[str, Any]) -> None:
     graph = graph_of("message", "files", "images", "output")
-    result = await planwave.run(planwave.build(graph, registry=REGISTRY), inputs=inputs)
+    result = await planwave.run(graph, registry=REGISTRY, inputs=inputs)
     assert result.status == "completed"
     got = {name: result.outputs[f"got_{name}"]["output"].value for name in ("message", "images")}
     assert got == {"message": "hi", "images": [CAT]}
@@ -165,7 +165,7 @@ async def test_every_handle_carries_the_inputs_of_the_execution(inputs: dict[str
 
 
 async def test_a_run_without_inputs_uses_the_data() -> None:
-    result = await planwave.run(planwave.build(graph_of("message"), registry=REGISTRY))
+    result = await planwave.run(graph_of("message"), registry=REGISTRY)
     assert result.text == "from the data"
 
 

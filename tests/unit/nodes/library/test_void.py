@@ -25,9 +25,7 @@ async def test_void_gives_no_outputs_and_no_events() -> None:
 
 
 async def test_a_run_that_ends_in_void_completes_without_text() -> None:
-    result = await planwave.run(
-        planwave.build(dict(REGISTRY.spec("void").example), registry=REGISTRY)
-    )
+    result = await planwave.run(dict(REGISTRY.spec("void").example), registry=REGISTRY)
     assert result.status == "completed"
     assert dict(result.outputs["nowhere"]) == {}
     assert result.text == ""

@@ -153,7 +153,7 @@ def run_with(**data: Any) -> planwave.Run:
         node_document("sent", "end"),
         edges=[("draft", "later"), ("later", "sent")],
     )
-    return planwave.run(planwave.build(graph, registry=REGISTRY))
+    return planwave.run(graph, registry=REGISTRY)
 
 
 @virtual_time

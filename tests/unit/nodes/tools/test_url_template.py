@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.nodes.agents.tool import ToolError
+from planwave.errors import ToolError
 from planwave.nodes.tools.url_template import (
     UrlTemplateError,
     parse_url_template,

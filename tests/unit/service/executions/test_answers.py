@@ -9,13 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planwave.errors import GraphInvalid
-from planwave.service.executions.answers import (
-    MAX_NOTE_CHARS,
-    InvalidAnswer,
-    require_answer_size,
-    validate_answer,
-)
+from planwave.errors import GraphInvalid, InvalidAnswer
+from planwave.service.executions.answers import MAX_NOTE_CHARS, require_answer_size, validate_answer
 
 FORM = {
     "type": "object",

@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict
+from planwave.errors import Conflict, InvalidChanges
 from planwave.events import Event, ExecutionState, fold
 from planwave.graph.model import Graph
 from planwave.graph.reading.documents import read_graph
-from planwave.service.executions.fork import (
-    Fork,
-    ForkRequest,
-    InvalidChanges,
-    build_fork,
-    failed_nodes,
-)
+from planwave.service.executions.fork import Fork, ForkRequest, build_fork, failed_nodes
 from planwave.settings import Limits
 from tests.support.graph.fake_node_types import parse_graph
 

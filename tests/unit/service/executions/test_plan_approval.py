@@ -12,13 +12,20 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, Gone, GraphInvalid, InputError, PlanwaveError, StoreError
+from planwave.errors import (
+    Conflict,
+    Gone,
+    GraphInvalid,
+    InputError,
+    InvalidAnswer,
+    PlanwaveError,
+    StoreError,
+)
 from planwave.events import TERMINAL
 from planwave.graph.model import Graph, Node
 from planwave.graph.operations import ReplaceGraph
 from planwave.graph.plan import graph_hash
 from planwave.principals import Principal, acting_as
-from planwave.service.executions.answers import InvalidAnswer
 from planwave.service.plans.plan_service import PlanService
 from planwave.service.service import Service
 from planwave.storage.sqlite.store import SqliteStore

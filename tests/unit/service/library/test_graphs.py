@@ -13,7 +13,9 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.reading.documents import read_graph
 
 GRAPH = {"nodes": [{"id": "t", "type": "text", "data": {"text": "hello"}}], "edges": []}
-GOAL_HINT = "to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it"
+GOAL_HINT = (
+    "to plan and run a goal call planwave.run_goal_sync(…); planwave.plan_sync(…) only plans it"
+)
 GRAPH_HINT = 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
 FILE_HINT = "pass the text of the file: Path('plan.json').read_text('utf-8')"
 
@@ -52,13 +54,13 @@ def test_a_plan_is_run_with_its_goal_and_title() -> None:
 def test_images_come_in_beside_the_message() -> None:
     entry = {"id": "u", "type": "user_input"}
     url = "https://example.com/a.png"
-    built = planwave.build({"nodes": [entry], "edges": []}, "look", images=[url])
-    outputs = planwave.run_sync(built).outputs["u"]
+    built = planwave.build({"nodes": [entry], "edges": []})
+    outputs = planwave.run_sync(built, "look", images=[url]).outputs["u"]
     assert (outputs["message"].value, outputs["images"].value) == ("look", [url])
 
 
 def test_images_for_an_entry_node_without_them_are_refused() -> None:
     entry = {"id": "s", "type": "start"}
     with pytest.raises(InputError, match="takes no images") as caught:
-        planwave.build({"nodes": [entry], "edges": []}, "look", images=["https://example.com/a"])
+        planwave.run({"nodes": [entry], "edges": []}, "look", images=["https://example.com/a"])
     assert caught.value.hint == "use an entry node of the type 'user_input'"

@@ -52,8 +52,8 @@ async def test_a_run_is_awaited_any_number_of_times_and_runs_once(
         calls.append(input)
         return input
 
-    graph = planwave.build(chain(START, {"id": "c", "type": "count"}), "x", registry=registry)
-    run = planwave.run(graph)
+    graph = planwave.build(chain(START, {"id": "c", "type": "count"}), registry=registry)
+    run = planwave.run(graph, "x")
     first, second = await run, await run
     assert first == second
     assert (first.status, first.text, calls) == ("completed", "x", ["x"])
@@ -61,7 +61,7 @@ async def test_a_run_is_awaited_any_number_of_times_and_runs_once(
 
 async def test_events_then_result_are_one_run_with_each_event_stored_once() -> None:
     store = MemoryStore()
-    run = planwave.run(planwave.build(GREETING, "hi"), store=store)
+    run = planwave.run(GREETING, "hi", store=store)
     seen = [event.seq async for event in run]
     assert (await run).text == "got hi"
     stored = [event.seq for event in await store.events(run.execution_id)]
@@ -71,7 +71,7 @@ async def test_events_then_result_are_one_run_with_each_event_stored_once() -> N
 async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> None:
     store = MemoryStore()
     options = planwave.RunOptions(scheduling="waves")
-    run = planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
+    run = planwave.run(GREETING, "hi", store=store, options=options)
     await run
     created = (await store.events(run.execution_id))[0].data
     assert created["options"] == {"scheduling": "waves"}
@@ -80,7 +80,7 @@ async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> N
 
 @pytest.mark.parametrize("begun_by", ["reading", "awaiting"])
 async def test_the_events_of_a_run_that_has_begun_are_refused(begun_by: str) -> None:
-    run = planwave.run(planwave.build(GREETING, "hi"))
+    run = planwave.run(GREETING, "hi")
     if begun_by == "reading":
         assert [event async for event in run]
     else:
@@ -100,8 +100,8 @@ async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Regis
             ended.set()
         return input
 
-    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), "hi", registry=registry)
-    run = planwave.run(graph)
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
+    run = planwave.run(graph, "hi")
     events = aiter(run)
     async for event in events:
         if event.path == "e":
@@ -122,9 +122,9 @@ async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
         await asyncio.Event().wait()
         return input
 
-    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), "hi", registry=registry)
+    graph = planwave.build(chain(START, {"id": "e", "type": "endless"}), registry=registry)
     store = MemoryStore()
-    run = planwave.run(graph, store=store)
+    run = planwave.run(graph, "hi", store=store)
 
     async def wait() -> planwave.RunResult:
         return await run
@@ -143,22 +143,22 @@ async def test_a_store_that_refuses_is_raised_to_every_caller() -> None:
         async def create_execution(self, *args: Any, **kwargs: Any) -> Any:
             raise StoreError("the disk is full")
 
-    run = planwave.run(planwave.build(GREETING, "hi"), store=Full())
+    run = planwave.run(GREETING, "hi", store=Full())
     for _ in range(2):
         with pytest.raises(StoreError, match="disk is full"):
             await run
     with pytest.raises(StoreError, match="disk is full"):
-        await anext(aiter(planwave.run(planwave.build(GREETING, "hi"), store=Full())))
+        await anext(aiter(planwave.run(GREETING, "hi", store=Full())))
 
 
 async def test_run_sync_inside_a_loop_says_what_to_write() -> None:
     with pytest.raises(RuntimeError, match=r"await planwave\.run"):
-        planwave.run_sync(planwave.build(GREETING, "hi"))
+        planwave.run_sync(GREETING, "hi")
 
 
 def test_a_built_graph_runs_in_one_loop_after_another() -> None:
-    graph = planwave.build(GREETING, "hi")
-    assert [planwave.run_sync(graph).text for _ in range(2)] == ["got hi", "got hi"]
+    graph = planwave.build(GREETING)
+    assert [planwave.run_sync(graph, "hi").text for _ in range(2)] == ["got hi", "got hi"]
 
 
 async def test_runs_of_one_built_graph_do_not_meet(registry: planwave.Registry) -> None:
@@ -174,10 +174,10 @@ async def test_runs_of_one_built_graph_do_not_meet(registry: planwave.Registry) 
         {"id": "m", "type": "meet"},
         {"id": "t", "type": "text", "data": {"text": "{{ input }} {{ goal }}"}},
     )
-    graph = planwave.build(spec, "hi", registry=registry)
+    graph = planwave.build(spec, registry=registry)
 
     async def one(goal: str) -> planwave.RunResult:
-        return await planwave.run(graph, goal=goal)
+        return await planwave.run(graph, "hi", goal=goal)
 
     async with asyncio.TaskGroup() as group:
         runs = [group.create_task(one(goal)) for goal in ("one", "two")]
@@ -199,8 +199,8 @@ def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Regis
         (chain(start, last), None),
         (chain(START, parser, last), "x"),
     ]:
-        graph = planwave.build(spec, message, registry=registry)
-        assert [planwave.run_sync(graph).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
+        graph = planwave.build(spec, registry=registry)
+        assert [planwave.run_sync(graph, message).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
     assert value == {"list": [0]}
 
 
@@ -229,10 +229,9 @@ def test_a_message_for_an_entry_without_declared_outputs_leaves_through_output(
     async def opened() -> str:  # pyright: ignore[reportUnusedFunction]
         return ""
 
-    graph = planwave.build(
-        {"nodes": [{"id": "o", "type": "open"}], "edges": []}, "hi", registry=registry
-    )
-    assert graph.inputs == {"o": {"output": "hi"}}
+    graph = planwave.build({"nodes": [{"id": "o", "type": "open"}], "edges": []}, registry=registry)
+    result = planwave.run_sync(graph, "hi")
+    assert result["o"] == "hi"
 
 
 # -- failures
@@ -253,9 +252,9 @@ def failing(registry: planwave.Registry, times: int = 1) -> dict[str, Any]:
 
 
 def test_a_failed_run_raises_with_its_result(registry: planwave.Registry) -> None:
-    graph = planwave.build(failing(registry), "hi", registry=registry)
+    graph = planwave.build(failing(registry), registry=registry)
     with pytest.raises(planwave.ExecutionFailed, match="u: ValueError: no connection") as caught:
-        planwave.run_sync(graph)
+        planwave.run_sync(graph, "hi")
     result = caught.value.result
     assert caught.value.failures == result.failures
     (failure,) = result.failures
@@ -273,24 +272,24 @@ def test_a_failed_run_names_the_line_that_raised(registry: planwave.Registry) ->
     def read(input: str) -> Any:  # pyright: ignore[reportUnusedFunction]
         return reads(input)
 
-    graph = planwave.build(chain(START, {"id": "r", "type": "reads"}), "{", registry=registry)
+    graph = planwave.build(chain(START, {"id": "r", "type": "reads"}), registry=registry)
     with pytest.raises(planwave.ExecutionFailed, match="JSONDecodeError") as caught:
-        planwave.run_sync(graph)
+        planwave.run_sync(graph, "{")
     here = f"{Path(__file__).relative_to(Path.cwd())}:{reads.__code__.co_firstlineno + 1}"
     assert caught.value.__notes__ == [f"r: raised at {here}, in reads"]
 
 
 def test_without_check_a_failed_run_returns_its_result(registry: planwave.Registry) -> None:
-    graph = planwave.build(failing(registry), "hi", registry=registry)
-    result = planwave.run_sync(graph, check=False)
+    graph = planwave.build(failing(registry), registry=registry)
+    result = planwave.run_sync(graph, "hi", check=False)
     assert (result.status, [each.path for each in result.failures]) == ("failed", ["u"])
     with pytest.raises(planwave.ExecutionFailed):
         result.raise_for_status()
 
 
 def test_a_retry_reuses_what_completed(registry: planwave.Registry) -> None:
-    graph = planwave.build(failing(registry), "hi", registry=registry)
-    failed = planwave.run_sync(graph, check=False)
+    graph = planwave.build(failing(registry), registry=registry)
+    failed = planwave.run_sync(graph, "hi", check=False)
     again = failed.run.retry().wait()
     assert (again.status, again.text) == ("completed", "hi!")
     assert again.document["parent"]["execution_id"] == failed.execution_id
@@ -312,7 +311,7 @@ def test_a_fork_runs_only_what_changed(registry: planwave.Registry) -> None:
         {"id": "c", "type": "count"},
         {"id": "t", "type": "text", "data": {"text": "{{ input }}!"}},
     )
-    first = planwave.run_sync(planwave.build(spec, "hi", registry=registry))
+    first = planwave.run_sync(spec, "hi", registry=registry)
     forked = first.run.fork(set={"t.text": "{{ input }}?"}).wait()
     assert (first.text, forked.text, calls) == ("HI!", "HI?", ["hi"])
     assert first.run.fork(rerun=["c"]).wait().text == "HI!"
@@ -384,8 +383,8 @@ async def test_a_run_is_cancelled_while_it_waits() -> None:
 def test_a_run_in_a_directory_is_opened_and_answered_later(tmp_path: Path) -> None:
     paused = planwave.run_sync(APPROVAL, store=tmp_path / "runs")
     opened = planwave.open(str(tmp_path / "runs"), paused.execution_id)
-    with pytest.raises(RuntimeError, match="await it first"):
-        opened.result()
+    assert (opened.result().status, opened.graph.nodes[0].id) == ("paused", "draft")
+    assert opened.result().requests == opened.wait().requests == paused.requests
     (request,) = opened.wait().requests
     opened.answer(request.request_id, {"decision": "drop"})
     assert opened.wait().status == "completed"
@@ -408,7 +407,7 @@ def test_a_run_that_another_one_took_over_says_what_to_do(tmp_path: Path) -> Non
     (request,) = paused.requests
     other = planwave.open(tmp_path, paused.execution_id)
     assert other.answer(request.request_id, APPROVE).wait().status == "paused"
-    with pytest.raises(planwave.StoreError) as caught:
+    with pytest.raises(planwave.errors.StoreError) as caught:
         paused.run.answer(request.request_id, {"decision": "reject"}).wait()
     assert (caught.value.code, caught.value.hint) == (
         "late-writer",
@@ -457,8 +456,8 @@ async def test_a_stored_run_is_read_without_its_node_types(registry: planwave.Re
     graph = chain(START, {"id": "o", "type": "own"})
     graph["nodes"].append(ask)
     graph["edges"].append({"source": "s", "target": "ask", "data": FLOW})
-    made = planwave.build(graph, "x", registry=registry)
-    first = await planwave.run(made, store=store, check=False)
+    made = planwave.build(graph, registry=registry)
+    first = await planwave.run(made, "x", store=store, check=False)
     (request,) = first.requests
     opened = planwave.open(store, first.execution_id, registry=planwave.Registry(LIBRARY))
     read = await opened
@@ -519,7 +518,7 @@ async def test_an_interrupted_run_is_resumed_with_own_node_types(
         return f"{input}!"
 
     spec = chain(START, {"id": "o", "type": "once_blocked"})
-    run = planwave.run(planwave.build(spec, "hi", registry=registry), store=store)
+    run = planwave.run(spec, "hi", registry=registry, store=store)
 
     async def abandon() -> None:  # as a process that is killed: no terminal event is stored
         async for event in run:
@@ -549,16 +548,16 @@ async def test_leaving_the_events_of_a_paused_run_leaves_it_paused() -> None:
 
 
 async def test_a_run_that_has_ended_takes_no_command(tmp_path: Path) -> None:
-    run = planwave.run(planwave.build(GREETING, "hi"), store=tmp_path)
+    run = planwave.run(GREETING, "hi", store=tmp_path)
     assert (await run).status == "completed"
     run.cancel()
     assert (await run).status == "completed"
-    for command in (planwave.Run.cancel, planwave.Run.resume):
-        opened = planwave.open(tmp_path, run.execution_id)
-        command(opened)
-        with pytest.raises(planwave.Conflict, match="is already completed"):
-            await opened
-        assert (await opened).status == "completed"
+    opened = planwave.open(tmp_path, run.execution_id)
+    opened.cancel()
+    assert (await opened).status == "completed"
+    with pytest.raises(planwave.Conflict, match="is already completed"):
+        await opened.resume()
+    assert (await opened).status == "completed"
 
 
 # -- retries
@@ -596,8 +595,8 @@ def test_a_failure_of_an_own_node_type_is_retried(
         return input
 
     step = {"id": "f", "type": "flaky", "policy": {"retry": retry}}
-    graph = planwave.build(chain(START, step), "x", registry=registry)
-    result = planwave.run_sync(graph, check=False)
+    graph = planwave.build(chain(START, step), registry=registry)
+    result = planwave.run_sync(graph, "x", check=False)
     assert len(calls) == calls_made
     assert [each.message for each in result.failures] == ([] if message is None else [message])
 
@@ -609,14 +608,14 @@ def test_a_permanent_error_of_an_own_node_type_is_not_retried(registry: planwave
 
     step = {"id": "r", "type": "refuses", "policy": {"retry": {"attempts": 3}}}
     with pytest.raises(planwave.ExecutionFailed) as caught:
-        planwave.run_sync(planwave.build(chain(START, step), "x", registry=registry))
+        planwave.run_sync(chain(START, step), "x", registry=registry)
     assert "no such account (attempt 1 of 3, not retried: the error is permanent)" in str(
         caught.value
     )
 
 
 async def test_a_plan_is_approved_before_it_runs(tmp_path: Path) -> None:
-    run = planwave.run(planwave.build(GREETING, "hi"), store=tmp_path, require_approval=True)
+    run = planwave.run(GREETING, "hi", store=tmp_path, require_approval=True)
     asked = await run
     (request,) = asked.requests
     assert (asked.status, list(asked.outputs), request.path) == ("paused", ["s"], None)
@@ -631,7 +630,7 @@ async def test_a_plan_is_approved_before_it_runs(tmp_path: Path) -> None:
 
 
 async def test_a_rejected_plan_is_cancelled() -> None:
-    run = planwave.run(planwave.build(GREETING, "hi"), check=False, require_approval=True)
+    run = planwave.run(GREETING, "hi", check=False, require_approval=True)
     (request,) = (await run).requests
     ended = await run.answer(request.request_id, {"decision": "reject", "note": "no"})
     assert (ended.status, list(ended.outputs)) == ("cancelled", ["s"])
@@ -691,7 +690,7 @@ async def test_recorded_calls_are_read_where_there_may_be_some() -> None:
             return await super().calls(*args)
 
     store = Counting()
-    result = await planwave.run(planwave.build(GREETING, "hi"), store=store)
+    result = await planwave.run(GREETING, "hi", store=store)
     assert (store.reads, result.document["nodes"][1]["calls"]) == (0, [])
     await store.record(CallKey(result.execution_id, "t", 1, 0, "h"), {"kind": "tool", "result": 5})
     opened = await planwave.open(store, result.execution_id)
@@ -701,7 +700,7 @@ async def test_recorded_calls_are_read_where_there_may_be_some() -> None:
 async def test_a_fork_has_the_budget_as_a_person_raised_it() -> None:
     store = MemoryStore()
     options = planwave.RunOptions(budget={"tokens": 100})
-    first = await planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
+    first = await planwave.run(GREETING, "hi", store=store, options=options)
     asked = {"kind": "budget", "limits": {"tokens": 100}}
     answer = {"decision": "raise", "value": {"tokens": 500}}
     (*events, end) = await store.events(first.execution_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import traceback
 from pathlib import Path
@@ -27,10 +28,20 @@ APPROVAL: dict[str, Any] = {
 
 def one_node(registry: planwave.Registry, node_type: str) -> planwave.BuiltGraph:
     graph = {
-        "nodes": [{"id": "s", "type": "start"}, {"id": "a", "type": node_type}],
+        "nodes": [
+            {"id": "s", "type": "start", "data": {"initialInput": "x"}},
+            {"id": "a", "type": node_type},
+        ],
         "edges": [{"source": "s", "target": "a", "data": FLOW}],
     }
-    return planwave.build(graph, "x", registry=registry)
+    return planwave.build(graph, registry=registry)
+
+
+def unstarted() -> planwave.Run:
+    """Return a run that never begins, and that nobody has to await."""
+    run = planwave.run(TEXT)
+    run.cancel()
+    return run
 
 
 @pytest.fixture
@@ -74,7 +85,7 @@ def test_a_run_that_blocks_a_thread_is_cancelled_from_another(registry: planwave
 
 
 async def test_a_waiting_run_is_answered_from_another_thread() -> None:
-    run = planwave.run(planwave.build(APPROVAL, "Dear Ann"))
+    run = planwave.run(APPROVAL, "Dear Ann")
     async for event in run:
         if event.type == "node.waiting":
             request_id = event.data["request_id"]
@@ -222,7 +233,7 @@ def test_arguments_of_a_graph_of_another_type_are_refused() -> None:
     with pytest.raises(TypeError, match=r"registry must be a planwave\.Registry, not 5"):
         planwave.build(TEXT, registry=five)
     with pytest.raises(TypeError, match=r"images must be a list of URLs: write images=\['u'\]"):
-        planwave.build(TEXT, "hi", images="u")
+        planwave.run(TEXT, "hi", images="u")
     with pytest.raises(TypeError, match="a goal is text, not 5"):
         planwave.run(TEXT, goal=five)
     with pytest.raises(TypeError, match="check is True or False, not 5"):
@@ -238,15 +249,17 @@ def test_arguments_of_another_type_are_refused_before_a_goal_is_planned(
     async def plan(*_: Any, **__: Any) -> planwave.Plan:
         raise AssertionError("planned")
 
-    monkeypatch.setattr("planwave.library.plan_async", plan)
+    monkeypatch.setattr("planwave.library.plan", plan)
     with pytest.raises(TypeError, match="must be"):
-        planwave.run_goal("Write a poem", **arguments)
+        planwave.run_goal_sync("Write a poem", **arguments)
 
 
 def test_a_run_is_shown_by_its_id() -> None:
-    run = planwave.run(TEXT)
+    run = unstarted()
     assert repr(run) == f"<Run {run.execution_id}>"
-    assert "not loaded yet" in repr(run.retry())
+    retry = run.retry()
+    assert repr(retry) == "<Run: a fork that has not begun>"
+    retry.cancel()
 
 
 def test_a_node_event_needs_no_run_id_and_no_data() -> None:
@@ -265,12 +278,12 @@ ECHO: dict[str, Any] = {
 
 def test_a_run_without_the_input_that_it_reads_warns_at_the_line_of_its_caller() -> None:
     message = (
-        "the entry node 'product' has no input and begins with an empty value; pass "
-        "inputs={'product': {'output': …}}, build the graph with message=…, or give the node data "
-        "of its own"
+        "the entry node 'product' has no input and begins with an empty value; pass a "
+        "message, inputs={'product': {'output': …}}, or give the node data of its own"
     )
     graph = planwave.build(ECHO)
-    for call in (planwave.run_sync, planwave.run, planwave.Executor().execute):
+    runs = (planwave.run, planwave.Executor().execute)
+    for call in (planwave.run_sync, *(lambda graph, run=run: run(graph).cancel() for run in runs)):
         with pytest.warns(UserWarning, match="has no input") as warned:
             call(graph)
         assert [str(each.message) for each in warned] == [message]
@@ -278,30 +291,23 @@ def test_a_run_without_the_input_that_it_reads_warns_at_the_line_of_its_caller()
 
 
 def test_a_run_with_its_input_does_not_warn() -> None:
-    given = planwave.build(ECHO, message="tea")
-    assert planwave.run_sync(given).text == "Buy tea"
+    given = planwave.build(ECHO)
+    assert planwave.run_sync(given, "tea").text == "Buy tea"
     inputs = {"product": {"output": "tea"}}
     assert planwave.run_sync(ECHO, inputs=inputs).text == "Buy tea"
     options = planwave.RunOptions(run_from=("b",))
     assert planwave.run_sync(ECHO, options=options).status == "completed"
 
 
-_RUN_ARGUMENTS = "graph, inputs, options, services, store, goal, registry, check, require_approval"
+_RUN_ARGUMENTS = (
+    "graph, message, images, inputs, options, services, store, goal, registry, check, "
+    "require_approval"
+)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: planwave.run_sync(ECHO, message="tea"),
-            "planwave.run_sync has no argument 'message'; build the graph with it: "
-            "planwave.build(graph, message=…)",
-        ),
-        (
-            lambda: planwave.run(ECHO, images=["a.png"]),  # type: ignore[call-arg]
-            "planwave.run has no argument 'images'; build the graph with it: "
-            "planwave.build(graph, images=…)",
-        ),
         (
             lambda: planwave.run_sync(ECHO, input="tea"),
             "planwave.run_sync has no argument 'input'; did you mean 'inputs'?",
@@ -316,32 +322,31 @@ _RUN_ARGUMENTS = "graph, inputs, options, services, store, goal, registry, check
             f"planwave.run has no argument 'nonsense'; its arguments are {_RUN_ARGUMENTS}",
         ),
         (
-            lambda: planwave.build(ECHO, mesage="tea"),  # type: ignore[call-arg]
-            "planwave.build has no argument 'mesage'; did you mean 'message'?",
+            lambda: planwave.run_sync(ECHO, mesage="tea"),
+            "planwave.run_sync has no argument 'mesage'; did you mean 'message'?",
         ),
         (
             lambda: planwave.plan("a goal", modell="m"),
             "planwave.plan has no argument 'modell'; did you mean 'model'?",
         ),
         (
-            lambda: planwave.run_sync(ECHO, "tea"),  # type: ignore[call-arg]
-            "planwave.run_sync takes only graph by position; build the graph with its message: "
-            "planwave.build(graph, message)",
+            lambda: planwave.plan_sync("a goal", modell="m"),
+            "planwave.plan_sync has no argument 'modell'; did you mean 'model'?",
         ),
         (
             lambda: planwave.plan("a goal", "openai"),  # type: ignore[call-arg]
             "planwave.plan takes only goal by position; write provider=…, model=…, on_progress=…",
         ),
         (
-            lambda: planwave.run(TEXT).answer("r1", decision="send"),  # type: ignore[call-arg]
-            "run.answer has no argument 'decision'; write it in the answer: {\"decision\": …}",
+            lambda: unstarted().answer("r1", decison="send"),  # type: ignore[call-arg]
+            "run.answer has no argument 'decison'; did you mean 'decision'?",
         ),
         (
-            lambda: planwave.run(TEXT).fork(sets={}),  # type: ignore[call-arg]
+            lambda: unstarted().fork(sets={}),  # type: ignore[call-arg]
             "run.fork has no argument 'sets'; did you mean 'set'?",
         ),
         (
-            lambda: planwave.run(TEXT).fork({"t.text": "x"}),  # type: ignore[call-arg]
+            lambda: unstarted().fork({"t.text": "x"}),  # type: ignore[call-arg]
             "run.fork takes no argument by position; write set=…, changes=…, rerun=…",
         ),
         (
@@ -396,12 +401,12 @@ async def test_the_traceback_of_an_awaited_failed_run_is_short(
 
 def test_the_hint_of_an_exceeded_bound_names_the_option_of_a_run() -> None:
     options = planwave.RunOptions(max_steps=1)
-    result = planwave.run_sync(planwave.build(ECHO, "x"), options=options, check=False)
+    result = planwave.run_sync(ECHO, "x", options=options, check=False)
     assert result.status == "completed"
     chain = {**ECHO, "nodes": [*ECHO["nodes"], {"id": "c", "type": "end"}]}
     chain["edges"] = [*ECHO["edges"], {"source": "b", "target": "c", "data": FLOW}]
     with pytest.raises(planwave.ExecutionFailed) as caught:
-        planwave.run_sync(planwave.build(chain, "x"), options=options)
+        planwave.run_sync(chain, "x", options=options)
     assert str(caught.value) == "limit steps for starts of nodes in one execution is 1, met 2"
     assert caught.value.hint == "let the run do less, or raise its option max_steps"
 
@@ -411,12 +416,12 @@ async def test_the_hint_of_an_error_is_in_its_traceback(registry: planwave.Regis
         planwave.run("write a poem")
     assert "".join(traceback.format_exception_only(caught.value)) == (
         "planwave.errors.InputError: 'write a poem' is not a graph\n"
-        "hint: to plan and run a goal call planwave.run_goal(…); planwave.plan(…) only plans it\n"
+        "hint: to plan and run a goal call planwave.run_goal_sync(…); planwave.plan_sync(…) only plans it\n"
     )
     with pytest.raises(planwave.Conflict) as ended:
         await (await planwave.run(TEXT)).run.retry()
     assert ended.value.__notes__ == [f"hint: {ended.value.hint}"]
-    waiting = (await planwave.run(planwave.build(APPROVAL, "x"))).run
+    waiting = (await planwave.run(APPROVAL, "x")).run
     with pytest.raises(planwave.InputError) as unknown:
         waiting.answer(waiting.result().requests[0].request_id, {"decision": "sent"})
     assert unknown.value.__notes__ == ["hint: did you mean 'send'? decisions are send"]
@@ -433,11 +438,11 @@ async def test_the_hint_of_an_error_is_in_its_traceback(registry: planwave.Regis
 
 def test_a_run_that_has_not_started_has_no_result() -> None:
     with pytest.raises(RuntimeError, match=r"not started yet; await it, or call run\.wait"):
-        planwave.run(TEXT).result()
+        unstarted().result()
 
 
 def test_what_a_result_has_is_not_looked_for_in_its_run() -> None:
-    run: Any = planwave.run(TEXT)
+    run: Any = unstarted()
     for name in ("text", "status", "requests"):
         with pytest.raises(AttributeError, match=rf"of the result: .*run\.wait\(\)\.{name}"):
             getattr(run, name)
@@ -449,7 +454,7 @@ def test_what_a_result_has_is_not_looked_for_in_its_run() -> None:
 
 async def test_a_run_that_blocks_says_what_to_write_in_an_event_loop() -> None:
     with pytest.raises(RuntimeError, match=r"run\.wait\(\) cannot wait .* write: await run$"):
-        planwave.run(TEXT).wait()
+        unstarted().wait()
 
 
 def test_a_run_is_awaited_in_one_event_loop_at_a_time(registry: planwave.Registry) -> None:
@@ -473,7 +478,7 @@ def test_a_run_is_awaited_in_one_event_loop_at_a_time(registry: planwave.Registr
 
 
 def test_a_second_answer_is_refused_at_once_and_the_first_one_counts() -> None:
-    run = planwave.run_sync(planwave.build(APPROVAL, "x")).run
+    run = planwave.run_sync(APPROVAL, "x").run
     (request,) = run.result().requests
     run.answer(request.request_id, {"decision": "send"})
     with pytest.raises(planwave.Conflict, match="was answered already"):
@@ -482,10 +487,12 @@ def test_a_second_answer_is_refused_at_once_and_the_first_one_counts() -> None:
 
 
 def test_an_answer_that_is_only_a_decision_says_how_it_is_written() -> None:
-    run = planwave.run_sync(planwave.build(APPROVAL, "x")).run
+    run = planwave.run_sync(APPROVAL, "x").run
     (request,) = run.result().requests
     for answer, hint in (("send", 'write {"decision": "send"}'), ("sent", "decisions are send")):
-        with pytest.raises(planwave.InvalidAnswer, match="an object with a decision") as caught:
+        with pytest.raises(
+            planwave.errors.InvalidAnswer, match="an object with a decision"
+        ) as caught:
             run.answer(request.request_id, answer)
         assert caught.value.hint == hint
 
@@ -501,7 +508,7 @@ async def test_resuming_a_run_that_is_awaited_changes_nothing() -> None:
 async def test_a_run_is_resumed_in_the_event_of_its_pause() -> None:
     ask = {**APPROVAL["nodes"][1]["data"], "timeoutS": 0.01, "timeoutAction": "send"}
     graph = {**APPROVAL, "nodes": [APPROVAL["nodes"][0], {**APPROVAL["nodes"][1], "data": ask}]}
-    run = planwave.run(planwave.build(graph, "x"))
+    run = planwave.run(graph, "x")
     async for event in run:
         if event.type == "execution.paused":
             run.resume()
@@ -526,28 +533,39 @@ async def test_a_graph_inside_a_node_that_is_no_graph_is_refused(
 
 
 def test_a_rejected_command_is_raised_once(tmp_path: Path) -> None:
-    paused = planwave.run_sync(planwave.build(APPROVAL, "x"), store=tmp_path)
+    paused = planwave.run_sync(APPROVAL, "x", store=tmp_path)
     (request,) = paused.requests
     with pytest.raises(planwave.Conflict, match="waits for an answer"):
         paused.run.resume().wait()
     assert paused.run.wait().status == "paused"
     opened = planwave.open(tmp_path, paused.execution_id)
-    with pytest.raises(planwave.InvalidAnswer, match="no decision 'sent'"):
+    with pytest.raises(planwave.errors.InvalidAnswer, match="no decision 'sent'"):
         opened.answer(request.request_id, {"decision": "sent"}).wait()
     assert opened.wait().status == "paused"
     assert opened.answer(request.request_id, {"decision": "send"}).wait().status == "completed"
 
 
-def test_a_part_of_an_id_opens_no_run(tmp_path: Path) -> None:
-    done = planwave.run_sync(TEXT, store=tmp_path)
-    with pytest.raises(planwave.NotFound) as caught:
-        planwave.open(tmp_path, done.execution_id[-6:]).wait()
-    hint = "pass the whole id, which RunResult.execution_id has"
-    assert caught.value.hint == hint
+def test_a_start_or_an_end_of_an_id_opens_its_run(tmp_path: Path) -> None:
+    first, second = (planwave.run_sync(TEXT, store=tmp_path).execution_id for _ in range(2))
+    for name, execution_id in ((first[-6:], first), ("last", second), (f"…{second[-4:]}", second)):
+        assert planwave.open(tmp_path, name).execution_id == execution_id
+    with pytest.raises(planwave.InputError) as several:
+        planwave.open(tmp_path, first[:8])
+    assert several.value.code == "ambiguous-id"
+    with pytest.raises(planwave.InputError, match="too short for an id"):
+        planwave.open(tmp_path, first[-3:])
+    with pytest.raises(planwave.NotFound) as unknown:
+        planwave.open(tmp_path, "zzzz")
+    assert unknown.value.hint == "planwave.executions(…) lists executions"
+
+
+def test_nothing_is_the_last_execution_of_an_empty_directory(tmp_path: Path) -> None:
+    with pytest.raises(planwave.NotFound, match="nothing has run here yet"):
+        planwave.open(tmp_path, "last")
 
 
 async def test_a_run_that_has_not_started_cannot_be_retried_or_forked() -> None:
-    for made in (planwave.run(TEXT).retry(), planwave.run(TEXT).fork(set={"t.text": "ho"})):
+    for made in (unstarted().retry(), unstarted().fork(set={"t.text": "ho"})):
         with pytest.raises(planwave.Conflict) as caught:
             await made
         assert (caught.value.code, caught.value.message, caught.value.hint) == (
@@ -558,7 +576,7 @@ async def test_a_run_that_has_not_started_cannot_be_retried_or_forked() -> None:
 
 
 def test_an_answer_names_its_request_by_the_id() -> None:
-    paused = planwave.run_sync(planwave.build(APPROVAL, "Dear Ann"))
+    paused = planwave.run_sync(APPROVAL, "Dear Ann")
     request: Any = paused.requests[0]
     with pytest.raises(TypeError, match="the id of a request is text, not OpenRequest"):
         paused.run.answer(request, {"decision": "send"})
@@ -566,7 +584,7 @@ def test_an_answer_names_its_request_by_the_id() -> None:
 
 
 def test_a_misspelt_step_of_a_fork_is_named_with_the_closest_one() -> None:
-    result = planwave.run_sync(planwave.build(APPROVAL, "Dear Ann"))
+    result = planwave.run_sync(APPROVAL, "Dear Ann")
     with pytest.raises(planwave.InputError) as caught:
         result.run.fork(set={"aks.prompt": "Send now?"}).wait()
     assert (caught.value.message, caught.value.hint) == (
@@ -591,3 +609,46 @@ async def test_a_store_is_closed_at_the_end_in_an_event_loop(tmp_path: Path) -> 
     async with planwave.SqliteStore.open(tmp_path) as store:
         result = await planwave.run(TEXT, store=store)
     assert (await planwave.open(tmp_path, result.execution_id)).text == "hi"
+
+
+def test_a_run_that_nobody_awaits_warns_as_a_coroutine_does() -> None:
+    with pytest.warns(RuntimeWarning, match=r"<Run 0.*> was never awaited, so it did not begin"):
+        planwave.run(TEXT)
+
+
+def test_an_answer_that_nobody_awaits_warns(tmp_path: Path) -> None:
+    paused = planwave.run_sync(APPROVAL, "x", store=tmp_path)
+    opened = planwave.open(tmp_path, "last")
+    opened.answer(paused.requests[0].request_id, decision="send")
+    with pytest.warns(RuntimeWarning, match="was never awaited"):
+        del opened
+    assert planwave.open(tmp_path, "last").result().status == "paused"
+
+
+def test_a_run_that_is_only_looked_at_does_not_warn(tmp_path: Path) -> None:
+    planwave.run_sync(TEXT, store=tmp_path)
+    assert planwave.open(tmp_path, "last").result().text == "hi"
+    planwave.open(tmp_path, "last")
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda run: run.answer("r"), "the answer is missing: write decision=…"),
+        (lambda run: run.answer("r", 1, note="x"), "a value, or note by name, not both"),
+        (lambda run: run.answer("r", 1, decision="a", form={}), "or decision, form by name"),
+    ],
+)
+def test_an_answer_is_given_in_one_way(answer: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        answer(unstarted())
+
+
+def test_an_answer_is_written_by_name() -> None:
+    paused = planwave.run_sync(APPROVAL, "x")
+    (request,) = paused.requests
+    with pytest.raises(planwave.errors.InvalidAnswer, match="no decision 'sent'"):
+        paused.run.answer(request.request_id, decision="sent")
+    result = paused.run.answer(request.request_id, decision="send", note="now").wait()
+    assert result.status == "completed"

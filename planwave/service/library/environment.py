@@ -1,0 +1,64 @@
+"""What a run shares with its retries and forks: node types, store, services."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from planwave.expressions.renderer import Renderer
+from planwave.graph.protocols import NodeTypes
+from planwave.nodes.services import with_recorder
+from planwave.providers.protocols import Recorder
+from planwave.service.executions.parent_results import ParentCallRecorder
+from planwave.service.library.stores import RunStore, StoreSource
+
+
+class ServicesFactory(Protocol):
+    """Opens what nodes find as ``context.services``, for a goal."""
+
+    def __call__(self, goal: str, recorder: Recorder) -> AbstractAsyncContextManager[Any]:
+        """Return a context manager, which is left when the run has ended or is paused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnvironment:
+    """What a run shares with its retries and forks.
+
+    Attributes:
+        catalogue: The node types.
+        store: Where events are stored.
+        services: What nodes find as ``context.services``; None to open them with the factory.
+        services_factory: Opens the configured services for nodes that need them.
+        renderer: Resolves expressions; its process ends with each run.
+        check: Whether awaiting a failed run raises.
+    """
+
+    catalogue: NodeTypes
+    store: StoreSource
+    services: Any
+    services_factory: ServicesFactory
+    renderer: Renderer
+    check: bool = True
+
+
+class RunDependencies:
+    """What the session of a run is made with; see ``SessionDependencies``."""
+
+    limits = None
+    require_approval = False
+
+    def __init__(self, environment: RunEnvironment, store: RunStore) -> None:
+        self.store, self.catalogue = store, environment.catalogue
+        self.renderer, self.parent_calls = environment.renderer, ParentCallRecorder(store)
+        self.services = with_recorder(environment.services, self.parent_calls)
+
+    @property
+    def planner(self) -> Any:
+        """The planner, whose rules hold for plans of models; None for the rules of all plans."""
+        return getattr(self.services, "planner", None)
+
+    def node_services(self, goal: str) -> Any:
+        """Return what nodes find as ``context.services``; they were opened for this goal."""
+        return self.services

@@ -19,6 +19,7 @@ UUID_PATTERN: Final = re.compile(
 LEAST_CHARS: Final = 4
 """Characters of the start or end of an id that name its record."""
 _MAX_EXAMPLES: Final = 4
+_MAX_SHOWN: Final = 64
 _COUNTER_BITS: Final = 12
 _lock = threading.Lock()
 _last = 0
@@ -42,40 +43,68 @@ def new_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def find_id(ids: Iterable[str], name: str, what: str, where: str) -> str:
+def find_id(
+    ids: Iterable[str], name: str, what: str, where: str, *, least: int = LEAST_CHARS
+) -> str:
     """Return the id that a name is, or begins or ends.
 
     Args:
         ids: The ids to choose from.
-        name: The id, or at least four characters of its start or end; lists write ``…09a2fd``.
-        what: What has these ids, such as ``executions``.
+        name: The id, or its start or end; lists write ``…09a2fd``.
+        what: What has these ids, such as ``token``.
         where: What lists them.
+        least: The fewest characters of a start or an end.
 
     Raises:
         NotFound: No id matches.
         InputError: ``usage``: the name is empty or too short. ``ambiguous-id``: several ids match; the
             hint lists some of them.
     """
-    listed, part = list(ids), name.strip().lower().lstrip(".…")
-    if len(part) < LEAST_CHARS:
-        raise InputError(
-            f"{name!r} is too short for an id" if part else "the id is empty",
-            code="usage",
-            hint=f"write at least {LEAST_CHARS} characters of its start or end",
-        )
-    matches = [each for each in listed if each.startswith(part) or each.endswith(part)]
+    all_ids = list(ids)
+    if name in all_ids:
+        return name
+    part = id_part(name, least)
+    matches = [each for each in all_ids if begins_or_ends(part, each)]
+    if len(matches) == 1:
+        return matches[0]
     if not matches:
         raise NotFound(
-            f"there are no {what} with an id that begins or ends with {name!r}",
-            hint=f"{where} lists {what}",
+            f"no {what} has an id that begins or ends with {_shown(name)}",
+            hint=f"{where} lists them",
         )
-    if len(matches) > 1:
-        examples = ", ".join(matches[:_MAX_EXAMPLES]) + (
-            ", …" if len(matches) > _MAX_EXAMPLES else ""
-        )
-        raise InputError(
-            f"{len(matches)} {what} have an id that begins or ends with {name!r}",
-            code="ambiguous-id",
-            hint=f"write more of the id: {examples}",
-        )
-    return matches[0]
+    examples = ", ".join(matches[:_MAX_EXAMPLES]) + (", …" if len(matches) > _MAX_EXAMPLES else "")
+    raise InputError(
+        f"{len(matches)} ids begin or end with {_shown(name)}",
+        code="ambiguous-id",
+        hint=f"write more of the id: {examples}",
+    )
+
+
+def id_part(name: str, least: int = LEAST_CHARS) -> str:
+    """Return the start or end of an id that a short name is.
+
+    Raises:
+        InputError: ``usage``: it is empty or too short.
+    """
+    part = bare_id(name)
+    if len(part) >= least:
+        return part
+    raise InputError(
+        f"{_shown(name)} is too short for an id" if part else "the id is empty",
+        code="usage",
+        hint=f"write at least {least} characters of its start or end, as lists show it",
+    )
+
+
+def bare_id(name: str) -> str:
+    """Return a name without the ellipsis of lists, which write ``…09a2fd``."""
+    return name.strip().lower().lstrip(".…")
+
+
+def begins_or_ends(part: str, record_id: str) -> bool:
+    """Return whether a part is the start or the end of an id."""
+    return record_id.startswith(part) or record_id.endswith(part)
+
+
+def _shown(name: str) -> str:
+    return repr(name) if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]!r}…"

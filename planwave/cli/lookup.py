@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from planwave.errors import Conflict, InputError, NotFound
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.suggestions import closest_match
-from planwave.ids import UUID_PATTERN
+from planwave.ids import LEAST_CHARS, UUID_PATTERN, bare_id, begins_or_ends, id_part
+from planwave.ids import find_id as find_by_part
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
 
 LAST: Final = "last"
 """Names the newest execution wherever an id is expected."""
-_LEAST_CHARS: Final = 4
 _LEAST_CHARS_TO_DESTROY: Final = 6
 """What destroys something needs more of its id, so that a slip of the finger names nothing."""
 _FLOW_LIST_HINT: Final = "`planwave flow ls` lists flows"
 _PAGE_SIZE: Final = 200
-_MAX_EXAMPLES: Final = 4
 
 _Record = TypeVar("_Record")
 
@@ -55,7 +54,7 @@ async def find(queries: Queries, name: str, *, destroys: bool = False) -> Match:
         return Match("execution", newest[0].execution_id)
     if name and (exact := await _find_exact(queries, name)) is not None:
         return exact
-    part = _id_part(name, destroys=destroys)
+    part = id_part(name, _least_chars(destroys=destroys))
     matches = {match.id: match async for match in _ending_or_beginning(queries, part)}
     return matches[find_id(matches, name, "execution or plan", "ls", destroys=destroys)]
 
@@ -75,23 +74,8 @@ def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: b
         InputError: ``usage``: the name is empty or too short. ``ambiguous-id``: several ids match; the
             hint lists some of them.
     """
-    all_ids = list(ids)
-    if name in all_ids:
-        return name
-    part = _id_part(name, destroys=destroys)
-    matches = [each for each in all_ids if _is_part(part, each)]
-    if len(matches) == 1:
-        return matches[0]
-    if not matches:
-        raise NotFound(
-            f"no {what} has an id that begins or ends with {short_repr(name)}",
-            hint=f"`planwave {lists}` lists them",
-        )
-    raise InputError(
-        f"{len(matches)} ids begin or end with {short_repr(name)}",
-        code="ambiguous-id",
-        hint=f"write more of the id: {_examples(matches)}",
-    )
+    least = _least_chars(destroys=destroys)
+    return find_by_part(ids, name, what, f"`planwave {lists}`", least=least)
 
 
 async def find_execution(queries: Queries, name: str, *, destroys: bool = False) -> str:
@@ -183,7 +167,7 @@ async def find_flow_id(
         return name
     if (named := await _flow_named(queries, name)) is not None:
         return named
-    if by_part and len(_bare(name)) >= _least_chars(destroys=destroys):
+    if by_part and len(bare_id(name)) >= _least_chars(destroys=destroys):
         ids = [flow.plan_id async for flow in _read_all(queries.flows.list, _flow_id)]
         with suppress(NotFound):
             return find_id(ids, name, "flow", "flow ls", destroys=destroys)
@@ -229,44 +213,19 @@ async def _find_exact(queries: Queries, name: str) -> Match | None:
     return Match("plan", name)
 
 
-def _id_part(name: str, *, destroys: bool) -> str:
-    """Return the start or end of an id that a short name is.
-
-    Raises:
-        InputError: ``usage``: it is empty or too short.
-    """
-    part, least = _bare(name), _least_chars(destroys=destroys)
-    if len(part) >= least:
-        return part
-    raise InputError(
-        f"{short_repr(name)} is too short for an id" if part else "the id is empty",
-        code="usage",
-        hint=f"write at least {least} characters of its start or end, as lists show it",
-    )
-
-
 def _least_chars(*, destroys: bool) -> int:
-    return _LEAST_CHARS_TO_DESTROY if destroys else _LEAST_CHARS
-
-
-def _bare(name: str) -> str:
-    """Return a name without the ellipsis of lists, which write ``…09a2fd``."""
-    return name.strip().lower().lstrip(".…")
-
-
-def _is_part(part: str, record_id: str) -> bool:
-    return record_id.startswith(part) or record_id.endswith(part)
+    return _LEAST_CHARS_TO_DESTROY if destroys else LEAST_CHARS
 
 
 async def _ending_or_beginning(queries: Queries, part: str) -> AsyncGenerator[Match]:
     """Yield the executions with an id that begins or ends so, then the plans without one of these."""
     own_plans = set[str | None]()
     async for record in _read_all(queries.executions.list, lambda record: record.execution_id):
-        if _is_part(part, record.execution_id):
+        if begins_or_ends(part, record.execution_id):
             own_plans.add(record.plan_id)
             yield Match("execution", record.execution_id)
     async for plan in _read_all(queries.plans.list, lambda record: record.plan_id):
-        if _is_part(part, plan.plan_id) and plan.plan_id not in own_plans:
+        if begins_or_ends(part, plan.plan_id) and plan.plan_id not in own_plans:
             yield Match("plan", plan.plan_id)
 
 
@@ -284,7 +243,3 @@ async def _read_all(
 def _flow_not_found(name: str, near: str | None = None) -> NotFound:
     hint = f"did you mean {near!r}? {_FLOW_LIST_HINT}" if near else _FLOW_LIST_HINT
     return NotFound(f"there is no flow called {short_repr(name)}", hint=hint)
-
-
-def _examples(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:_MAX_EXAMPLES]) + (", …" if len(ids) > _MAX_EXAMPLES else "")

@@ -68,10 +68,10 @@ async def test_every_line_is_streamed_and_the_progress_told(registry: planwave.R
 async def test_a_text_without_a_glossary_is_refused_before_it_runs(
     registry: planwave.Registry,
 ) -> None:
-    g = planwave.GraphBuilder()
-    g.node("start") >> g.node("explain-terms", id="explain")
+    g = planwave.GraphBuilder(registry)
+    g.node("explain-terms", id="explain", input=g.node("start"))
     with pytest.raises(planwave.GraphInvalid, match="'explain' needs a value at its input 'glo"):
-        planwave.build(g, registry=registry)
+        planwave.build(g)
 
 
 def test_terms_are_found_once_in_the_order_they_come_up_whatever_their_case() -> None:

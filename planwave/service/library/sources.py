@@ -177,7 +177,7 @@ async def find_stored(source: StoreSource, name: str) -> LoadedRun:
             name = (
                 ids[0]
                 if name == LAST
-                else find_id(ids, name, "executions", "planwave.executions(…)")
+                else find_id(ids, name, "execution", "planwave.executions(…)")
             )
         return await load_stored(store, name)
 

@@ -36,7 +36,7 @@ def models_called(harness: ModelClientHarness) -> list[str]:
 def start(harness: ModelClientHarness) -> planwave.Run:
     """Run one agent in the engine."""
     g = planwave.GraphBuilder()
-    g.node("agent", id="a", userPrompt="Why oak?", **DATA)
+    g.node("agent", id="a", user_prompt="Why oak?", data=DATA)
     services = NodeServices(harness.client, PROVIDERS)
     return planwave.run(g, services=services, check=False)
 

@@ -78,15 +78,15 @@ def registry() -> planwave.Registry:
 def endpoint(registry: planwave.Registry) -> FastAPI:
     """An endpoint that speaks the OpenAI API and answers with a graph."""
     app = FastAPI()
-    g = planwave.GraphBuilder()
-    g.node("start", id="asked") >> g.node("typist") >> g.node("end")
+    g = planwave.GraphBuilder(registry)
+    g.node("end", input=g.node("typist", input=g.node("start", id="asked")))
 
     @app.post("/v1/chat/completions")
     async def answer(body: dict[str, Any]) -> StreamingResponse:  # pyright: ignore[reportUnusedFunction]
         requested = body["messages"][-1]["content"]
 
         async def lines() -> AsyncGenerator[str]:
-            running = planwave.run(g, requested, registry=registry)
+            running = planwave.run(g, requested)
             async for chunk in planwave.chunks(running, model=body["model"]):
                 yield f"data: {json.dumps(chunk)}\n\n"
             yield "data: [DONE]\n\n"

@@ -22,6 +22,8 @@ OPENAIS = {"server_error"}
 """Codes of the OpenAI API, which its clients know."""
 INTERNAL = {"already-ended", "at-rest", "duplicate-seq", "not-json", "seq-gap", "wrong-execution"}
 """Codes that are caught inside the package."""
+INNER = {"InvalidTransition", "NodeTimeout", "ResultNotJson", "TemplateError"}
+"""Exceptions that no caller meets: they are stored as the error of a node, or mean a bug."""
 NOT_ERRORS = {"explain.py", "examples.py", "sender.py"}
 """Modules whose codes are those of reasons: why a node ran or did not, why a message was not accepted."""
 
@@ -114,13 +116,15 @@ def test_each_code_is_explained_once_in_a_sentence_in_alphabetical_order() -> No
 
 
 def test_the_page_lists_the_public_exceptions() -> None:
-    listed = [getattr(planwave, name) for name in re.findall(r"`planwave\.(\w+)`", EXCEPTIONS)]
+    names = re.findall(r"`planwave\.(errors\.)?([A-Z]\w+)`", EXCEPTIONS)
+    listed = [getattr(planwave.errors if home else planwave, name) for home, name in names]
     public = {
-        found
-        for name in planwave.__all__
-        if isinstance(found := getattr(planwave, name), type) and issubclass(found, Exception)
+        each
+        for name, each in vars(planwave.errors).items()
+        if isinstance(each, type) and issubclass(each, Exception) and name not in INNER
     }
     assert {*listed} - {planwave.Failure} == public
+    assert {name for home, name in names if home}.isdisjoint(planwave.__all__)
     last = listed.index(planwave.errors.LimitExceeded)
     assert [issubclass(each, planwave.InputError) for each in listed[1:]] == [
         number <= last for number in range(1, len(listed))

@@ -394,14 +394,15 @@ def registry() -> planwave.Registry:
     return registry
 
 
-def flow(kind: str) -> planwave.GraphBuilder:
-    g = planwave.GraphBuilder()
-    g.node("start", id="s", initialInput="one two") >> g.node(kind, id="t") >> g.node("end")
+def flow(registry: planwave.Registry, kind: str) -> planwave.GraphBuilder:
+    g = planwave.GraphBuilder(registry)
+    start = g.node("start", id="s", initial_input="one two")
+    g.node("end", input=g.node(kind, id="t", input=start))
     return g
 
 
 async def test_a_run_in_the_library_is_encoded_while_it_runs(registry: planwave.Registry) -> None:
-    sent = await collected(planwave.run(flow("typist"), registry=registry))
+    sent = await collected(planwave.run(flow(registry, "typist")))
     assert pieces(sent) == ["one ", "two "]
     assert sent[-1]["choices"][0]["finish_reason"] == "stop"
     kinds = {m["node_id"]: (m["node_type"], m["visible"]) for m in about(sent, "meta")}
@@ -412,41 +413,40 @@ async def test_a_run_in_the_library_is_encoded_while_it_runs(registry: planwave.
 async def test_an_inner_graph_streams_where_its_node_is_visible(
     registry: planwave.Registry,
 ) -> None:
-    inside = planwave.GraphBuilder()
-    inside.node("start") >> inside.node("typist") >> inside.node("end")
-    g = planwave.GraphBuilder()
-    inner = g.node("inner", graph=inside.document())
-    g.node("start", initialInput="one two") >> inner >> g.node("end")
-    sent = await collected(planwave.run(g, registry=registry))
+    inside = planwave.GraphBuilder(registry)
+    inside.node("end", input=inside.node("typist", input=inside.node("start")))
+    g = planwave.GraphBuilder(registry)
+    start = g.node("start", initial_input="one two")
+    g.node("end", input=g.node("inner", graph=inside, input=start))
+    sent = await collected(planwave.run(g))
     assert pieces(sent) == ["one ", "two "]
     kinds = {m["path"]: m.get("node_type") for m in about(sent, "meta")}
     assert kinds["inner[graph]/typist"] == "typist"
 
 
 async def test_the_text_of_a_loop_is_its_result(registry: planwave.Registry) -> None:
-    body = planwave.GraphBuilder()
-    body.node("start") >> body.node("typist")
-    g = planwave.GraphBuilder()
-    loop = g.node("loop", body=body.document())
-    g.node("start", initialInput=["one", "two"]) >> loop >> g.node("end")
-    sent = await collected(planwave.run(g, registry=registry))
+    g = planwave.GraphBuilder(registry)
+    start = g.node("start", initial_input=["one", "two"])
+    g.node("end", input=g.map("typist", start))
+    sent = await collected(planwave.run(g))
     assert pieces(sent) == ['["one ","two "]']
 
 
 async def test_a_send_message_node_sends_its_text_before_the_result(
     registry: planwave.Registry,
 ) -> None:
-    g = planwave.GraphBuilder()
-    tell = g.node("send_message", message="Got {{ input }}.", extras={"step": 1})
-    g.node("start", initialInput="one two") >> tell >> g.node("typist") >> g.node("end")
-    sent = await collected(planwave.run(g, registry=registry))
+    g = planwave.GraphBuilder(registry)
+    start = g.node("start", initial_input="one two")
+    tell = g.node("send_message", message="Got {{ input }}.", extras={"step": 1}, input=start)
+    g.node("end", input=g.node("typist", input=tell))
+    sent = await collected(planwave.run(g))
     assert content(sent) == "Got one two.\n\none two "
     message = {"type": "message", "data": {"text": "Got one two.", "extras": {"step": 1}}}
     assert about(sent, "event") == [message]
 
 
 async def test_closing_the_chunks_cancels_the_run(registry: planwave.Registry) -> None:
-    run = planwave.run(flow("stuck"), registry=registry)
+    run = planwave.run(flow(registry, "stuck"))
     sent = chunks(run)
     async for chunk in sent:
         if chunk["choices"][0]["delta"].get("content"):
@@ -458,7 +458,7 @@ async def test_closing_the_chunks_cancels_the_run(registry: planwave.Registry) -
 async def test_events_without_their_graph_need_it_as_an_argument(
     registry: planwave.Registry,
 ) -> None:
-    built = planwave.build(flow("typist"), registry=registry)
+    built = planwave.build(flow(registry, "typist"))
     events = [event async for event in planwave.run(built)][1:]
     with pytest.raises(InputError, match="which graph") as caught:
         await collected(events)

@@ -94,7 +94,8 @@ def connection(
             return fitting[0], LINK
         if len(outputs) == 1 and not _specificity(outputs[0].name):
             return outputs[0].name, outputs[0].channel
-    return name, LINK if own == {LINK} else FLOW
+    known = channels if source is None else own
+    return name, LINK if known == {LINK} else FLOW
 
 
 @lru_cache(maxsize=1024)

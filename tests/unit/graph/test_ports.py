@@ -97,3 +97,4 @@ def test_edge_between_two_named_ends_has_the_channel_that_both_have(
 def test_edge_between_types_that_are_not_known_is_a_flow_from_output() -> None:
     assert connection(None, None, None, "input") == ("output", FLOW)
     assert connection(None, "left", INTO, "input") == ("left", FLOW)
+    assert connection(None, "tools", INTO, "tools") == ("tools", LINK)

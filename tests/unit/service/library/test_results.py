@@ -57,7 +57,7 @@ def failure_of(
     document: dict[str, Any], registry: planwave.Registry, message: Any = "nope"
 ) -> planwave.ExecutionFailed:
     with pytest.raises(planwave.ExecutionFailed) as caught:
-        planwave.run_sync(planwave.build(document, message, registry=registry))
+        planwave.run_sync(document, message, registry=registry)
     return caught.value
 
 
@@ -170,7 +170,7 @@ def test_a_retry_that_succeeds_leaves_no_cause() -> None:
 
     document = graph(f="flaky")
     document["nodes"][1]["policy"] = {"retry": {"attempts": 2}}
-    result = planwave.run_sync(planwave.build(document, "x", registry=registry))
+    result = planwave.run_sync(document, "x", registry=registry)
     assert result.raise_for_status() is result
     assert len(attempts) == 2
 
@@ -178,8 +178,8 @@ def test_a_retry_that_succeeds_leaves_no_cause() -> None:
 def test_a_run_that_failed_in_another_process_has_no_cause(
     registry: planwave.Registry, tmp_path: Any
 ) -> None:
-    built = planwave.build(graph(d="deep"), "nope", registry=registry)
-    failed = planwave.run_sync(built, store=tmp_path, check=False)
+    built = planwave.build(graph(d="deep"), registry=registry)
+    failed = planwave.run_sync(built, "nope", store=tmp_path, check=False)
     stored = planwave.open(tmp_path, failed.execution_id, registry=registry)
     with pytest.raises(planwave.ExecutionFailed) as caught:
         stored.wait()
@@ -190,8 +190,8 @@ def test_a_run_that_failed_in_another_process_has_no_cause(
 
 def test_the_frames_of_a_cause_live_as_long_as_the_result(registry: planwave.Registry) -> None:
     LIVING.clear()
-    built = planwave.build(graph(d="deep"), "nope", registry=registry)
-    result: Any = planwave.run_sync(built, check=False)
+    built = planwave.build(graph(d="deep"), registry=registry)
+    result: Any = planwave.run_sync(built, "nope", check=False)
     gc.collect()
     assert LIVING[0]() is not None
     del result
@@ -216,8 +216,8 @@ def test_a_stored_traceback_holds_no_secret() -> None:
         except ConnectionError as error:
             raise ValueError("no shop") from error
 
-    built = planwave.build(graph(p="pays"), "x", registry=registry)
-    result = planwave.run_sync(built, check=False, services=Services())
+    built = planwave.build(graph(p="pays"), registry=registry)
+    result = planwave.run_sync(built, "x", check=False, services=Services())
     (node_document,) = [each for each in result.document["nodes"] if each["path"] == "p"]
     assert "[secret shop]" in node_document.get("traceback", "")
     assert SECRET not in json.dumps(result.document)

@@ -1,6 +1,6 @@
 """The Python library: ``planwave.run``, ``open``, ``executions``, ``plan``, ``run_goal`` and others.
 
-``x`` is for code with an event loop, ``x_sync`` for code without one.
+A function whose name ends with "_sync" is for code without an event loop, the one without it for code with one.
 """
 
 from __future__ import annotations

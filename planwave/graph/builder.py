@@ -209,15 +209,8 @@ class DocumentBuilder:
         facts = self._facts(node_type)
         own_id = self._generate_id(node_type) if node_id is None else node_id
         _validate_id(own_id, "a node", self._nodes)
-        data, sources = dict(fields.data or {}), dict[str, list[Endpoint]]()
-        for keyword, value in keywords.items():
-            refs = _refs_in(value, keyword)
-            if refs:
-                handle = handle_name(keyword, node_type, facts)
-                _set_once(sources, handle, refs, f"edges into {handle!r} of node {own_id!r}")
-            else:
-                name = data_name(keyword, node_type, facts)
-                _set_once(data, name, self._as_json(value), f"data.{name} of node {own_id!r}")
+        data = dict(fields.data or {})
+        sources = self._read_keywords(own_id, node_type, facts, data, keywords)
         for handle, value in edges.items():
             refs = _refs_in(value, handle)
             if not refs:
@@ -234,6 +227,26 @@ class DocumentBuilder:
         self._nodes[own_id] = own_document
         self._edges |= added
         return own_id
+
+    def _read_keywords(
+        self,
+        node_id: str,
+        node_type: str,
+        facts: NodeTypeInfo | None,
+        data: dict[str, Json],
+        keywords: Mapping[str, Any],
+    ) -> dict[str, list[Endpoint]]:
+        """Add the data fields among keywords to the data; return the sources of the edges by handle."""
+        sources: dict[str, list[Endpoint]] = {}
+        for keyword, value in keywords.items():
+            refs = _refs_in(value, keyword)
+            if refs:
+                handle = handle_name(keyword, node_type, facts)
+                _set_once(sources, handle, refs, f"edges into {handle!r} of node {node_id!r}")
+            else:
+                name = data_name(keyword, node_type, facts)
+                _set_once(data, name, self._as_json(value), f"data.{name} of node {node_id!r}")
+        return sources
 
     def _as_json(self, value: Any) -> Json:
         """Return the JSON of a data field that was written as a Python object."""

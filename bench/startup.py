@@ -20,7 +20,7 @@ async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))
     nodes = [{"id": "start", "type": "start"}, {"id": "end", "type": "end"}]
     edges = [{"source": "start", "target": "end", "data": {"channel": "flow"}}]
-    await planwave.run(planwave.build({"nodes": nodes, "edges": edges}, "Hello"), store=store)
+    await planwave.run({"nodes": nodes, "edges": edges}, "Hello", store=store)
     await store.close()
 
 asyncio.run(main())

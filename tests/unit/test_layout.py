@@ -65,7 +65,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     ),
     "service/executions": "execution_service plan_edits",
     "service/flows": "flow_queries flow_tools",
-    "service/library": "arguments event_loops sources stores",
+    "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",
     "service/queries": "answered caller_urls dependency_view",

@@ -310,7 +310,7 @@ class Run:
             RuntimeError: The run has not started yet.
             NotFound, Conflict, StoreError: It cannot be read.
         """
-        if self._task is None:
+        if self._execution is None and (self._task is None or self._task.done()):
             run_now(self._read)
         loaded, execution = self._loaded, self._execution
         if self._task is None and not loaded.is_stored:

@@ -28,7 +28,7 @@ graph = {
     "edges": [{"source": "s", "target": "r", "data": {"channel": "flow"}}],
 }
 before = "planwave_backwards" in sys.modules
-result = planwave.run_sync(planwave.build(graph, "abc"))
+result = planwave.run_sync(graph, "abc")
 print(json.dumps([before, result.status, result.text]))
 """
 

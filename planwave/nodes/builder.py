@@ -17,12 +17,9 @@ written in snake_case, in JSON they are camelCase. ``g.document()`` is an ordina
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar, get_origin, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, get_origin, overload
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
-
-from planwave.errors import InputError, PermanentError
+from planwave.errors import InputError
 from planwave.expressions import has_template, to_text
 from planwave.graph.builder import (
     DocumentBuilder,
@@ -35,6 +32,7 @@ from planwave.graph.builder import (
 from planwave.graph.keywords import python_name
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Graph, Json
 from planwave.graph.suggestions import closest_match
+from planwave.json_types import JsonType
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.agents.tool_function import FunctionTool
 from planwave.nodes.authoring.data_fields import is_open
@@ -50,24 +48,6 @@ ToolOfAgent = FunctionTool[..., Any] | Tool | Endpoint | str
 """A tool, its name, or a node that gives tools."""
 _CASE: Final = "case-{}"
 _DEFAULT: Final = "default"
-
-
-class JsonType(Generic[R]):
-    """A type as a reader of JSON."""
-
-    def __init__(self, annotation: Any) -> None:
-        self._adapter: TypeAdapter[R] = TypeAdapter(annotation)
-
-    def read(self, value: Json, what: str, /) -> R:
-        """See ``ResultReader``."""
-        try:
-            return self._adapter.validate_json(to_json(value), strict=True)
-        except ValidationError as error:
-            raise PermanentError(f"{what}: {error}", code="type-mismatch") from error
-
-    def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of what is read."""
-        return self._adapter.json_schema()
 
 
 class TypedNode(Protocol[R_co]):
@@ -301,7 +281,7 @@ class GraphBuilder(DocumentBuilder):
         if givers:
             fields["tools"] = givers
         agent = self.node("agent", id=id, name=name, policy=policy, user_prompt=prompt, **fields)
-        reader = None if output_type is None else JsonType[Any](output_type)
+        reader = None if output_type is None else JsonType[Any](output_type, "output_type")
         return NodeRef(self, agent.id, reader)
 
     def switch(
@@ -541,7 +521,7 @@ class GraphBuilder(DocumentBuilder):
         if isinstance(value, Graph):
             return value.to_document()
         if isinstance(value, type) or get_origin(value) is not None:
-            return JsonType[Any](value).schema()
+            return JsonType[Any](value, "the type of a field").schema("validation")
         return super()._as_json(value)
 
 

@@ -56,6 +56,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrin
 	@$(BIN)/python tools/check_size_limits.py
 	@$(BIN)/python tools/check_docstrings.py
 	@$(BIN)/python tools/count_modules.py
+	@$(BIN)/python tools/check_typing.py
 	@$(BIN)/python tools/docs_site.py --optional
 	@$(WEB) check
 

@@ -200,18 +200,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module("planwave.errors")
-    home = _MODULE_OF.get(name)
-    if home is None:
-        message = f"module 'planwave' has no attribute {name!r}"
-        if name[:1].isupper() and hasattr(import_module("planwave.errors"), name):
-            message += f"; it is planwave.errors.{name}"
-        raise AttributeError(message, name=name, obj=sys.modules[__name__])
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+    def __getattr__(name: str) -> Any:
+        if name == "errors":
+            return import_module("planwave.errors")
+        home = _MODULE_OF.get(name)
+        if home is None:
+            message = f"module 'planwave' has no attribute {name!r}"
+            if name[:1].isupper() and hasattr(import_module("planwave.errors"), name):
+                message += f"; it is planwave.errors.{name}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -141,7 +141,7 @@ class Run:
         """Cancel the run, from any thread; it ends with the status ``cancelled``."""
         if (execution := self._running_execution) is not None:
             self._send(partial(execution.cancel, cause))
-        elif not self._is_over:
+        elif self._task is None or not self._is_over:
             self._commands.append(Cancel(cause))
 
     @overload
@@ -369,6 +369,9 @@ class Run:
 
     async def __aiter__(self) -> AsyncGenerator[TypedEvent]:
         """Yield every event as it happens, up to the terminal event or a pause.
+
+        The type checker knows the ``data`` of an event by its ``type``. What the engine stores of nested
+        runs and once values has types of its own: ``nested_run.opened``, ``once.stored``.
 
         Raises:
             RuntimeError: The run has begun already, so its first events are gone.

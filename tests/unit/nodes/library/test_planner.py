@@ -206,8 +206,8 @@ async def test_usage_is_reported_before_the_plan_is_stored() -> None:
     events = [event async for event in run_planning(OneStepPlanner())]
     (usage,) = [event.data for event in events if event.type == "usage"]
     assert (usage["provider"], usage["model"], usage["input_tokens"]) == ("openai", "m", 3)
-    types = [str(event.data.get("event_type", event.type)) for event in events]
-    assert "usage" in types[: types.index("once")]
+    types = [event.type for event in events]
+    assert "usage" in types[: types.index("once.stored")]
     assert [e.path for e in events if e.type == "node.completed"] == ["n[plan]/say", "n"]
 
 

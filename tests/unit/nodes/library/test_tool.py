@@ -208,7 +208,7 @@ def test_the_name_of_the_node_is_not_taken_for_that_of_the_tool() -> None:
 
 def test_tools_in_the_data_of_an_agent_are_refused_with_the_way_to_link_them() -> None:
     g = planwave.GraphBuilder()
-    g.node("agent", userPrompt="Hi", tools=["look_up"])
+    g.node("agent", user_prompt="Hi", tools=["look_up"])
     with pytest.raises(planwave.GraphInvalid) as caught:
         planwave.build(g, registry=REGISTRY)
     assert caught.value.message == (

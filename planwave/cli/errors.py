@@ -15,8 +15,6 @@ from planwave.cli.signals import Interrupted
 from planwave.errors import (
     GraphInvalid,
     InputError,
-    InvalidAnswer,
-    InvalidChanges,
     PlanwaveError,
     ProviderError,
     UnavailableProvider,

@@ -217,7 +217,8 @@ class DocumentBuilder:
                 raise TypeError(f"edges={{…}} leads from nodes into handles; {value!r} is no node")
             _set_once(sources, handle, refs, f"edges into {handle!r} of node {own_id!r}")
         document: dict[str, Json] = {"id": own_id, "type": node_type}
-        optional = fields._replace(data=data or fields.data)._asdict()
+        policy = (facts.policy or None) if facts and fields.policy is None else fields.policy
+        optional = fields._replace(data=data or fields.data, policy=policy)._asdict()
         document |= {name: held for name, held in optional.items() if held is not None}
         own_document = _json_copy(document, f"node {own_id!r}")
         added: dict[_Ends, Edge] = {}

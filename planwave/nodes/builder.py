@@ -181,7 +181,7 @@ class GraphBuilder(DocumentBuilder):
             name: Its display name; the id if None.
             description: Its task.
             data: More data, spelled as in a document.
-            policy: Its policy, as in a document: ``{"retry": {"attempts": 2}}``.
+            policy: Its policy, as in a document, ``{"retry": {"attempts": 2}}``; that of its type if None.
             ui: Stored for editors; planwave ignores it.
             edges: Edges into inputs whose names are no keywords: ``{"condition-0": node}``.
             **fields: Data in snake_case, ``system_prompt="…"``, and edges: ``input=node``, or

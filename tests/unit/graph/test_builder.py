@@ -253,3 +253,17 @@ def test_what_is_no_node_and_no_json_is_a_type_error_at_its_line(
 def test_nodes_and_handles_have_a_readable_repr() -> None:
     _, a, b, _ = three()
     assert [repr(a), repr(b["tools"])] == ["<node 'a'>", "<handle 'tools' of node 'b'>"]
+
+
+def test_a_node_has_the_policy_of_its_type_unless_it_is_given_another() -> None:
+    types = FakeNodeTypes()
+    facts = types.type_info("step")
+    assert facts is not None
+    policy = {"retry": {"attempts": 2}}
+    types.type_info = lambda node_type: facts._replace(policy=policy)  # type: ignore[method-assign]
+    g = Builder(types)
+    g.node("step", "a")
+    g.node("step", "b", NodeFields(policy={"timeoutS": 1}))
+    g.node("step", "c", NodeFields(policy={}))
+    policies = [node["policy"] for node in g.document()["nodes"]]
+    assert policies == [policy, {"timeoutS": 1}, {}]

@@ -556,7 +556,7 @@ def test_a_start_or_an_end_of_an_id_opens_its_run(tmp_path: Path) -> None:
         planwave.open(tmp_path, first[-3:])
     with pytest.raises(planwave.NotFound) as unknown:
         planwave.open(tmp_path, "zzzz")
-    assert unknown.value.hint == "planwave.executions(…) lists executions"
+    assert unknown.value.hint == "planwave.executions(…) lists them"
 
 
 def test_nothing_is_the_last_execution_of_an_empty_directory(tmp_path: Path) -> None:

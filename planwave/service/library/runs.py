@@ -56,13 +56,9 @@ from planwave.service.library.event_loops import require_no_loop, run_now, runni
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
 from planwave.service.library.sources import LoadedRun, RunJournal, create_fork, first_graph
-from planwave.service.library.stores import (
-    RunStore,
-    is_owned_elsewhere,
-    open_store,
-)
+from planwave.service.library.stores import RunStore, is_owned_elsewhere, open_store
 from planwave.source_locations import cause_of, hides_inner_frames, shortened
-from planwave.storage.records import StoredCall, is_interrupted
+from planwave.storage.records import is_interrupted
 
 _STOPPED: Final = "the caller stopped listening"
 _RESUME: Final = Resume(waits=True)
@@ -363,7 +359,7 @@ class Run:
             loaded = await self._load(store)
             if loaded.is_stored:
                 await loaded.catch_up(store)
-                loaded.calls = await self._calls(store)
+                await loaded.read_calls(store)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -479,14 +475,11 @@ class Run:
                 self._execution = execution
                 await session.drive()
             if may_have_calls or dependencies.services is not None:
-                loaded.calls = await self._calls(store)
+                await loaded.read_calls(store)
         for command, reply in replies:
             if reply.done() and not reply.cancelled():
                 with self._rejected_once(), told_by_rule(command, loaded.state):
                     reply.result()
-
-    async def _calls(self, store: RunStore) -> Sequence[StoredCall]:
-        return (await store.calls([self.execution_id])).get(self.execution_id, ())
 
     @contextmanager
     def _rejected_once(self) -> Generator[None]:

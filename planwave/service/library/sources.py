@@ -71,6 +71,11 @@ class LoadedRun:
         last_seq = len(self.events)
         self.events.extend(await store.events(self.record.execution_id, after=last_seq))
 
+    async def read_calls(self, store: RunStore) -> None:
+        """Read what is recorded of its calls."""
+        own = self.record.execution_id
+        self.calls = (await store.calls([own])).get(own, ())
+
 
 def new_run(
     built: BuiltGraph,

@@ -2074,10 +2074,22 @@ export type RemoveNodeOperation = {
   id: string;
 };
 
-/** Adds an edge at the end; without an id it gets one. */
+/** One wire that an operation adds; a flow edge where it names no channel. */
+export type AddedEdgeDocument = {
+  id?: string | null;
+  source: string;
+  sourceHandle?: string | null;
+  target: string;
+  targetHandle?: string | null;
+  type?: string | null;
+  /** `{"channel": "flow" | "link"}`, `flow` by default, and other fields of an editor. */
+  data?: Record<string, unknown> | null;
+};
+
+/** Adds an edge at the end; without an id it gets one, and without a channel it is a flow edge. */
 export type AddEdgeOperation = {
   op: "add_edge";
-  edge: EdgeDocument;
+  edge: AddedEdgeDocument;
 };
 
 /** Removes an edge. */

@@ -126,7 +126,7 @@ class OpenRequestResponse(TypedDict):
     request: Any
     """The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval
     of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
-    higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`."""
+    higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None

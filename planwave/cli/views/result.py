@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
@@ -277,9 +277,8 @@ def answer_command(
     if decisions := _decisions(request):
         words += f" --decision {decisions[0]}"
     if is_budget_request(request):
-        limits = json_object(json_object(request).get("limits"))
-        doubled = json.dumps({name: 2 * cast("float", limit) for name, limit in limits.items()})
-        words += f" --value {shlex.quote(doubled)}"
+        limits = json.dumps(json_object(request).get("proposed"))
+        words += f" --value {shlex.quote(limits)}"
     return ctx.command_hint(words)
 
 

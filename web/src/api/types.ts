@@ -606,7 +606,7 @@ export type OpenRequestResponse = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;
@@ -1655,7 +1655,7 @@ export type PendingRequest = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;

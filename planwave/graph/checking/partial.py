@@ -16,7 +16,7 @@ from typing import Final
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, is_id
-from planwave.graph.reading.unreadable import UNREADABLE
+from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
 from planwave.graph.suggestions import MAX_SUGGESTIONS, closest_match, normalized
 
 _CROSS_REFERENCES: Final = frozenset(
@@ -100,14 +100,19 @@ def without_consequences(findings: list[Diagnostic], graph: Graph) -> list[Diagn
 
 
 def _unsure_ends(graph: Graph) -> set[str]:
-    """Return the ends of edges that may name a node with a missing, malformed or shared id."""
+    """Return the ends of edges that may name a node with a missing, malformed or shared id.
+
+    A malformed id with letters or digits is meant by the ends that are alike; any other one may be meant by all.
+    """
     times = Counter(node.id for node in graph.nodes)
     shared = {node_id for node_id, count in times.items() if count > 1}
     malformed = {node_id for node_id in times if not is_id(node_id)}
     ends = {end for edge in graph.edges for end in (edge.source, edge.target)}
     ends -= times.keys() - malformed
     similar = {normalized(node_id) for node_id in malformed}
-    may_be_any = shared or not similar <= {normalized(end) for end in ends}
+    may_be_any = shared or any(
+        node_id.startswith(PLACEHOLDER_PREFIX) or not normalized(node_id) for node_id in malformed
+    )
     unknown = {end for end in ends - malformed if may_be_any or normalized(end) in similar}
     return {UNREADABLE} | shared | unknown
 

@@ -1,4 +1,4 @@
-"""docs/api.md is true: its examples run, in order, against a real server, and miss no route."""
+"""docs/api.md and its parts are true: their examples run, in order, on a real server, and miss no route."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,21 +15,29 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
+from starlette.routing import WebSocketRoute
 
 from tests.support.cli.command_process import isolated_directory, read_until, start_command
 from tests.support.cli.doc_page import LEFT_OUT
-from tests.support.llm.fake_llm_server import fake_llm_in_thread
+from tests.support.llm.fake_llm_server import fake_llm_in_thread, prompt_of, schema_of
 from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.paths import ROOT
 from tests.support.processes.forked_process import run_forked
 
-ELSEWHERE = {
-    "triggers.md": ("/triggers", "/hooks/", "/api/notification"),
-    "chat.md": ("/api/chats",),
-    "openai.md": ("/v1/", "/api/tokens", "GET /api/flows/{plan_id}/publication"),
-}
-"""The pages with the routes that are not in docs/api.md, by parts of these."""
-DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")
+PAGES = (
+    "plans.md",
+    "executions.md",
+    "flows.md",
+    "requests.md",
+    "chats.md",
+    "triggers.md",
+    "access.md",
+    "openai.md",
+    "service.md",
+)
+"""The pages of docs/api, in the order in which their examples run."""
+INDEX = (ROOT / "docs" / "api.md").read_text("utf-8")
+DOCS = "\n".join((ROOT / "docs" / "api" / page).read_text("utf-8") for page in PAGES)
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
 PLAN = planner_reply(
@@ -83,18 +92,22 @@ class Call(NamedTuple):
     url: str
     headers: dict[str, str]
     body: str | None
+    seconds: float | None
+    """How long a stream that does not end is read."""
 
 
 def call_of(command: str) -> Call:
     """Read ``$ curl …``; cookies are left to the client, which keeps them anyway."""
     words = iter(shlex.split(command))
     assert [next(words), next(words)] == ["$", "curl"]
-    method, url, body = "", "", None
+    method, url, body, seconds = "", "", None, None
     headers: dict[str, str] = {}
     for word in words:
         match word:
             case "-N":
                 pass
+            case "--max-time":
+                seconds = float(next(words))
             case "-c" | "-b":
                 next(words)
             case "-X":
@@ -108,7 +121,7 @@ def call_of(command: str) -> Call:
             case _:
                 assert word[0] != "-", word
                 url = word
-    return Call(method or ("GET" if body is None else "POST"), url, headers, body)
+    return Call(method or ("GET" if body is None else "POST"), url, headers, body, seconds)
 
 
 class Reader:
@@ -141,12 +154,8 @@ class Reader:
         if example.language == "python":
             answer = self._python(command)
         else:
-            call = call_of(command.replace("$PLANWAVE", self._url))
-            received = self._client.request(
-                call.method, call.url, headers=call.headers, content=call.body
-            )
-            assert received.status_code == example.status, (example.command, received.text)
-            answer = received.text
+            status, answer = self._send(call_of(command.replace("$PLANWAVE", self._url)))
+            assert status == example.status, (example.command, answer)
         match example.kind:
             case "json":
                 self._same(json.loads(example.answer), json.loads(answer), example.route)
@@ -154,6 +163,21 @@ class Reader:
                 assert pattern_of(example.answer).fullmatch(answer.strip()), answer
             case _:
                 assert answer == ""
+
+    def _send(self, call: Call) -> tuple[int, str]:
+        """Return the status and the body, or what came of it in the seconds of the call."""
+        text = ""
+        with self._client.stream(
+            call.method, call.url, headers=call.headers, content=call.body,
+            timeout=call.seconds or 60.0,
+        ) as received:  # fmt: skip
+            try:
+                for chunk in received.iter_text():
+                    text += chunk
+            except httpx2.ReadTimeout:
+                if call.seconds is None:
+                    raise
+        return received.status_code, text
 
     def _python(self, code: str) -> str:
         done = run_forked("-W", "error", "-c", code, env={**os.environ, "PLANWAVE": self._url})
@@ -213,26 +237,46 @@ def route_of(example: Example) -> str:
 
 @cache
 def routes() -> frozenset[str]:
-    """Give every route of the OpenAPI document: ``GET /api/plans``."""
+    """Give every route of the OpenAPI document, such as ``GET /api/plans``, and every WebSocket."""
     from planwave.api.app import create_app
     from planwave.service.service import Service
     from planwave.settings import Settings
     from tests.support.service.dependencies import dependencies
 
-    document = create_app(Settings(), lambda _: Service(dependencies())).openapi()
-    return frozenset(
-        f"{method.upper()} {path}" for path, each in document["paths"].items() for method in each
+    app = create_app(Settings(), lambda _: Service(dependencies()))
+    sockets = {
+        f"WS {each.path.replace(':path', '')}"
+        for each in app.routes
+        if isinstance(each, WebSocketRoute)
+    }
+    return sockets | frozenset(
+        f"{method.upper()} {path}"
+        for path, each in app.openapi()["paths"].items()
+        for method in each
     )
+
+
+def reply_to(body: dict[str, Any]) -> str:
+    """Write the same plan for every goal, and short replies."""
+    if schema_of(body) is not None:
+        return PLAN
+    return "Unplug it." if "printer" in prompt_of(body) else "Water."
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of ``planwave serve``; OpenAI is a server that always writes the same plan."""
+    """The address of ``planwave serve``, with the settings of the page and a scripted model."""
     with (
         pytest.MonkeyPatch.context() as monkeypatch,
-        fake_llm_in_thread(reply_to=lambda _: PLAN) as llm,
+        fake_llm_in_thread(reply_to=reply_to) as llm,
     ):
-        isolated_directory(tmp_path_factory.mktemp("service"), monkeypatch)
+        directory = tmp_path_factory.mktemp("service")
+        isolated_directory(directory, monkeypatch)
+        (settings,) = re.findall(r"^```toml\n(.*?)^```$", INDEX, re.DOTALL | re.MULTILINE)
+        (directory / "settings.toml").write_text(settings, "utf-8")
+        monkeypatch.setenv("PLANWAVE_CONFIG", "settings.toml")
+        monkeypatch.setenv("SHOP_SECRET", "a long shared secret")
+        monkeypatch.setenv("PARTNER_SECRET", f"whsec_{b64encode(bytes(24)).decode()}")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         for limit in ("REQUESTS_PER_S", "REQUESTS_BURST"):
@@ -254,21 +298,19 @@ def test_every_example_is_true(url: str) -> None:
 
 def test_every_route_has_an_example() -> None:
     shown = {example.route for example in examples() if route_of(example) == example.route}
-    elsewhere = set[str]()
-    for page, parts in ELSEWHERE.items():
-        text = (ROOT / "docs" / page).read_text("utf-8")
-        for route in routes():
-            if any(part in route for part in parts):
-                elsewhere.add(route)
-                assert route.partition(" ")[2] in text, f"docs/{page} does not name {route}"
-    assert shown == (routes() - elsewhere) | {"WS /ws/{execution_id}"}
+    assert shown == routes()
     assert {example.route for example in examples()} == shown
 
 
-def test_every_block_is_an_example_but_the_address() -> None:
+def test_the_index_links_the_pages_in_their_order() -> None:
+    assert re.findall(r"^\| \[[^]]+\]\(api/([a-z]+\.md)\) \|", INDEX, re.MULTILINE) == [*PAGES]
+    assert {page.name for page in (ROOT / "docs" / "api").iterdir()} == {*PAGES}
+
+
+def test_every_block_is_an_example_but_the_address_and_the_settings() -> None:
     used = sum(1 + bool(example.kind) for example in examples())
-    assert len(re.findall(r"^```\w", DOCS, re.M)) == used + 1
-    assert DOCS.count("```sh\nexport PLANWAVE=") == 1
+    assert len(re.findall(r"^```\w", DOCS, re.M)) == used
+    assert re.findall(r"^```(\w+)\n", INDEX, re.M) == ["sh", "toml"]
 
 
 def test_false_example_is_detected(url: str) -> None:

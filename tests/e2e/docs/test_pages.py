@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,15 @@ import pytest
 
 from planwave.graph.checking.checker import read_and_check
 from planwave.nodes.registry import default_registry
-from tests.support.cli.doc_page import blocks
+from tests.e2e.docs.test_api_page import PAGES as API_PAGES
+from tests.support.cli.doc_page import blocks, commands
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.paths import ROOT
 
 RUN_WHOLE = {
     "docs/agents.md": "test_agents_page.py",
     "docs/api.md": "test_api_page.py",
+    **{f"docs/api/{page}": "test_api_page.py" for page in API_PAGES},
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/tools.md": "test_tools_page.py",
@@ -32,7 +36,7 @@ RUN_WHOLE = {
 RUN = {
     "README.md": {
         '$ planwave run "Compare three ways to store time series data and recommend one"',
-        "$ planwave exec examples/flows/triage_with_approval.json",
+        "$ planwave exec plan.json --approve",
         "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
@@ -126,7 +130,7 @@ NOT_RUN = {
 
 def pages() -> list[str]:
     """Return the pages with code blocks."""
-    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
     return sorted(
         str(page.relative_to(ROOT)) for page in found if "\n```" in page.read_text("utf-8")
     )
@@ -152,6 +156,24 @@ def test_every_block_is_run_or_has_a_reason(page: str) -> None:
     sessions = {"docs/web-ui.md": "$ "}.get(page)  # its test runs all of its console blocks
     shown = {line for line in first_lines(page) if not (sessions and line.startswith(sessions))}
     assert shown == RUN[page] | NOT_RUN.get(page, {}).keys()
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_file_that_a_command_reads_is_on_the_page_or_in_the_repository(page: str) -> None:
+    known = set[str]()
+    for block in blocks((ROOT / page).read_text("utf-8")):
+        known |= {block["file"]} if block["file"] else set()
+        for command in commands(block["text"]) if block["kind"] == "console" else ():
+            words = shlex.split(command.line, comments=True)
+            known |= {after for word, after in pairwise(words) if word == ">"}
+            files = {word for word in words[1:] if re.fullmatch(r"[\w./-]+\.(?:json|py)", word)}
+            folders = (ROOT, (ROOT / page).parent)
+            missing = {
+                file
+                for file in files - known
+                if not any((folder / file).exists() for folder in folders)
+            }
+            assert not missing, f"{page} shows `{command.line}`, but not these files"
 
 
 def test_a_reason_is_for_a_block_that_exists() -> None:

@@ -47,10 +47,9 @@ REPLIES = {
         "this size\nthe extra service costs less than the work it saves."
     ),
     "Describe storing": "It keeps years of values on one disk, and answers questions about a day at once.",
-    "Answer with one word": "Refund.",
-    "confirms the refund": "You will have your money in five days.",
-    "the money is on its way": "Your money is on its way.",
 }
+ANYTHING = {"": "I would rather not say."}
+"""The replies of a model that does nothing that it is asked for."""
 
 
 def blocks(language: str) -> list[str]:
@@ -93,22 +92,28 @@ def test_shown_run_is_a_real_run(reader: PageReader) -> None:
     assert lines_without_numbers(run.output) - received == Counter()
 
 
-def test_commands_work_in_their_order(reader: PageReader) -> None:
+@pytest.mark.parametrize("replies", [ANYTHING, {"": "APPROVED. It is good as it is."}])
+def test_commands_work_in_their_order_whatever_the_model_replies(
+    replies: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     (session,) = (block for block in blocks("console") if "planwave flow save" in block)
-    *first, diff, last = commands(session)
-    output = [reader.run(command.line) for command in first]
-    assert "Your money is on its way." in output[-2], "the fork"
-    original = json.loads(reader.run("planwave ls --json"))["executions"][1]["execution_id"]
-    reader.ids["$ID"] = original[-6:]
-    assert "Your money is on its way." in reader.run(diff.line)
-    reader.run(last.line)
-    assert "Your money is on its way." in reader.run("planwave answer last --decision send")
+    *first, diff, doctor = commands(session)
+    with ExitStack() as resources:
+        reader = PageReader(tmp_path, monkeypatch, resources, plan=PLAN, replies=replies)
+        for command in first:
+            reader.run(command.line)
+        original = json.loads(reader.run("planwave ls --json"))["executions"][1]["execution_id"]
+        reader.ids["$ID"] = original[-6:]
+        assert "changed in the graph: data.userPrompt" in reader.run(diff.line), "the fork"
+        reader.run(doctor.line)
 
 
 def test_question_is_answered_in_another_terminal(reader: PageReader) -> None:
     shown = blocks("console")
     at = next(number for number, block in enumerate(shown) if "what it asks" in block)
     ((first,), second) = (list(commands(block)) for block in shown[at - 1 : at + 1])
+    reader.run('planwave plan "Compare three ways to store time series data" --json > plan.json')
     with at_terminal(shlex.split(first.line)[1:]) as terminal:
         terminal.read_until("Decision: ")
         show, answer = (reader.run(command.line) for command in second)
@@ -203,7 +208,7 @@ def test_named_make_targets_exist() -> None:
     assert {"run", "test", "check"} <= named <= targets
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -199,6 +199,14 @@ def test_an_id_that_cannot_stay_and_that_no_edge_means_may_be_any() -> None:
     assert told(broken(graph, node(1, "id", "!"))) == [("invalid-id", "/nodes/1/id")]
 
 
+def test_an_invalid_id_hides_no_edge_that_leads_elsewhere() -> None:
+    graph = parse_graph("a b", "a>zz")
+    assert told(broken(graph, node(1, "id", "b ad"))) == [
+        ("invalid-id", "/nodes/1/id"),
+        ("dangling-edge", "/edges/0/target"),
+    ]
+
+
 @pytest.mark.parametrize("node_id", ["b!", " b", "B#"])
 def test_edges_may_name_a_node_whose_id_is_malformed(node_id: str) -> None:
     graph = parse_graph("a b c:strict", "a>b", "b>c.need", "a>ghost")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
-from planwave.graph.model import LINK, Json, Port
+from planwave.graph.model import LINK, Json, Node, Port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.model_files import MODEL_FILES
@@ -116,6 +116,12 @@ def _may_be_planned(catalogue: NodeTypes, name: str, rules: PlanRules) -> bool:
 def calls_model(catalogue: NodeTypes, node_type: str) -> bool:
     """Return whether nodes of a type call a model: their ``data`` has ``provider`` and ``model``."""
     return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
+
+
+def tool_texts(catalogue: NodeTypes, node: Node) -> Sequence[str]:
+    """Return what a model reads of the tools that a node gives, as far as it is known before a run."""
+    read = getattr(_implementation(catalogue, node.type), "tool_texts", None)
+    return () if read is None else read(node, catalogue)
 
 
 def runs_graphs(catalogue: NodeTypes, node_type: str) -> bool:

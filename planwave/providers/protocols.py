@@ -160,6 +160,15 @@ def text_tokens(*texts: str) -> int:
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
+MAX_RESERVED_REPLY: Final = 4_096
+"""The most tokens that a budget reserves for a reply; few replies are longer."""
+
+
+def reserved_reply(max_tokens: int | None) -> int:
+    """Return the tokens that a budget reserves for a reply; None is a call without a limit."""
+    return MAX_RESERVED_REPLY if max_tokens is None else min(max_tokens, MAX_RESERVED_REPLY)
+
+
 class Delta(NamedTuple):
     """A piece of a reply as it arrives; ``discarded`` takes back the text so far, which was none."""
 
@@ -485,6 +494,14 @@ class Providers(Protocol):
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the price in US dollars, or None if unknown."""
         ...
+
+
+def highest_price(providers: Providers, provider: str, model: str, tokens: Usage) -> float | None:
+    """Return the most that a call may cost: its whole prompt may be written to the provider's cache."""
+    least = providers.profile(provider, model).cached_tokens
+    if least is not None and tokens.input_tokens >= least:
+        tokens = replace(tokens, cache_write_tokens=tokens.input_tokens)
+    return providers.price(provider, model, tokens)
 
 
 class LocalProvider(Protocol):

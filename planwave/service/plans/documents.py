@@ -189,7 +189,7 @@ def plan_from_graph(
     *,
     plan_id: str,
     created_at: str,
-    forecast: Callable[[Graph], Mapping[str, Any]],
+    forecast: Callable[[Graph, str], Mapping[str, Any]],
 ) -> Plan:
     """Make a plan of a checked document.
 
@@ -210,7 +210,7 @@ def plan_from_graph(
         created_at=created_at,
         diagnostics=tuple(finding.as_json() for finding in report.diagnostics),
         fixes=tuple(finding.fix for finding in report.diagnostics if finding.fix),
-        forecast=forecast(graph),
+        forecast=forecast(graph, _text(envelope.get("user_prompt"))),
     )
 
 

@@ -77,10 +77,10 @@ def metrics_table() -> str:
     from planwave.api.metrics import PrometheusObserver
 
     rows: list[Sequence[str]] = []
-    for family in PrometheusObserver().collect():
+    observer = PrometheusObserver()
+    for family in observer.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels: Sequence[str] = getattr(family, "_labelnames", ())  # no public name
-        shown = ", ".join(f"`{label}`" for label in labels)
+        shown = ", ".join(f"`{label}`" for label in observer.label_names.get(name, ()))
         rows.append((f"`{name}`", family.type, shown, family.documentation))
     return _table(("metric", "kind", "labels", "meaning"), rows)
 

@@ -1,7 +1,6 @@
 """The metrics of ``GET /metrics``: Prometheus counters, gauges and histograms.
 
-:class:`PrometheusObserver` satisfies ``service.dependencies.Observer``. Each application has its own
-registry. Every event of every execution is counted, so the children of labels that events use are
+Each application has its own registry. Every event of every execution is counted, so the children of labels that events use are
 looked up once for each node type.
 """
 
@@ -10,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from itertools import accumulate
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,11 +27,20 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from starlette.types import Scope
 
+from planwave.errors import StoreError
 from planwave.events import TERMINAL, Event
-from planwave.graph.model import Graph
-from planwave.providers.protocols import CallReport
-from planwave.service.service import Service, ServiceLoad
+from planwave.events.request_text import field_of, is_budget_request
+from planwave.events.types import TOOL_CALL_ENDS
+from planwave.service.dependencies import Observer
+from planwave.service.service import Backlog, Service, ServiceLoad
 from planwave.storage.records import StoreStats
+
+if TYPE_CHECKING:
+    from planwave.events import ExecutionState
+    from planwave.providers.protocols import CallReport
+    from planwave.service.triggers.trigger_service import Trigger
+    from planwave.shapes.common import GraphDocument
+    from planwave.storage.notifications import NotificationRecord
 
 VERSION: Final = version("planwave")
 OTHER: Final = "other"
@@ -38,6 +48,9 @@ OTHER: Final = "other"
 _IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, subscribers=0, places=0)
 _MAX_TYPES: Final = 100
 _MAX_MODELS: Final = 100
+_MAX_FLOWS: Final = 100
+_MAX_KINDS: Final = 20
+_MAX_CODES: Final = 100
 _ENDED_STATUSES: Final = ("completed", "failed", "skipped", "blocked", "cancelled")
 _METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"}
@@ -81,20 +94,30 @@ class _NodeTypeMetrics:
 
 
 class _RunningExecution(NamedTuple):
-    """A running execution: the metrics of each node by its path, and the start time."""
+    """A running execution: the metrics of each node by its path, the start time, and its flow."""
 
     node_types: dict[str | None, _NodeTypeMetrics]
     started_at: float
+    flow: str
 
 
-class PrometheusObserver:
-    """The metrics of one service and of the HTTP requests to it."""
+class PrometheusObserver(Observer):
+    """The metrics of one service and of the HTTP requests to it.
+
+    Attributes:
+        label_names: The labels of each metric.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.label_names: dict[str, tuple[str, ...]] = {}
         self._service: Service | None = None
+        self._backlog = Backlog()
         self._running: dict[str, _RunningExecution] = {}
         self._types, self._models = BoundedLabel(_MAX_TYPES), BoundedLabel(_MAX_MODELS)
+        self._flows, self._requests_of = BoundedLabel(_MAX_FLOWS), BoundedLabel(_MAX_KINDS)
+        self._triggers, self._tool_kinds = BoundedLabel(_MAX_KINDS), BoundedLabel(_MAX_KINDS)
+        self._tool_outcomes = BoundedLabel(_MAX_CODES)
         self._node_types: dict[str, _NodeTypeMetrics] = {}
         self._recorders: dict[str, Callable[[Event], None]] = {
             **dict.fromkeys(TERMINAL, self._execution_ended),
@@ -104,9 +127,12 @@ class PrometheusObserver:
             "node.blocked": self._node_settled,
             "node.cancelled": self._node_settled,
             "node.retrying": self._node_retried,
+            "node.event": self._node_emitted,
+            "execution.paused": self._execution_paused,
         }
         self._add_gauges()
         self._add_execution_metrics()
+        self._add_node_metrics()
         self._add_provider_metrics()
         self._add_server_metrics()
 
@@ -120,6 +146,20 @@ class PrometheusObserver:
         queued.set_function(lambda: self._load.queued)
         subscribers = self._gauge("subscribers", "Clients that receive the events of executions.")
         subscribers.set_function(lambda: self._load.subscribers)
+        store = self._gauge("store_bytes", "Size of the database, without its write-ahead log.")
+        store.set_function(lambda: self._backlog.store_bytes)
+        notifications = self._gauge(
+            "notifications_queued", "Notifications that are to be sent, or sent again."
+        )
+        notifications.set_function(lambda: self._backlog.notifications)
+        self._open_requests = self._gauge(
+            "requests_open",
+            "Requests that people have not answered: approval, plan-approval, budget, interrupted …",
+            "kind",
+        )
+        self._request_age = self._gauge(
+            "request_age_seconds", "Time since the oldest of the open requests; 0 without one."
+        )
         self.registry.register(_StoreCommits(self))
 
     def _add_execution_metrics(self) -> None:
@@ -130,6 +170,7 @@ class PrometheusObserver:
             "executions_ended_total",
             "Executions that ended: completed, failed or cancelled, also before they ran.",
             "status",
+            "flow",
         )
         self._queue_time = self._histogram(
             "execution_queue_seconds",
@@ -141,7 +182,18 @@ class PrometheusObserver:
             "Time from the start of executions to their end.",
             _LONG,
             "status",
+            "flow",
         )
+        self._budget_pauses = self._counter(
+            "budget_pauses_total", "Executions that asked for a higher budget."
+        )
+        self._recoveries = self._counter(
+            "recoveries_total",
+            "Executions of an earlier process: resumed, or failed where they cannot be taken up.",
+            "outcome",
+        )
+
+    def _add_node_metrics(self) -> None:
         self.nodes = self._counter(
             "nodes_total",
             "Nodes that ended: completed, failed, skipped, blocked or cancelled.",
@@ -158,6 +210,19 @@ class PrometheusObserver:
             "node_retries_total", "Failed attempts of nodes that were followed by another.", "type"
         )
 
+        self._tool_calls = self._counter(
+            "tool_calls_total",
+            "Calls of tools by agents: completed, or the code of the error.",
+            "kind",
+            "outcome",
+        )
+        self._tool_duration = self._histogram(
+            "tool_call_duration_seconds",
+            "Time of calls of tools, with the wait for their approval.",
+            _LONG,
+            "kind",
+        )
+
     def _add_provider_metrics(self) -> None:
         model = ("provider", "model")
         self._calls = self._counter(
@@ -170,6 +235,12 @@ class PrometheusObserver:
         self._call_duration = self._histogram(
             "provider_call_duration_seconds",
             "Time of attempts at model calls, without the wait for a free slot of the provider.",
+            _LONG,
+            *model,
+        )
+        self._first_token = self._histogram(
+            "provider_first_token_seconds",
+            "Time from the beginning of a model call to the first of its reply.",
             _LONG,
             *model,
         )
@@ -218,6 +289,17 @@ class PrometheusObserver:
         self._dropped = self._counter(
             "subscribers_dropped_total", "Subscribers dropped because they fell too far behind."
         )
+        self._deliveries = self._counter(
+            "trigger_deliveries_total",
+            "What triggers received: started, duplicate, rejected, missed, skipped or failed.",
+            "kind",
+            "outcome",
+        )
+        self._notifications = self._counter(
+            "notifications_total",
+            "Attempts to send notifications: delivered, pending (tried again later) or dead.",
+            "outcome",
+        )
         self._requests = self._counter(
             "http_requests_total",
             "HTTP requests by route; WebSockets as method WEBSOCKET, status 101 when accepted.",
@@ -233,22 +315,27 @@ class PrometheusObserver:
             "method",
         )
 
+    def _named(self, name: str, labels: tuple[str, ...]) -> str:
+        full = f"planwave_{name}"
+        self.label_names[full] = labels
+        return full
+
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(f"planwave_{name}", meaning, labels, registry=self.registry)
+        return Counter(self._named(name, labels), meaning, labels, registry=self.registry)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
-        return Gauge(f"planwave_{name}", meaning, labels, registry=self.registry)
+        return Gauge(self._named(name, labels), meaning, labels, registry=self.registry)
 
     def _histogram(
         self, name: str, meaning: str, buckets: Sequence[float], *labels: str
     ) -> Histogram:
-        full = f"planwave_{name}"
+        full = self._named(name, labels)
         return Histogram(full, meaning, labels, buckets=buckets, registry=self.registry)
 
     def attach(self, service: Service) -> None:
         """Observe a service."""
         self._service = service
-        service.set_observer(self)
+        service.observe(self)
 
     def collect(self) -> Iterable[Metric]:
         """Return all metrics with their current values."""
@@ -260,10 +347,25 @@ class PrometheusObserver:
         Returns:
             The text and its media type: Prometheus' own, or OpenMetrics.
         """
+        await self._read_backlog()
         encode, media_type = choose_encoder(accept)
         collected = _CollectedMetrics(tuple(self.collect()))
         # Encoding thousands of lines takes some 10 ms, which must not block the event loop.
         return await asyncio.to_thread(encode, collected), media_type
+
+    async def _read_backlog(self) -> None:
+        """Read what only the store knows; where it cannot be read, the last values stay."""
+        if self._service is None:
+            return
+        with suppress(StoreError):
+            self._backlog = await self._service.backlog()
+        self._open_requests.clear()
+        for request in self._backlog.requests:
+            label = self._requests_of.value(_text(field_of(request.request, "kind")))
+            self._open_requests.labels(label).inc()
+        oldest = min((request.since for request in self._backlog.requests), default=None)
+        age = self._service.now() - datetime.fromisoformat(oldest) if oldest else timedelta(0)
+        self._request_age.set(max(age.total_seconds(), 0.0))
 
     @property
     def _load(self) -> ServiceLoad:
@@ -276,13 +378,15 @@ class PrometheusObserver:
 
     # -- the observer ------------------------------------------------------------------------------
 
-    def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
+    def started(self, state: ExecutionState, waited_s: float) -> None:
         self._started.inc()
         self._queue_time.observe(waited_s)
+        graph: GraphDocument = state.graph or {"nodes": [], "edges": []}
         node_types: dict[str | None, _NodeTypeMetrics] = {
-            node.id: self._node_type(node.type) for node in graph.nodes
+            node["id"]: self._node_type(node["type"]) for node in graph["nodes"]
         }
-        self._running[execution_id] = _RunningExecution(node_types, perf_counter())
+        flow = self._flows.value(state.flow or "")
+        self._running[state.execution_id] = _RunningExecution(node_types, perf_counter(), flow)
 
     def published(self, events: Sequence[Event]) -> None:
         recorders = self._recorders
@@ -316,6 +420,8 @@ class PrometheusObserver:
         self._calls.labels(provider, model, call.outcome).inc()
         if call.outcome != "recorded":
             self._call_duration.labels(provider, model).observe(call.duration_s)
+        if call.first_token_s is not None:
+            self._first_token.labels(provider, model).observe(call.first_token_s)
         if call.will_retry:
             self._call_retries.labels(provider, model).inc()
         if call.reply is not None:
@@ -331,11 +437,27 @@ class PrometheusObserver:
 
     def _execution_ended(self, event: Event) -> None:
         status = event.type.removeprefix("execution.")
-        self._ended.labels(status).inc()
         running = self._running.get(event.execution_id)
+        flow = "" if running is None else running.flow
+        self._ended.labels(status, flow).inc()
         if running is not None:
             duration_s = perf_counter() - running.started_at
-            self._execution_duration.labels(status).observe(duration_s)
+            self._execution_duration.labels(status, flow).observe(duration_s)
+
+    def _execution_paused(self, event: Event) -> None:
+        if is_budget_request(event.data.get("request")):
+            self._budget_pauses.inc()
+
+    def _node_emitted(self, event: Event) -> None:
+        if event.data.get("event_type") not in TOOL_CALL_ENDS:
+            return
+        call = event.data.get("data")
+        error, duration_s = field_of(call, "error"), field_of(call, "duration_s")
+        kind = self._tool_kinds.value(_text(field_of(call, "kind")))
+        outcome = "completed" if error is None else _text(field_of(error, "code"))
+        self._tool_calls.labels(kind, self._tool_outcomes.value(outcome)).inc()
+        if isinstance(duration_s, float | int):
+            self._tool_duration.labels(kind).observe(duration_s)
 
     def _node_ran(self, event: Event) -> None:
         data = event.data
@@ -365,6 +487,15 @@ class PrometheusObserver:
             self._node_types[label] = metrics
         return metrics
 
+    def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+        self._deliveries.labels(self._triggers.value(trigger.kind), outcome).inc()
+
+    def notification_attempted(self, notification: NotificationRecord) -> None:
+        self._notifications.labels(notification.status).inc()
+
+    def recovered(self, execution_id: str, outcome: str) -> None:
+        self._recoveries.labels(outcome).inc()
+
     # -- requests ----------------------------------------------------------------------------------
 
     def request_answered(self, scope: Scope, status: int, took_s: float) -> None:
@@ -375,6 +506,11 @@ class PrometheusObserver:
             method = OTHER
         self._requests.labels(route, method, str(status)).inc()
         self._request_time.labels(route, method).observe(took_s)
+
+
+def _text(value: object) -> str:
+    """Return a label that a node chose, who may have chosen no text."""
+    return value if isinstance(value, str) else OTHER
 
 
 class _StoreCommits:

@@ -52,7 +52,7 @@ from planwave.cli.options import (
     ProviderOption,
     StorageOption,
 )
-from planwave.cli.signals import Interrupted
+from planwave.cli.signals import Interrupted, report_interrupts
 from planwave.errors import PlanwaveError
 from planwave.redaction import NOTHING_SECRET, Redactor
 from planwave.settings import DEBUG_VARIABLE
@@ -89,6 +89,7 @@ class _CommandGroup(TyperGroup):
         return ctx
 
     def invoke(self, ctx: Any) -> Any:
+        report_interrupts()
         try:
             with logs_as_notes(lambda: _console_of(ctx), lambda text: _redactor_of(ctx).text(text)):
                 return super().invoke(ctx)

@@ -1,8 +1,9 @@
-"""Short names for stored records: ``last``, a unique part of an id, the name of a flow."""
+"""Short names for stored records: ``last``, the start or end of an id, the name of a flow."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 from planwave.errors import Conflict, InputError, NotFound
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 LAST: Final = "last"
 """Names the newest execution wherever an id is expected."""
-_LIST_HINT: Final = "`planwave ls` lists executions and plans"
+_LEAST_CHARS: Final = 4
+_LEAST_CHARS_TO_DESTROY: Final = 6
+"""What destroys something needs more of its id, so that a slip of the finger names nothing."""
 _FLOW_LIST_HINT: Final = "`planwave flow ls` lists flows"
 _PAGE_SIZE: Final = 200
 _MAX_EXAMPLES: Final = 4
@@ -32,14 +35,15 @@ class Match(NamedTuple):
     id: str
 
 
-async def find(queries: Queries, name: str) -> Match:
-    """Return the execution or plan of an id, of a unique part of an id, or ``last``.
+async def find(queries: Queries, name: str, *, destroys: bool = False) -> Match:
+    """Return the execution or plan of an id, of the start or end of an id, or ``last``.
 
-    A plan is left out if an execution of it matches.
+    A plan is left out if an execution of it matches. Errors as in :func:`find_id`.
 
-    Raises:
-        NotFound: No id matches.
-        InputError: Several ids match; the hint lists some of them.
+    Args:
+        queries: Where executions and plans are read.
+        name: The id, its start or end, or ``last``.
+        destroys: Whether the record is to be destroyed, for which more of the id has to be written.
     """
     if name == LAST:
         newest = await queries.executions.list(limit=1)
@@ -51,27 +55,53 @@ async def find(queries: Queries, name: str) -> Match:
         return Match("execution", newest[0].execution_id)
     if name and (exact := await _find_exact(queries, name)) is not None:
         return exact
-    part = _id_part(name)
-    matches = await _find_by_part(queries, part) if part else []
-    if not matches:
-        raise NotFound(f"no execution or plan has an id that contains {name!r}", hint=_LIST_HINT)
-    if len(matches) > 1:
-        raise InputError(
-            f"{len(matches)} executions and plans have an id that contains {name!r}",
-            code="ambiguous-id",
-            hint=f"write more of the id: {_examples([each.id for each in matches])}",
-        )
-    return matches[0]
+    part = _id_part(name, destroys=destroys)
+    matches = {match.id: match async for match in _ending_or_beginning(queries, part)}
+    return matches[find_id(matches, name, "executions or plans", "ls", destroys=destroys)]
 
 
-async def find_execution(queries: Queries, name: str) -> str:
-    """Return the id of the execution that a short name stands for.
+def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: bool = False) -> str:
+    """Return the id that a name is, or begins or ends.
+
+    Args:
+        ids: The ids to choose from.
+        name: The id, or its start or end; lists write ``…09a2fd``.
+        what: What has these ids, such as ``tokens``.
+        lists: The command that lists them, without ``planwave``.
+        destroys: See :func:`find`.
 
     Raises:
         NotFound: No id matches.
-        InputError: Several ids match, or the id is that of a plan.
+        InputError: ``usage``: the name is empty or too short. ``ambiguous-id``: several ids match; the
+            hint lists some of them.
     """
-    match = await find(queries, name)
+    all_ids = list(ids)
+    if name in all_ids:
+        return name
+    part = _id_part(name, destroys=destroys)
+    matches = [each for each in all_ids if _is_part(part, each)]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise NotFound(
+            f"there are no {what} with an id that begins or ends with {short_repr(name)}",
+            hint=f"`planwave {lists}` lists {what}",
+        )
+    raise InputError(
+        f"{len(matches)} {what} have an id that begins or ends with {short_repr(name)}",
+        code="ambiguous-id",
+        hint=f"write more of the id: {_examples(matches)}",
+    )
+
+
+async def find_execution(queries: Queries, name: str, *, destroys: bool = False) -> str:
+    """Return the id of the execution that a short name stands for; see :func:`find`.
+
+    Raises:
+        NotFound: No id matches.
+        InputError: The name is too short, several ids match, or the id is that of a plan.
+    """
+    match = await find(queries, name, destroys=destroys)
     if match.kind == "plan":
         raise InputError(
             f"{match.id} is a plan, not an execution", hint="`planwave ls` lists executions"
@@ -96,7 +126,7 @@ async def find_plan(queries: Queries, name: str) -> str:
         return named
     try:
         match = await find(queries, name)
-    except NotFound as error:
+    except (NotFound, InputError) as error:
         near = None if name == LAST else await _closest_name(queries, name)
         if near is not None:
             error.hint = f"did you mean the flow {near!r}? {error.hint}"
@@ -117,28 +147,35 @@ async def _plan_after_executions(queries: Queries) -> str | None:
     return plans[0].plan_id
 
 
-async def find_flow(queries: Queries, name: str, revision: int | None = None) -> Flow:
-    """Return a flow by its id, its name, or a unique part of its id.
+async def find_flow(
+    queries: Queries, name: str, revision: int | None = None, *, destroys: bool = False
+) -> Flow:
+    """Return a flow by its id, its name, or the start or end of its id.
 
     Args:
         queries: Where flows are read.
-        name: The id, the name, or a part of the id.
+        name: The id, the name, or the start or end of the id.
         revision: One of its revisions; None for the live one.
+        destroys: See :func:`find`.
 
     Raises:
         NotFound: No flow matches, or it has no such revision.
         InputError: Several flows match; the hint lists some of them.
     """
-    return await queries.flows.get(await find_flow_id(queries, name), revision)
+    plan_id = await find_flow_id(queries, name, destroys=destroys)
+    return await queries.flows.get(plan_id, revision)
 
 
-async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> str:
+async def find_flow_id(
+    queries: Queries, name: str, *, by_part: bool = True, destroys: bool = False
+) -> str:
     """Return the id of a flow; arguments and errors as in :func:`find_flow`.
 
     Args:
         queries: Where flows are read.
-        name: The id, the name, or a part of the id.
-        by_part: Whether a part of an id is enough.
+        name: The id, the name, or the start or end of the id.
+        by_part: Whether the start or end of an id is enough.
+        destroys: See :func:`find`.
     """
     if not name:
         raise _flow_not_found(name)
@@ -146,19 +183,11 @@ async def find_flow_id(queries: Queries, name: str, *, by_part: bool = True) -> 
         return name
     if (named := await _flow_named(queries, name)) is not None:
         return named
-    matches: list[str] = []
-    if by_part and (part := _id_part(name)):
+    if by_part and len(_bare(name)) >= _least_chars(destroys=destroys):
         ids = [flow.plan_id async for flow in _read_all(queries.flows.list, _flow_id)]
-        matches = [plan_id for plan_id in ids if part in plan_id]
-    if not matches:
-        raise _flow_not_found(name, await _closest_name(queries, name))
-    if len(matches) > 1:
-        raise InputError(
-            f"{len(matches)} flows have an id that contains {short_repr(name)}",
-            code="ambiguous-id",
-            hint=f"write more of the id: {_examples(matches)}",
-        )
-    return matches[0]
+        with suppress(NotFound):
+            return find_id(ids, name, "flows", "flow ls", destroys=destroys)
+    raise _flow_not_found(name, await _closest_name(queries, name))
 
 
 async def _flow_named(queries: Queries, name: str) -> str | None:
@@ -200,23 +229,45 @@ async def _find_exact(queries: Queries, name: str) -> Match | None:
     return Match("plan", name)
 
 
-def _id_part(name: str) -> str:
-    """Return the part of an id that a short name stands for; lists write ``…09a2fd``."""
-    return name.lower().lstrip(".…")
+def _id_part(name: str, *, destroys: bool) -> str:
+    """Return the start or end of an id that a short name is.
+
+    Raises:
+        InputError: ``usage``: it is empty or too short.
+    """
+    part, least = _bare(name), _least_chars(destroys=destroys)
+    if len(part) >= least:
+        return part
+    raise InputError(
+        f"{short_repr(name)} is too short for an id" if part else "the id is empty",
+        code="usage",
+        hint=f"write at least {least} characters of its start or end, as lists show it",
+    )
 
 
-async def _find_by_part(queries: Queries, part: str) -> list[Match]:
-    executions = [
-        record
-        async for record in _read_all(queries.executions.list, lambda record: record.execution_id)
-        if part in record.execution_id
-    ]
-    own_plans = {record.plan_id for record in executions}
-    return [Match("execution", record.execution_id) for record in executions] + [
-        Match("plan", record.plan_id)
-        async for record in _read_all(queries.plans.list, lambda record: record.plan_id)
-        if part in record.plan_id and record.plan_id not in own_plans
-    ]
+def _least_chars(*, destroys: bool) -> int:
+    return _LEAST_CHARS_TO_DESTROY if destroys else _LEAST_CHARS
+
+
+def _bare(name: str) -> str:
+    """Return a name without the ellipsis of lists, which write ``…09a2fd``."""
+    return name.strip().lower().lstrip(".…")
+
+
+def _is_part(part: str, record_id: str) -> bool:
+    return record_id.startswith(part) or record_id.endswith(part)
+
+
+async def _ending_or_beginning(queries: Queries, part: str) -> AsyncGenerator[Match]:
+    """Yield the executions with an id that begins or ends so, then the plans without one of these."""
+    own_plans = set[str | None]()
+    async for record in _read_all(queries.executions.list, lambda record: record.execution_id):
+        if _is_part(part, record.execution_id):
+            own_plans.add(record.plan_id)
+            yield Match("execution", record.execution_id)
+    async for plan in _read_all(queries.plans.list, lambda record: record.plan_id):
+        if _is_part(part, plan.plan_id) and plan.plan_id not in own_plans:
+            yield Match("plan", plan.plan_id)
 
 
 async def _read_all(

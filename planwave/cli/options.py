@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
@@ -122,7 +123,7 @@ IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution or plan, by its id, a unique part of its id, or: last.",
+        help="An execution or plan, by its id, its start or end, or: last.",
         show_default=False,
     ),
 ]
@@ -146,10 +147,19 @@ MaxParallelOption = Annotated[
         "--max-parallel", min=1, metavar="N", help="Steps that run at the same time, at most."
     ),
 ]
+
+
+def _above_zero(amount: float | None) -> float | None:
+    if amount is not None and not 0 < amount < math.inf:
+        raise typer.BadParameter("it has to be above 0")
+    return amount
+
+
 BudgetOption = Annotated[
     float | None,
     typer.Option(
         "--budget",
+        callback=_above_zero,
         metavar="USD",
         help="Dollars that the run may use; then it asks for more. [default: the limit budget_usd]",
     ),
@@ -269,7 +279,7 @@ ExecutionArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="An execution, by its id, a unique part of its id, or: last.",
+        help="An execution, by its id, its start or end, or: last.",
         show_default=False,
     ),
 ]

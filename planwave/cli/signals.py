@@ -24,6 +24,13 @@ _CAUSES = {
 _Result = TypeVar("_Result")
 
 
+def report_interrupts() -> None:
+    """Have Ctrl-C raise ``KeyboardInterrupt`` from now on, unless it is ignored."""
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler) and handler is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Interrupted(PlanwaveError):
     """The user asked to stop, and the running work has stopped.
 

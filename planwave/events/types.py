@@ -50,6 +50,12 @@ REPLY_CUT: Final = "reply_cut"
 PLANNING: Final = "planning"
 """``event_type`` of progress while a node writes a plan: ``{"kind", …}``, as the planner reports it."""
 
+TOOL_CALL_STARTS: Final = frozenset({"tool_call_start", "subagent_call_start"})
+TOOL_CALL_ENDS: Final = frozenset(
+    {"tool_call_end", "tool_call_error", "subagent_call_end", "subagent_call_error"}
+)
+"""``event_type`` of the events of an agent's calls of tools, and of other agents."""
+
 PauseKind = Literal["waiting", "requested", "set-aside"]
 WAITING: Final[PauseKind] = "waiting"
 """No node can run before a request is answered; then the execution resumes by itself."""

@@ -22,7 +22,9 @@ from planwave.settings import Limits
 
 if TYPE_CHECKING:
     from planwave.service.executions.parent_results import ParentCallRecorder
+    from planwave.service.triggers.trigger_service import Trigger
     from planwave.storage.audit import AuditLog
+    from planwave.storage.notifications import NotificationRecord
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -44,39 +46,56 @@ class PlannerPort(Protocol):
     ) -> Plan: ...
 
 
-class Observer(Protocol):
-    """Port: an observer of executions. The API's metrics satisfy it; its methods must not raise."""
+class Observer:
+    """Base class of what observes a service; a method that is not overridden does nothing.
 
-    def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
-        """An execution left the queue after so many seconds."""
-        ...
+    Methods are called on the event loop. They must neither raise nor block.
+    """
+
+    def started(self, state: ExecutionState, waited_s: float) -> None:
+        """An execution left the queue after so many seconds; ``state`` must not be changed."""
 
     def published(self, events: Sequence[Event]) -> None:
         """A batch of events of one execution is durable; streamed text was just published."""
-        ...
 
     def execution_left(self, execution_id: str) -> None:
         """An execution ended or stopped running in this process."""
-        ...
 
     def link_cache_used(self, hits: int, misses: int, fan_out: Mapping[int, int]) -> None:
         """The hits and misses of the link cache of one execution.
 
         ``fan_out`` is how many artefacts had how many users.
         """
-        ...
 
     def delivered(self, lag_s: float) -> None:
         """All subscribers have the events that were published ``lag_s`` seconds ago."""
-        ...
 
     def subscriber_dropped(self) -> None:
         """A subscriber was disconnected because it fell too far behind."""
-        ...
 
     def model_called(self, call: CallReport) -> None:
         """An attempt at a model call ended, of a node or of the planner."""
-        ...
+
+    def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+        """Something came of what a trigger received.
+
+        Args:
+            trigger: The trigger.
+            outcome: ``started``, ``duplicate``, ``rejected``, ``missed``, ``skipped``, or ``failed``:
+                nothing could be started, and it may come again.
+            note: Why, in a sentence; may be empty.
+        """
+
+    def notification_attempted(self, notification: NotificationRecord) -> None:
+        """A notification was sent, or could not be; its record says so, and when it is tried again."""
+
+    def recovered(self, execution_id: str, outcome: str) -> None:
+        """An execution of an earlier process was taken up.
+
+        Args:
+            execution_id: The execution.
+            outcome: ``resumed``, or ``failed``: it cannot be taken up, and stays as it is stored.
+        """
 
 
 class Tracer(Protocol):
@@ -141,6 +160,7 @@ class ServiceDependencies:
         secrets: The operator's secrets that have a value, by name.
         redactor: Withholds what is secret from all that comes from outside.
         audit: Where what people and programs do is logged; None logs nothing.
+        observers: What observes the service; :meth:`Service.observe` adds more.
     """
 
     store: Store
@@ -166,6 +186,7 @@ class ServiceDependencies:
     secrets: Mapping[str, Secret] = field(default_factory=dict[str, Secret], repr=False)
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     audit: AuditLog | None = None
+    observers: list[Observer] = field(default_factory=list[Observer])
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

@@ -40,6 +40,10 @@ from planwave.storage.backup import back_up
 from planwave.storage.records import StoreStats
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planwave.events.node_state import OpenRequest
+    from planwave.providers.protocols import CallReport
     from planwave.storage.backup import Backup
 
 
@@ -56,6 +60,20 @@ class ServiceLoad(NamedTuple):
     is_draining: bool
     subscribers: int
     places: int
+
+
+class Backlog(NamedTuple):
+    """What waits to be done by others.
+
+    Attributes:
+        requests: The requests that people have not answered.
+        notifications: Notifications that are to be sent, or sent again.
+        store_bytes: The size of the database.
+    """
+
+    requests: Sequence[OpenRequest] = ()
+    notifications: int = 0
+    store_bytes: int = 0
 
 
 class Service:
@@ -95,6 +113,8 @@ class Service:
         self.notifications = NotificationService(dependencies, self.flows)
         self.access_tokens = AccessTokens(dependencies, self.flows)
         self.plans.releases.append(self.access_tokens.load)
+        if dependencies.calls is not None:
+            dependencies.calls.on_call = self._model_called
         self.maintenance = Maintenance(dependencies, self.executions.live_executions)
 
     @property
@@ -147,6 +167,18 @@ class Service:
     def store_stats(self) -> StoreStats:
         """The store's write counters, and whether the store can write."""
         return self._store.stats
+
+    async def backlog(self) -> Backlog:
+        """Return what waits to be done by others, and the size of the database.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        return Backlog(
+            self.executions.open_requests(),
+            await self._store.notifications.count_pending(),
+            await self._store.size(),
+        )
 
     def node_types(self) -> list[dict[str, Any]]:
         """Return every node type as JSON, sorted by name: properties, ports, and data schema."""
@@ -225,12 +257,13 @@ class Service:
             raise NotFound("nothing is kept on disk here, so there is nothing to back up")
         return await asyncio.to_thread(back_up, self.directory, file)
 
-    def set_observer(self, observer: Observer) -> None:
-        """Report everything that happens from now on to an observer."""
-        self.executions.runner.observer = observer
-        self.executions.live_executions.set_observer(observer)
-        if self._dependencies.calls is not None:
-            self._dependencies.calls.on_call = observer.model_called
+    def observe(self, observer: Observer) -> None:
+        """Report everything that happens from now on to an observer, besides those there are."""
+        self._dependencies.observers.append(observer)
+
+    def _model_called(self, call: CallReport) -> None:
+        for observer in self._dependencies.observers:
+            observer.model_called(call)
 
     async def drain(self, timeout_s: float | None = None) -> None:
         """Shut down gracefully: accept nothing new, end all streams, let running nodes finish.

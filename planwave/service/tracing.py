@@ -44,7 +44,7 @@ from planwave.errors import PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.graphs import GraphLookup, NestedGraphs, NodeLocation
 from planwave.events.paths import nested_prefix
-from planwave.events.types import typed_event
+from planwave.events.types import TOOL_CALL_ENDS, TOOL_CALL_STARTS, typed_event
 from planwave.providers.protocols import CallReport, CallScope, ModelReply, ModelRequest
 from planwave.service.tracing_content import SpanContent
 
@@ -58,10 +58,6 @@ _NODE_STATUS: Final = "planwave.node.status"
 _ERROR_TYPE: Final = "error.type"
 _OTHER_ERROR: Final = "_OTHER"
 """The ``error.type`` of an error without a code, as the conventions have it."""
-_CALL_STARTS: Final = frozenset({"tool_call_start", "subagent_call_start"})
-_CALL_ENDS: Final = frozenset(
-    {"tool_call_end", "tool_call_error", "subagent_call_end", "subagent_call_error"}
-)
 _PLAN: Final = "plan"
 _AGENT_OPERATIONS: Final[Mapping[str, str]] = {"agent": "invoke_agent", "planner": _PLAN}
 """The operation of a node, by its type, where the conventions have one for it."""
@@ -323,9 +319,9 @@ class ExecutionTracer:
 
     def _node_emitted(self, execution: _TracedExecution, event: Event) -> None:
         kind = event.data.get("event_type")
-        if kind in _CALL_STARTS:
+        if kind in TOOL_CALL_STARTS:
             self._open_tool_call(execution, event)
-        elif kind in _CALL_ENDS:
+        elif kind in TOOL_CALL_ENDS:
             self._tool_call_ended(execution, event)
         else:
             typed = typed_event(event)

@@ -119,11 +119,9 @@ class Deliveries:
 
     async def record(self, key: str, outcome: str, note: str = "") -> bool:
         """Record a delivery that starts nothing; return whether it is the first of its key."""
-        claim = await self._service.triggers.claim_delivery(self._trigger.trigger_id, key)
+        claim = await self._service.triggers.claim_delivery(self._trigger, key)
         if claim.is_new:
-            await self._service.triggers.settle_delivery(
-                self._trigger.trigger_id, key, outcome, note=note
-            )
+            await self._service.triggers.settle_delivery(self._trigger, key, outcome, note=note)
         return claim.is_new
 
     async def set_position(self, position: str) -> None:
@@ -142,17 +140,19 @@ class Deliveries:
     async def _start(
         self, key: str, values: Mapping[str, Any], note: str
     ) -> ExecutionRecord | None:
-        own = self._trigger.trigger_id
-        claim = await self._service.triggers.claim_delivery(own, key)
+        trigger = self._trigger
+        claim = await self._service.triggers.claim_delivery(trigger, key)
         if not claim.is_new:
             return None
         try:
-            record = await self._service.triggers.start(self._trigger, values, claim)
+            record = await self._service.triggers.start(trigger, values, claim)
         except Exception as error:
-            _log.warning("trigger %s: delivery %s started nothing: %s", own, key, error)
-            await self._service.triggers.release_delivery(own, key)
+            _log.warning(
+                "trigger %s: delivery %s started nothing: %s", trigger.trigger_id, key, error
+            )
+            await self._service.triggers.release_delivery(trigger, key, error)
             raise
-        await self._service.triggers.settle_delivery(own, key, STARTED, note=note)
+        await self._service.triggers.settle_delivery(trigger, key, STARTED, note=note)
         return record
 
 

@@ -206,11 +206,11 @@ class TriggerHost:
             )
         values = adapter.test_values(trigger, value)
         claim = await self._service.triggers.claim_delivery(
-            trigger_id, f"{TEST_PREFIX}{delivery_id or new_id()}"
+            trigger, f"{TEST_PREFIX}{delivery_id or new_id()}"
         )
         record = await self._service.triggers.start(trigger, values, claim)
         await self._service.triggers.settle_delivery(
-            trigger_id, claim.key, STARTED, note="a test delivery"
+            trigger, claim.key, STARTED, note="a test delivery"
         )
         return record
 

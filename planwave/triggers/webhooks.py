@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 WEBHOOK: Final = "webhook"
-_REJECTED: Final = "rejected"
 _GITHUB_DELIVERY: Final = "x-github-delivery"
 _GITHUB_EVENT: Final = "x-github-event"
 _PING: Final = "ping"
@@ -145,6 +144,7 @@ class Webhooks(TriggerAdapter):
             Unauthorized: Without any detail.
         """
         if not self._is_authentic(trigger, headers, body):
+            self.service.triggers.report(trigger, "rejected", "it is not authenticated")
             raise Unauthorized("the request is not authenticated")
 
     async def receive(
@@ -270,14 +270,12 @@ class Webhooks(TriggerAdapter):
         key: str,
         disconnect: Callable[[], Awaitable[object]],
     ) -> WebhookAnswer:
-        claim = await self.service.triggers.claim_delivery(trigger.trigger_id, key)
+        claim = await self.service.triggers.claim_delivery(trigger, key)
         if claim.outcome is not None and claim.reply is not None:
             return stored_answer(claim.reply)
         await self._start(trigger, request, claim)
         answer = await self._answer(trigger, request, claim.execution_id, disconnect)
-        await self.service.triggers.settle_delivery(
-            trigger.trigger_id, key, STARTED, reply=answer.serialize()
-        )
+        await self.service.triggers.settle_delivery(trigger, key, STARTED, reply=answer.serialize())
         return answer
 
     async def _start(
@@ -293,21 +291,21 @@ class Webhooks(TriggerAdapter):
         try:
             values = self._values(trigger, request, self._payload(trigger, request))
         except InputError as error:
-            await self._reject(trigger, claim, error.message)
+            await self.service.triggers.reject_delivery(trigger, claim.key, error.message)
             raise
         try:
             await self.service.triggers.start(trigger, values, claim)
         except InputError as error:
             if isinstance(error, TooManyRequests):
-                await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
+                await self.service.triggers.release_delivery(trigger, claim.key, error)
                 raise
             _log.warning("webhook %s started nothing: %s", trigger.trigger_id, error)
-            await self._reject(trigger, claim, error.message)
+            await self.service.triggers.reject_delivery(trigger, claim.key, error.message)
             # What is wrong with the flow is for the people who run it.
             message = "the request started nothing"
             raise PlanwaveError(message, code="execution-not-started") from error
-        except PlanwaveError:
-            await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
+        except PlanwaveError as error:
+            await self.service.triggers.release_delivery(trigger, claim.key, error)
             raise
 
     async def _answer(
@@ -348,13 +346,6 @@ class Webhooks(TriggerAdapter):
         """Cancel an execution whose sender has left, unless it has ended."""
         with suppress(Conflict):
             await self.service.executions.cancel(execution_id, "the sender of the webhook left")
-
-    async def _reject(self, trigger: Trigger, claim: DeliveryRecord, note: str) -> None:
-        """Forget a delivery, which may come again, and list that one was rejected."""
-        await self.service.triggers.release_delivery(trigger.trigger_id, claim.key)
-        key = new_id()
-        await self.service.triggers.claim_delivery(trigger.trigger_id, key)
-        await self.service.triggers.settle_delivery(trigger.trigger_id, key, _REJECTED, note=note)
 
 
 def _key_in_headers(trigger: Trigger, request: WebhookRequest) -> str:

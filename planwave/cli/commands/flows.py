@@ -56,7 +56,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME_OR_ID",
-        help="A flow, by its name, its id, or a unique part of its id.",
+        help="A flow, by its name, its id, or the start or end of its id.",
         show_default=False,
     ),
 ]
@@ -79,7 +79,7 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="PLAN_ID",
-        help="A stored plan in place of a file: its id, a unique part of its id, an execution of "
+        help="A stored plan in place of a file: its id, its start or end, an execution of "
         "the plan, or: last.",
     ),
 ]
@@ -260,7 +260,7 @@ def rm(
     * `planwave flow rm triage`
     * `planwave flow rm triage --keep-plan`
     """
-    flow = ctx.read(lambda queries: find_flow(queries, name))
+    flow = ctx.read(lambda queries: find_flow(queries, name, destroys=True))
 
     async def delete(backend: Backend) -> None:
         remove = backend.flows.remove_name if keep_plan else backend.flows.delete

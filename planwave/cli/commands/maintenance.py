@@ -44,7 +44,7 @@ def delete(ctx: CommandContext, name: IdArgument) -> None:
     async def find_and_delete() -> Match:
         settings = ctx.settings()
         async with ctx.queries(settings) as queries:
-            match = await find(queries, name)
+            match = await find(queries, name, destroys=True)
         async with ctx.backend(settings) as backend:
             if match.kind == "execution":
                 await backend.delete_execution(match.id)

@@ -12,9 +12,9 @@ from rich.text import Text
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
-from planwave.cli.lookup import find_flow
+from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
-from planwave.errors import InputError, NotFound
+from planwave.errors import InputError
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -121,14 +121,15 @@ def rm(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="A target, by its id or a unique part of it.", show_default=False
+            metavar="ID", help="A target, by its id, or its start or end.", show_default=False
         ),
     ],
 ) -> None:
     """Notify a URL no more; its messages are removed too."""
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
-        target_id = _the_one(target, [each["target_id"] for each in await own.targets()], "target")
+        ids = [each["target_id"] for each in await own.targets()]
+        target_id = find_id(ids, target, "targets", "notifications", destroys=True)
         await own.delete_target(target_id)
         return target_id
 
@@ -147,7 +148,7 @@ def resend(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="A message that nobody accepted, by its id or a unique part of it.",
+            help="A message that nobody accepted, by its id, or its start or end.",
             show_default=False,
         ),
     ] = None,
@@ -169,7 +170,11 @@ def resend(
 
     async def send(_: Backend, own: NotificationBackend) -> list[str]:
         ids = [each["notification_id"] for each in await own.dead(_SHOWN)]
-        chosen = ids if notification is None else [_the_one(notification, ids, "dead message")]
+        chosen = (
+            ids
+            if notification is None
+            else [find_id(ids, notification, "messages", "notifications")]
+        )
         for each in chosen:
             await own.resend(each)
         return chosen
@@ -192,28 +197,6 @@ def _checked_events(names: Sequence[str]) -> list[str]:
                 f"there is no event {name!r}", hint=f"write one of {', '.join(events)}"
             )
     return list(names)
-
-
-def _the_one(written: str, ids: Sequence[str], what: str) -> str:
-    """Return the id that is written, or of which it is a unique part.
-
-    Raises:
-        NotFound: No id matches.
-        InputError: ``ambiguous-id``.
-    """
-    matches = [each for each in ids if each == written] or [
-        x for x in ids if written and written in x
-    ]
-    if not matches:
-        hint = "`planwave notifications` lists them"
-        raise NotFound(f"no {what} has an id that contains {written!r}", hint=hint)
-    if len(matches) > 1:
-        raise InputError(
-            f"several have {written!r} in their id",
-            code="ambiguous-id",
-            hint=", ".join(matches[:4]),
-        )
-    return matches[0]
 
 
 def _run(

@@ -43,7 +43,7 @@ PlanArgument = Annotated[
     str,
     typer.Argument(
         metavar="PLAN",
-        help="A plan, by its id, a unique part of its id, its name as a flow, an execution of it, or: last.",
+        help="A plan, by its id, its start or end, its name as a flow, an execution of it, or: last.",
         show_default=False,
     ),
 ]

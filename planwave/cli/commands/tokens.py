@@ -12,9 +12,8 @@ from rich.text import Text
 
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
-from planwave.cli.lookup import find_flow
+from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
-from planwave.errors import InputError, NotFound
 from planwave.storage.access_tokens import token_json
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def revoke(
     token: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="A token, by its id or a unique part of it.", show_default=False
+            metavar="ID", help="A token, by its id, or its start or end.", show_default=False
         ),
     ],
 ) -> None:
@@ -168,20 +167,9 @@ def _line(token: TokenResponse, shown_id: str) -> Text:
 
 
 def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
-    """Return the token of an id, or of a unique part of one.
-
-    Raises:
-        NotFound: No id matches.
-        InputError: ``ambiguous-id``.
-    """
-    matches = [each for each in tokens if part and part in each["token_id"]]
-    if not matches:
-        hint = "`planwave tokens` lists them"
-        raise NotFound(f"no token has an id that contains {part!r}", hint=hint)
-    if len(matches) > 1:
-        ids = ", ".join(each["token_id"] for each in matches[:4])
-        raise InputError(f"several tokens have {part!r} in their id", code="ambiguous-id", hint=ids)
-    return matches[0]
+    """Return the token of an id, or of its start or end; errors as in :func:`find_id`."""
+    records = {each["token_id"]: each for each in tokens}
+    return records[find_id(records, part, "tokens", "tokens", destroys=True)]
 
 
 def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:

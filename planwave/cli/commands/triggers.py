@@ -13,9 +13,8 @@ from rich.text import Text
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
-from planwave.cli.lookup import find_flow
+from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
-from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -36,7 +35,7 @@ trigger_app = typer.Typer(
 TriggerArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="A trigger, by its id or a unique part of it.", show_default=False
+        metavar="ID", help="A trigger, by its id, or its start or end.", show_default=False
     ),
 ]
 
@@ -122,7 +121,7 @@ def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
 
     async def delete(_: Backend, triggers: TriggerBackend) -> TriggerResponse:
-        record = await _find(triggers, trigger)
+        record = await _find(triggers, trigger, destroys=True)
         await triggers.delete(record["trigger_id"])
         return record
 
@@ -182,24 +181,10 @@ def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerRes
     return _run(ctx, change)
 
 
-async def _find(triggers: TriggerBackend, name: str) -> TriggerResponse:
-    """Return the trigger of an id, or of a unique part of one.
-
-    Raises:
-        NotFound: No id matches.
-        InputError: ``ambiguous-id``.
-    """
-    matches = [each for each in await triggers.all() if name and name in each["trigger_id"]]
-    if not matches:
-        raise NotFound(
-            f"no trigger has an id that contains {name!r}", hint="`planwave triggers` lists them"
-        )
-    if len(matches) > 1:
-        ids = ", ".join(each["trigger_id"] for each in matches[:4])
-        raise InputError(
-            f"several triggers have {name!r} in their id", code="ambiguous-id", hint=ids
-        )
-    return matches[0]
+async def _find(triggers: TriggerBackend, name: str, *, destroys: bool = False) -> TriggerResponse:
+    """Return the trigger of an id, or of its start or end; errors as in :func:`find_id`."""
+    records = {each["trigger_id"]: each for each in await triggers.all()}
+    return records[find_id(records, name, "triggers", "triggers", destroys=destroys)]
 
 
 def _show(ctx: CommandContext, what: str, trigger: TriggerResponse) -> None:

@@ -1,13 +1,15 @@
-"""Wakes executions at rest when the time for an answer is over."""
+"""What executions at rest wait for, and when the time for an answer is over."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
 from planwave.events import ExecutionState
+from planwave.events.node_state import OpenRequest
+from planwave.events.request_text import is_timer
 from planwave.service.queries.digest import deadline_of
 
 _LONGEST_S: Final = 86_400.0
@@ -15,7 +17,7 @@ _LONGEST_S: Final = 86_400.0
 
 
 class AnswerDeadlines:
-    """One timer for each execution at rest, on the earliest of its requests.
+    """The requests of each execution at rest, with one timer on the earliest.
 
     Args:
         now: UTC time.
@@ -28,10 +30,19 @@ class AnswerDeadlines:
     ) -> None:
         self._now, self._on_deadline = now, on_deadline
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._requests: dict[str, list[OpenRequest]] = {}
+
+    def requests(self) -> Iterator[OpenRequest]:
+        """Yield the requests to people, of all executions at rest."""
+        for each in self._requests.values():
+            yield from each
 
     def watch(self, state: ExecutionState) -> None:
         """Watch the requests of an execution that has come to rest."""
         self.forget(state.execution_id)
+        asked = [each for each in state.requests.values() if not is_timer(each.request)]
+        if asked:
+            self._requests[state.execution_id] = asked
         limits = [
             (end, each.timeout_s or 0.0)
             for each in state.requests.values()
@@ -45,13 +56,14 @@ class AnswerDeadlines:
 
     def forget(self, execution_id: str) -> None:
         """Watch an execution no more."""
+        self._requests.pop(execution_id, None)
         timer = self._timers.pop(execution_id, None)
         if timer is not None:
             timer.cancel()
 
     def close(self) -> None:
         """Watch nothing any more."""
-        for execution_id in list(self._timers):
+        for execution_id in {*self._timers, *self._requests}:
             self.forget(execution_id)
 
     def _start_timer(self, execution_id: str, until: datetime, time_left_s: float) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState
-from planwave.events.request_text import EDIT, field_of
+from planwave.events.request_text import EDIT, field_of, is_timer
 from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.model import Json
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import datetime
 
+    from planwave.events.node_state import OpenRequest
+
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +57,10 @@ class ExecutionCommands(ExecutionQueries):
     def __init__(self, dependencies: ServiceDependencies) -> None:
         self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
         super().__init__(
-            dependencies.store, dependencies.directory, self._document_writer.wait_written
+            dependencies.store,
+            dependencies.directory,
+            self._document_writer.wait_written,
+            dependencies.observers,
         )
         self._dependencies = dependencies
         self.tasks = asyncio.TaskGroup()
@@ -120,9 +125,23 @@ class ExecutionCommands(ExecutionQueries):
             self._dependencies.limits,
             self._requeue,
             lambda own, after: self.watch(own, after=after),
+            self._dependencies.observers,
         )
         self._recovery = self.tasks.create_task(recovery.run(records))
         return len(records)
+
+    def open_requests(self) -> list[OpenRequest]:
+        """Return what executions of this process wait for people to answer."""
+        running = (each for each in self.live_executions if each.session is not None)
+        return [
+            *self._answer_deadlines.requests(),
+            *(
+                request
+                for live in running
+                for request in live.state.requests.values()
+                if not is_timer(request.request)
+            ),
+        ]
 
     def stop_recovery(self) -> None:
         """Recover no further execution of an earlier process."""
@@ -375,7 +394,10 @@ class ExecutionCommands(ExecutionQueries):
             command.check(live.state)
             self._require_writable()
             if live.execution is None:
-                return await self._to_its_end(self.runner.apply_while_idle(live, command))
+                await self._to_its_end(self.runner.apply_while_idle(live, command))
+                if live.state.status != "paused":  # else its requests are watched already
+                    self._answer_deadlines.forget(live.execution_id)
+                return
             done = command.send(live.execution, live.state)
         if done is not None:
             await done

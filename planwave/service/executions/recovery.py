@@ -15,6 +15,7 @@ from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
+    from planwave.service.dependencies import Observer
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -37,6 +38,7 @@ class Recovery:
         limits: ``recoveries``, ``recoveries_per_s``.
         requeue: Queues one; says whether there was anything to queue.
         watch: Gives the events of one after a number, as they happen.
+        observers: What is told of each.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class Recovery:
         limits: Limits,
         requeue: Callable[[str], Awaitable[bool]],
         watch: Callable[[str, int], AsyncGenerator[Event]],
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._store, self._requeue, self._watch = store, requeue, watch
+        self._observers = observers
         self._pace_s = 1 / limits.recoveries_per_s
         self._suspect_threshold = max(limits.recoveries / 2, 1.0)
 
@@ -57,7 +61,7 @@ class Recovery:
             try:
                 met = await self._attempts_without_progress(record)
             except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
-                self._log_failure(record, error)
+                self._fail(record, error)
                 continue
             if met >= self._suspect_threshold:
                 suspects.append((met, record))
@@ -79,14 +83,20 @@ class Recovery:
         try:
             is_queued = await self._requeue(record.execution_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
-            self._log_failure(record, error)
+            self._fail(record, error)
             return False
         if is_queued:
+            self._report(record, "resumed")
             await asyncio.sleep(self._pace_s)
         return is_queued
 
-    def _log_failure(self, record: ExecutionRecord, error: Exception) -> None:
+    def _fail(self, record: ExecutionRecord, error: Exception) -> None:
         _log.warning("execution %s is not taken up: %s", record.execution_id, error)
+        self._report(record, "failed")
+
+    def _report(self, record: ExecutionRecord, outcome: str) -> None:
+        for observer in self._observers:
+            observer.recovered(record.execution_id, outcome)
 
     async def _wait_for_progress(self, record: ExecutionRecord) -> None:
         """Wait until it has come on, or has had the time for it."""

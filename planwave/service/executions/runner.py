@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.planner.cost_estimate import forecast
-from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import Command
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.plan_approval import approval_request
@@ -70,7 +70,6 @@ class ExecutionRunner:
         self._idle = asyncio.Event()
         self._idle.set()
         self.is_draining = False
-        self.observer: Observer | None = None
         self.listeners: list[Callable[[Sequence[Event]], object]] = []
 
     async def __aenter__(self) -> ExecutionRunner:
@@ -299,8 +298,8 @@ class ExecutionRunner:
         except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
-        if self.observer is not None:
-            self.observer.execution_left(live.execution_id)
+        for observer in self._dependencies.observers:
+            observer.execution_left(live.execution_id)
         if self._dependencies.tracer is not None:
             self._dependencies.tracer.execution_left(live.execution_id)
         is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
@@ -335,9 +334,9 @@ class ExecutionRunner:
             return live.state.status == "paused"
         finally:
             live.held_bytes, host = execution.result_bytes, execution.host
-            if self.observer is not None:
+            for observer in self._dependencies.observers:
                 hits, misses = host.links.hits, host.links.misses
-                self.observer.link_cache_used(hits, misses, host.open_links.fan_out)
+                observer.link_cache_used(hits, misses, host.open_links.fan_out)
             session.execution = None
 
     def _must_leave(self, session: ExecutionSession) -> bool:
@@ -365,9 +364,9 @@ class ExecutionRunner:
             if not live.is_over:
                 await self._refuse(live, session, error)
             return None
-        if self.observer is not None:
-            waited_s = asyncio.get_running_loop().time() - session.accepted_at
-            self.observer.started(live.execution_id, session.spec.graph, waited_s)
+        waited_s = asyncio.get_running_loop().time() - session.accepted_at
+        for observer in self._dependencies.observers:
+            observer.started(live.state, waited_s)
         return driver
 
     async def _refuse(
@@ -406,10 +405,10 @@ class ExecutionRunner:
         )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
-        """Publish durable events to the subscribers and the observer."""
+        """Publish durable events to the subscribers and the observers."""
         live.publish(events)
-        if self.observer is not None:
-            self.observer.published(events)
+        for observer in self._dependencies.observers:
+            observer.published(events)
         if self._dependencies.tracer is not None:
             self._dependencies.tracer.published(events)
         for listener in self.listeners:

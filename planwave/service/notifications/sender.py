@@ -125,7 +125,10 @@ class NotificationSender:
 
     async def _send_each(self, messages: Iterator[NotificationRecord]) -> None:
         for message in messages:
-            await self._keep(await self._attempt(message))
+            tried = await self._attempt(message)
+            for observer in self._dependencies.observers:
+                observer.notification_attempted(tried)
+            await self._keep(tried)
 
     async def _keep(self, message: NotificationRecord) -> None:
         """Store what became of an attempt, however long that takes: it is not repeated meanwhile."""

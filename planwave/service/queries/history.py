@@ -46,6 +46,7 @@ from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.records import ExecutionRecord, PageCursor, StoredCall
 
 if TYPE_CHECKING:
+    from planwave.service.dependencies import Observer
     from planwave.shapes.executions import (
         DifferenceResponse,
         DocumentNode,
@@ -90,6 +91,7 @@ class ExecutionQueries:
         directory: Where JSON documents lie, or None where none are written.
         wait_written: Waits until the document of an execution is written, if it is about to be; None
             where this process writes none.
+        observers: What follows deliveries to subscribers.
 
     Attributes:
         live_executions: The projections of those that run or are watched in this process.
@@ -102,12 +104,13 @@ class ExecutionQueries:
         store: Store,
         directory: Path | None,
         wait_written: Callable[[str], Awaitable[None]] | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._store = store
         self._directory = directory
         self._wait_written = wait_written
         self._readable: dict[str, int] = {}
-        self.live_executions = LiveExecutions(store)
+        self.live_executions = LiveExecutions(store, observers)
         self.digests = DigestCache(store, self.live_executions.state_of)
         self.answered_requests = AnsweredRequests(store)
 

@@ -90,12 +90,12 @@ class LiveExecution:
         finished: Set when it has ended, or is paused with no running node.
         error: The error that broke the run (such as a lost store), or None.
         disconnect_reason: Why subscribers were disconnected before its end, or None.
-        observer: Counts deliveries to subscribers.
+        observers: What follows deliveries to subscribers.
     """
 
-    def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
+    def __init__(self, execution_id: str, observers: Sequence[Observer] = ()) -> None:
         self.execution_id = execution_id
-        self.observer = observer
+        self.observers = observers
         self.last_seq = 0
         self.is_over = self.has_streamed = False
         self.held_bytes = 0
@@ -385,8 +385,8 @@ class LiveExecution:
             subscriber.put(frame)
             if subscriber.is_dropped and subscriber in self._subscribers:
                 self._subscribers.discard(subscriber)
-                if self.observer is not None:
-                    self.observer.subscriber_dropped()
+                for observer in self.observers:
+                    observer.subscriber_dropped()
         loop = asyncio.get_running_loop()
         if subscribers:
             self._slice = loop.call_soon(self._continue_broadcast, _SLICE)
@@ -394,14 +394,15 @@ class LiveExecution:
         self._broadcast = None
         now = loop.time()
         self._next_flush_at = max(began + BATCH_INTERVAL_S, now + (now - began))
-        if self.observer is not None:
+        if self.observers:
             loop.call_soon(self._report_delivery, since)  # behind the subscribers just woken
         if self._pending:
             self._flush_soon()
 
     def _report_delivery(self, since: float) -> None:
-        if self.observer is not None:
-            self.observer.delivered(asyncio.get_running_loop().time() - since)
+        lag_s = asyncio.get_running_loop().time() - since
+        for observer in self.observers:
+            observer.delivered(lag_s)
 
 
 def require_not_started(live: LiveExecution) -> None:

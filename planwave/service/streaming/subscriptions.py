@@ -158,12 +158,11 @@ class LiveExecutions:
         streams_closed: Whether :meth:`close_streams` was called.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, observers: Sequence[Observer] = ()) -> None:
+        self._store, self._observers = store, observers
         self._by_id: dict[str, LiveExecution] = {}
         self._pages: WeakValueDictionary[str, HistoryPages] = WeakValueDictionary()
         self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._observer: Observer | None = None
         self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
         self.streams_closed = False
 
@@ -174,12 +173,6 @@ class LiveExecutions:
     def subscriber_count(self) -> int:
         """The number of subscribers of all executions."""
         return sum(live.subscriber_count for live in self._by_id.values())
-
-    def set_observer(self, observer: Observer) -> None:
-        """Report deliveries to subscribers from now on to an observer."""
-        self._observer = observer
-        for live in self:
-            live.observer = observer
 
     def get(self, execution_id: str) -> LiveExecution | None:
         """Return the projection of an execution, or None."""
@@ -200,7 +193,7 @@ class LiveExecutions:
 
     def create(self, created: Event) -> LiveExecution:
         """Return the projection of a new execution."""
-        live = LiveExecution(created.execution_id, self._observer)
+        live = LiveExecution(created.execution_id, self._observers)
         self._by_id[created.execution_id] = live
         live.publish([created])
         return live
@@ -278,7 +271,7 @@ class LiveExecutions:
         async with lock:
             live = self._by_id.get(execution_id)
             if live is None:
-                live = LiveExecution(execution_id, self._observer)
+                live = LiveExecution(execution_id, self._observers)
                 events = await self._store.events(execution_id)
                 if len(events) > _INLINE_EVENTS:
                     await asyncio.to_thread(live.load_history, events)

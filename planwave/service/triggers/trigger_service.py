@@ -173,22 +173,40 @@ class TriggerService:
         if not await self._store.triggers.delete(trigger_id):
             raise _not_found(trigger_id)
 
-    async def claim_delivery(self, trigger_id: str, key: str) -> DeliveryRecord:
+    async def claim_delivery(self, trigger: Trigger, key: str) -> DeliveryRecord:
         """Claim a delivery; see :meth:`planwave.storage.sqlite.stores.triggers.SqliteTriggers.claim`."""
         now, hours = self._dependencies.now(), self._dependencies.limits.idempotency_hours
         expired = (now - timedelta(hours=hours)).isoformat(timespec="microseconds")
         at = self._dependencies.timestamp()
-        return await self._store.triggers.claim(trigger_id, key, at, expired=expired)
+        claim = await self._store.triggers.claim(trigger.trigger_id, key, at, expired=expired)
+        if claim.outcome is not None:
+            self.report(trigger, "duplicate")
+        return claim
 
     async def settle_delivery(
-        self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
+        self, trigger: Trigger, key: str, outcome: str, *, note: str = "", reply: str | None = None
     ) -> None:
         """Store what became of a claimed delivery."""
-        await self._store.triggers.settle(trigger_id, key, outcome, note=note, reply=reply)
+        own = trigger.trigger_id
+        await self._store.triggers.settle(own, key, outcome, note=note, reply=reply)
+        self.report(trigger, outcome, note)
 
-    async def release_delivery(self, trigger_id: str, key: str) -> None:
+    async def release_delivery(self, trigger: Trigger, key: str, error: Exception) -> None:
         """Forget a claimed delivery that could not be processed, so that it may come again."""
-        await self._store.triggers.release(trigger_id, key)
+        await self._store.triggers.release(trigger.trigger_id, key)
+        self.report(trigger, "failed", str(error))
+
+    async def reject_delivery(self, trigger: Trigger, key: str, note: str) -> None:
+        """Forget a claimed delivery, which may come again, and list that one was rejected."""
+        await self._store.triggers.release(trigger.trigger_id, key)
+        own_key = new_id()
+        await self.claim_delivery(trigger, own_key)
+        await self.settle_delivery(trigger, own_key, "rejected", note=note)
+
+    def report(self, trigger: Trigger, outcome: str, note: str = "") -> None:
+        """Tell the observers what came of something that a trigger received."""
+        for observer in self._dependencies.observers:
+            observer.trigger_delivered(trigger, outcome, note)
 
     async def deliveries(
         self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN

@@ -115,6 +115,18 @@ class Store:
         """The writes since the store was opened, and whether more are possible."""
         return StoreStats() if self._writer is None else self._writer.stats
 
+    async def size(self) -> int:
+        """Return the bytes of the database, without its write-ahead log."""
+
+        def read(connection: Connection) -> int:
+            pages, page_bytes = (
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+                for name in ("page_count", "page_size")
+            )
+            return pages * page_bytes
+
+        return await self._read(read)
+
     async def save_plan(self, plan: PlanRecord) -> None:
         """Insert a plan, or replace the one of the same id.
 

@@ -399,12 +399,12 @@ def test_invalid_flow_command_is_reported(args: list[str], says: str) -> None:
     assert error["hint"]
 
 
-def test_flow_is_found_by_its_exact_name_or_a_unique_part_of_its_id(name: str) -> None:
+def test_flow_is_found_by_its_exact_name_or_the_start_or_end_of_its_id(name: str) -> None:
     first = invoke_ok("flow", "save", name, "-", stdin=STARTS)
     other = invoke_ok("flow", "save", f"{name}!", "-", stdin=STARTS)
     assert invoke_ok("flow", "show", name) == first
     assert invoke_ok("flow", "show", other["plan_id"]) == other
-    hint = refused("flow", "show", first["plan_id"][:2])["error"]["hint"]
+    hint = refused("flow", "show", first["plan_id"][:4])["error"]["hint"]
     assert other["plan_id"] in hint
     assert first["plan_id"] in hint
 

@@ -71,9 +71,10 @@ def test_target_is_added_listed_and_removed_and_unknown_things_are_named(planwav
     for args, words in (
         (("add", name, URL, "--secret", "nobody"), "[secrets.nobody]"),
         (("add", name, URL, "--secret", "hosted", "--event", "ended"), "completed, failed"),
-        (("resend", "none"), "no dead message"),
+        (("resend", "none"), "no messages"),
         (("resend",), "--all"),
-        (("rm", "none"), "no target"),
+        (("rm", "nobody"), "no targets"),
+        (("rm", added["target_id"][-4:]), "at least 6 characters"),
     ):
         failed = planwave("notifications", *args)
         assert failed.exit_code != 0

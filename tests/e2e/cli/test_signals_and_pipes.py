@@ -290,24 +290,3 @@ def test_a_person_who_waits_for_the_stop_is_told_how_to_leave_at_once() -> None:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert process.returncode == 130
-
-
-EARLY = """
-import sys
-class Early:
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[2]:
-            raise KeyboardInterrupt
-sys.meta_path.insert(0, Early())
-from planwave.main import main
-main()
-"""
-
-
-@pytest.mark.parametrize("imported", ["planwave.bootstrap", "planwave.cli.app"])
-def test_ctrl_c_before_the_command_has_begun_leaves_no_trace(imported: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", EARLY, "ls", imported],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -420,7 +420,7 @@ def check_metrics(before: MetricsScrape, after: MetricsScrape) -> None:
     assert after.value("planwave_node_retries_total", type="flaky") == 1
     assert after.value("planwave_link_cache_hits_total") == 1
     assert after.value("planwave_link_cache_misses_total") == 1
-    assert after.value("planwave_executions_ended_total", status="failed") == 1
+    assert after.value("planwave_executions_ended_total", status="failed", flow="") == 1
     gpt = {"provider": "openai", "model": "gpt-4o-mini"}
     calls = "planwave_provider_calls_total"
     for outcome in ("rate-limited", "completed", "bad-request"):

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,17 +17,26 @@ from planwave.api.app import create_app
 from planwave.api.metrics import OTHER, BoundedLabel, PrometheusObserver
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.errors import NodeError
-from planwave.events import Event
+from planwave.events import Event, ExecutionState
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.graph.reading.documents import read_graph
 from planwave.providers.protocols import CallReport, ModelReply, Usage
+from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
+from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
+from planwave.storage.notifications import NotificationRecord
+from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cpu_time import cpu_within
-from tests.support.graph.builders import make_graph, text_node
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.nodes.agent_runs import Kit, agent_graph, calls, scripted, tool
 from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
+from tests.support.nodes.nested_graphs import graph_document, node_document
+from tests.support.nodes.node_context import services_with
+from tests.support.polling import until
 from tests.support.server.in_process_client import asgi_client
 from tests.support.server.metrics_scrape import MetricsScrape, scrape_metrics
 from tests.support.service.dependencies import dependencies, execute_goal
@@ -45,6 +58,11 @@ class Flaky:
 def application(service: Service) -> FastAPI:
     """Make an application over a service that a test holds itself."""
     return create_app(Settings(), lambda _: service)
+
+
+def state_of(execution_id: str, graph: Graph, flow: str | None = None) -> ExecutionState:
+    document: Any = graph.to_document()
+    return ExecutionState(execution_id, graph=document, flow=flow)
 
 
 async def run(service: Service) -> str:
@@ -74,8 +92,8 @@ async def test_executions_and_nodes_are_counted_by_type_and_status() -> None:
     assert found.value("planwave_node_retries_total", type="flaky") == 1
     assert found.value("planwave_node_duration_seconds_count", type="text") == 1
     assert found.value("planwave_executions_started_total") == 1
-    assert found.value("planwave_executions_ended_total", status="failed") == 1
-    assert found.value("planwave_execution_duration_seconds_count", status="failed") == 1
+    assert found.value("planwave_executions_ended_total", status="failed", flow="") == 1
+    assert found.value("planwave_execution_duration_seconds_count", status="failed", flow="") == 1
     assert found.value("planwave_execution_queue_seconds_count") == 1
 
 
@@ -113,6 +131,95 @@ async def test_gauges_show_current_executions_and_subscribers() -> None:
         assert found.value("planwave_event_lag_seconds_count") >= 1
 
 
+async def test_executions_of_a_flow_have_its_name() -> None:
+    service = Service(dependencies())
+    async with asgi_client(application(service)) as client:
+        flow = await service.flows.create(
+            "shout", graph=graph_document(node_document("a", "text", text="x"))
+        )
+        record = await service.executions.execute(FlowRef(flow.plan_id))
+        await service.executions.wait(record.execution_id)
+        found = await scrape_metrics(client)
+    labels = {"status": "completed", "flow": "shout"}
+    assert found.value("planwave_executions_ended_total", **labels) == 1
+    assert found.value("planwave_execution_duration_seconds_count", **labels) == 1
+
+
+async def test_open_requests_are_counted_by_kind_also_those_of_an_earlier_process(
+    tmp_path: Path,
+) -> None:
+    graph = make_graph(Node("ask", "approval", "Ask", data={"prompt": "Send it?"}))
+    async with Service(dependencies(store=SqliteStore.open(tmp_path))) as first:
+        record = await first.executions.execute(make_plan(graph))
+        assert (await first.executions.wait(record.execution_id)).status == "paused"
+    in_two_minutes = lambda: datetime.now(UTC) + timedelta(minutes=2)  # noqa: E731
+    second = Service(dependencies(store=SqliteStore.open(tmp_path), now=in_two_minutes))
+    async with asgi_client(application(second)) as client:
+        await second.recover()
+        (request,) = await second.executions.requests(record.execution_id)
+        await until(lambda: second.executions.open_requests() != [])
+        found = await scrape_metrics(client)
+        assert found.value("planwave_requests_open", kind="approval") == 1
+        assert 120 <= found.value("planwave_request_age_seconds") < 300
+        assert found.value("planwave_store_bytes") > 4_096
+        await second.executions.answer(
+            record.execution_id, request.request_id, {"decision": "approve"}
+        )
+        await second.executions.wait(record.execution_id)
+        found = await scrape_metrics(client)
+        assert found.labels("planwave_requests_open", "kind") == set()
+        assert found.value("planwave_request_age_seconds") == 0
+
+
+async def test_calls_of_tools_are_counted_by_kind_and_outcome() -> None:
+    async def broken(**arguments: Any) -> Any:
+        raise RuntimeError("no such shelf")
+
+    replies = scripted(calls(("look", {}), ("break", {}), ("nothing", {})), "Done")
+    services, _ = services_with(lambda request: [replies(request)])
+    kit = Kit([tool("look"), tool("break", broken)])
+    service = Service(dependencies(types=[kit], node_services=lambda goal: services))
+    async with asgi_client(application(service)) as client:
+        record = await service.executions.execute(make_plan(read_graph(agent_graph())[0]))
+        await service.executions.wait(record.execution_id)
+        found = await scrape_metrics(client)
+    count = partial(found.value, "planwave_tool_calls_total", kind="tool")
+    assert [count(outcome=each) for each in ("completed", "tool-failed", "unknown-tool")] == [1] * 3
+    assert found.value("planwave_tool_call_duration_seconds_count", kind="tool") == 3
+
+
+async def test_event_of_a_stranger_that_looks_like_a_call_of_a_tool_breaks_nothing() -> None:
+    metrics = PrometheusObserver()
+    odd = [None, "text", {"kind": {}, "error": "x", "duration_s": "y"}, {"error": {"code": []}}]
+    for data in odd:
+        event = {"event_type": "tool_call_end", "data": data}
+        metrics.published([Event("e", 1, "now", "node.event", "a", 1, event)])
+    assert (
+        metrics_of(metrics).value("planwave_tool_calls_total", kind="other", outcome="other") == 2
+    )
+
+
+def test_pauses_for_a_budget_notifications_and_recoveries_are_counted() -> None:
+    metrics = PrometheusObserver()
+    for request in ({"kind": "budget"}, {"kind": "plan-approval"}, None):
+        metrics.published(
+            [Event("e", 1, "now", "execution.paused", None, None, {"request": request})]
+        )
+    sent = NotificationRecord("m", "t", "e", 1, "execution.completed", "now", "now", "now")
+    for status in ("pending", "pending", "delivered", "dead"):
+        metrics.notification_attempted(replace(sent, status=status))
+    metrics.recovered("e", "resumed")
+    trigger = Trigger("t", "p", "n", "webhook", "now", None, True, "", "flow")
+    metrics.trigger_delivered(trigger, "rejected", "it is not authenticated")
+    found = metrics_of(metrics)
+    assert found.value("planwave_budget_pauses_total") == 1
+    count = partial(found.value, "planwave_notifications_total")
+    assert [count(outcome=each) for each in ("pending", "delivered", "dead")] == [2, 1, 1]
+    assert found.value("planwave_recoveries_total", outcome="resumed") == 1
+    rejected = {"kind": "webhook", "outcome": "rejected"}
+    assert found.value("planwave_trigger_deliveries_total", **rejected) == 1
+
+
 async def test_execution_cancelled_before_start_is_counted_as_ended() -> None:
     service = Service(dependencies(make_graph(text_node("a"))))
     async with asgi_client(application(service)) as client:
@@ -121,7 +228,7 @@ async def test_execution_cancelled_before_start_is_counted_as_ended() -> None:
         await service.executions.cancel(record.execution_id)
         found = await scrape_metrics(client)
     assert found.value("planwave_executions_started_total") == 0
-    assert found.value("planwave_executions_ended_total", status="cancelled") == 1
+    assert found.value("planwave_executions_ended_total", status="cancelled", flow="") == 1
     assert found.labels("planwave_nodes_total", "type") == set()
 
 
@@ -177,7 +284,7 @@ def test_model_calls_are_counted_with_duration_tokens_and_cost() -> None:
     metrics = PrometheusObserver()
     for call in (
         CallReport("openai", "gpt", "rate-limited", 0.2, will_retry=True),
-        CallReport("openai", "gpt", "completed", 2.0, reply(Usage(11, 7, 0.25))),
+        CallReport("openai", "gpt", "completed", 2.0, reply(Usage(11, 7, 0.25)), first_token_s=0.3),
         CallReport("openai", "gpt", "recorded"),
         CallReport("local", "qwen", "completed", 2.0, reply(Usage(5, 5, None))),
     ):
@@ -192,6 +299,7 @@ def test_model_calls_are_counted_with_duration_tokens_and_cost() -> None:
     assert [found.value(f"{seconds}_bucket", **gpt, le=le) for le in ("0.1", "1.0", "2.5")] == [
         0, 1, 2,
     ]  # fmt: skip
+    assert found.value("planwave_provider_first_token_seconds_sum", **gpt) == 0.3
     assert found.value("planwave_provider_tokens_total", **gpt, direction="input") == 11
     assert found.value("planwave_provider_tokens_total", **gpt, direction="output") == 7
     assert found.value("planwave_provider_cost_usd_total", **gpt) == 0.25
@@ -203,7 +311,7 @@ def test_unbounded_names_do_not_create_unbounded_series() -> None:
     for n in range(1_000):
         metrics.model_called(CallReport("box", f"model-{n}", "completed", 1.0))
     graph = Graph(tuple(Node(f"n{n}", f"type-{n}", "") for n in range(1_000)), ())
-    metrics.started("x", graph, 0.0)
+    metrics.started(state_of("x", graph), 0.0)
     ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
     nested = Event("x", 1, "", "node.skipped", "n1[0]/inner", None, {})
     metrics.published([*ends, nested])
@@ -299,7 +407,7 @@ def test_recording_an_event_is_cheap() -> None:
     ]
     delta = [Event("x", 0, "", "node.delta", "n1", 1, {"kind": "text", "text": "a", "offset": 0})]
     with cpu_within(1.0):  # 10 microseconds each
-        metrics.started("x", graph, 0.0)
+        metrics.started(state_of("x", graph), 0.0)
         for _ in range(250):
             metrics.published(batch)
         for _ in range(50_000):
@@ -311,7 +419,7 @@ def test_recording_an_event_is_cheap() -> None:
 
 def test_removed_execution_is_not_counted() -> None:
     metrics = PrometheusObserver()
-    metrics.started("x", make_graph(text_node("a")), 0.0)
+    metrics.started(state_of("x", make_graph(text_node("a"))), 0.0)
     metrics.execution_left("x")
     metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
     assert metrics_of(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

@@ -61,37 +61,59 @@ async def test_plan_is_found_by_id_prefix() -> None:
     assert (await find(await history(FIRST), "01900000")).kind == "plan"
 
 
-@pytest.mark.parametrize("name", ["00000001", "…000001", "..000001", "01911111"])
-async def test_execution_is_found_by_any_unique_part_of_its_id(name: str) -> None:
+@pytest.mark.parametrize("name", ["00000001", "…000001", "..000001", "0001", "01911111"])
+async def test_execution_is_found_by_the_unique_start_or_end_of_its_id(name: str) -> None:
     assert await find(await history(FIRST, SECOND), name) == ("execution", FIRST)
 
 
 async def test_execution_is_preferred_to_its_own_plan() -> None:
-    assert await find(await history(FIRST), "0000-7000") == ("execution", FIRST)
+    own = f"{FIRST[:8]}-0000-7000-8000-0000000000aa"
+    store = MemoryStore()
+    await store.save_plan(PlanRecord(own, AT, "", "Title", "h", {"nodes": [], "edges": []}))
+    record = ExecutionRecord(FIRST, own, "Title", "goal", "starting", AT)
+    created = Event(FIRST, 1, AT, "execution.created", None, None, {"goal": "goal"})
+    await store.create_execution(record, [created])
+    assert await find(History(store, None), FIRST[:8]) == ("execution", FIRST)
+
+
+async def test_ambiguous_start_lists_matches() -> None:
+    third = "01911111-0000-7000-8000-000000000003"
     with pytest.raises(InputError) as caught:
-        await find(await history(FIRST, SECOND), "-7000-")
-    message = "2 executions and plans have an id that contains '-7000-'"
-    assert caught.value.message == message
-    assert caught.value.hint == f"write more of the id: {SECOND}, {FIRST}"
-
-
-async def test_unknown_part_of_an_id_is_named() -> None:
-    with pytest.raises(NotFound) as caught:
-        await find(await history(FIRST), "fff")
-    assert caught.value.message == "no execution or plan has an id that contains 'fff'"
-
-
-async def test_ambiguous_prefix_lists_matches() -> None:
-    with pytest.raises(InputError) as caught:
-        await find(await history(FIRST, SECOND), "019")
+        await find(await history(FIRST, third), "01911")
     assert caught.value.code == "ambiguous-id"
-    assert FIRST in (caught.value.hint or "")
+    message = "2 executions or plans have an id that begins or ends with '01911'"
+    assert caught.value.message == message
+    assert caught.value.hint == f"write more of the id: {third}, {FIRST}"
 
 
-@pytest.mark.parametrize("name", ["", "fff", "%"])
-async def test_unmatched_name_is_not_found(name: str) -> None:
-    with pytest.raises(NotFound):
+@pytest.mark.parametrize("name", ["ffff", "%%%%", "0000-7000", "1111-0000", FIRST[1:-1]])
+async def test_a_part_that_neither_begins_nor_ends_an_id_is_not_found(name: str) -> None:
+    with pytest.raises(NotFound, match="begins or ends with"):
         await find(await history(FIRST), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "destroys", "least"),
+    [("", False, 4), (" ", False, 4), ("…", False, 4), ("1", False, 4), (FIRST[:3], False, 4),
+     ("", True, 6), (FIRST[-5:], True, 6), (FIRST[:5], True, 6)],
+)  # fmt: skip
+async def test_too_short_a_part_says_how_much_is_needed(
+    name: str, destroys: bool, least: int
+) -> None:
+    queries = await history(FIRST)
+    with pytest.raises(InputError) as caught:
+        await find(queries, name, destroys=destroys)
+    empty = not name.strip(" …")
+    assert caught.value.message == (
+        "the id is empty" if empty else f"{name!r} is too short for an id"
+    )
+    assert f"at least {least} characters" in (caught.value.hint or "")
+    assert caught.value.code == "usage"
+
+
+@pytest.mark.parametrize("name", [FIRST, FIRST[:6], FIRST[-6:], "last"])
+async def test_what_destroys_takes_an_id_or_six_characters_of_it(name: str) -> None:
+    assert await find(await history(FIRST), name, destroys=True) == ("execution", FIRST)
 
 
 async def test_plan_is_found_by_its_execution() -> None:
@@ -125,9 +147,21 @@ async def test_ambiguous_part_of_flow_ids_lists_them() -> None:
             (await service.flows.create(f"Flow {n}", graph=text("x"))).plan_id for n in range(6)
         ]
         with pytest.raises(InputError, match="6 flows have an id") as refused:
-            await find_flow_id(service, built[0][:3])
+            await find_flow_id(service, built[0][:4])
         assert refused.value.code == "ambiguous-id"
         assert refused.value.hint == f"write more of the id: {', '.join(built[:1:-1])}, …"
+
+
+async def test_a_flow_that_is_destroyed_is_named_by_six_characters() -> None:
+    async with Service(dependencies()) as service:
+        flow_id = (await service.flows.create("F", graph=text("x"))).plan_id
+        for part in (flow_id[:3], flow_id[1:-1]):
+            with pytest.raises(NotFound):
+                await find_flow_id(service, part)
+        assert await find_flow_id(service, flow_id[-4:]) == flow_id
+        with pytest.raises(NotFound):
+            await find_flow_id(service, flow_id[-5:], destroys=True)
+        assert await find_flow_id(service, flow_id[-6:], destroys=True) == flow_id
 
 
 async def test_plan_without_a_name_is_no_flow() -> None:

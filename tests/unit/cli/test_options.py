@@ -79,3 +79,28 @@ def test_every_command_has_the_options_of_every_command(words: tuple[str, ...]) 
     names = {each.name for each in command.params}
     missing = {"json", "storage", "config", "node_modules"} - names
     assert missing == ({"json"} if words in (("chat",), ("mcp",)) else set())
+
+
+def number_options() -> list[tuple[tuple[str, ...], str]]:
+    """Return every option that takes a number, with the words of its command."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    for words in commands(typer.main.get_command(planwave)):
+        command: Any = typer.main.get_command(planwave)
+        for word in words:
+            command = command.commands[word]
+        found += [
+            (words, each.opts[0])
+            for each in command.params
+            if each.type_descriptor.annotation in (int, float)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "many"])
+@pytest.mark.parametrize(("words", "option"), number_options(), ids=str)
+def test_a_wrong_number_is_reported_in_one_way(
+    words: tuple[str, ...], option: str, value: str
+) -> None:
+    done = CliRunner().invoke(planwave, [*words, option, value], obj=fake_factories())
+    assert done.exit_code == 2
+    assert f"invalid value for '{option}'" in done.output.replace("\n", " "), done.output

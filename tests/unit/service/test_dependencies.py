@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planwave.events import Event
+from planwave.events import Event, ExecutionState
 from planwave.graph.model import Graph, Node
 from planwave.providers.protocols import CallReport
+from planwave.service.dependencies import Observer
 from planwave.service.service import Service
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from tests.support.graph.builders import make_graph, text_node
@@ -17,11 +18,11 @@ from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_con
 from tests.support.service.dependencies import dependencies, execute_goal
 
 
-class Counts:
+class Counts(Observer):
     """An observer that writes everything down."""
 
     def __init__(self) -> None:
-        self.graphs: dict[str, Graph] = {}
+        self.states: list[tuple[str, str | None]] = []
         self.waits: list[float] = []
         self.events: list[Event] = []
         self.gone: list[str] = []
@@ -31,8 +32,8 @@ class Counts:
         self.fan_outs: list[dict[int, int]] = []
         self.calls: list[CallReport] = []
 
-    def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
-        self.graphs[execution_id] = graph
+    def started(self, state: ExecutionState, waited_s: float) -> None:
+        self.states.append((state.execution_id, state.flow))
         self.waits.append(waited_s)
 
     def published(self, events: Sequence[Event]) -> None:
@@ -57,7 +58,7 @@ class Counts:
 
 def counted(graph: Graph, **more: Any) -> tuple[Service, Counts]:
     service, counts = Service(dependencies(graph, **more)), Counts()
-    service.set_observer(counts)
+    service.observe(counts)
     return service, counts
 
 
@@ -66,12 +67,24 @@ async def test_observer_receives_graph_events_and_links() -> None:
     async with service:
         record = await execute_goal(service)
         ended = await service.executions.wait(record.execution_id)
-    assert list(counts.graphs) == counts.gone == [record.execution_id]
-    assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
+    assert counts.states == [(record.execution_id, None)]
+    assert counts.gone == [record.execution_id]
     assert [event.seq for event in counts.events] == list(range(2, ended.last_seq + 1))
     assert counts.links == [(1, 1)], "made for one consumer, found by the other"
     assert counts.fan_outs == [{2: 1}]
     assert counts.waits[0] >= 0
+
+
+async def test_each_of_several_observers_is_told() -> None:
+    service, first = counted(make_graph(text_node("a")))
+    second = Counts()
+    service.observe(second)
+    service.observe(Observer())  # overrides nothing
+    async with service:
+        record = await execute_goal(service)
+        await service.executions.wait(record.execution_id)
+    assert first.events == second.events != []
+    assert first.gone == second.gone == [record.execution_id]
 
 
 async def test_observer_is_notified_of_interrupted_execution() -> None:

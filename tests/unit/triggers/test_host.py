@@ -11,6 +11,7 @@ import pytest
 
 from planwave.errors import InputError, QueueFull
 from planwave.nodes.authoring.node_type import NodeData, NodeType
+from planwave.service.dependencies import Observer
 from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
@@ -164,6 +165,13 @@ async def test_delivery_that_could_not_start_may_come_again(
         async def full(*_: Any) -> None:
             raise QueueFull("full", retry_after_s=1.0)
 
+        told: list[tuple[str, str, str]] = []
+
+        class Told(Observer):
+            def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+                told.append((trigger.kind, outcome, note))
+
+        service.observe(Told())
         deliveries = Deliveries(service, trigger, spawn)
         with monkeypatch.context() as patched:
             patched.setattr(service.triggers, "start", full)
@@ -172,6 +180,12 @@ async def test_delivery_that_could_not_start_may_come_again(
         assert await deliveries.start("k", {"output": 1}) is not None
         assert await deliveries.record("k", "skipped") is False
         assert await deliveries.record("l", "skipped", "why") is True
+        assert told == [
+            ("bell", "failed", "full"),
+            ("bell", "started", ""),
+            ("bell", "duplicate", ""),
+            ("bell", "skipped", "why"),
+        ]
 
 
 async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None:

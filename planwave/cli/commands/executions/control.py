@@ -113,7 +113,7 @@ def cancel(
         await backend.executions.cancel(execution_id, node=node)
         return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
 
-    exit_with(send_command(ctx, name, tell))
+    exit_with(send_command(ctx, name, tell, destroys=True))
 
 
 class CommandResult(NamedTuple):
@@ -148,23 +148,33 @@ def exit_with(code: int) -> None:
         raise typer.Exit(code)
 
 
-def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
+def send_command(
+    ctx: CommandContext, name: str, tell: SendCommand, *, destroys: bool = False
+) -> int:
     """Send a command to an execution; return the exit code.
 
     The process that owns the storage directory gets the command. Without one, this process runs the
     execution until it is idle.
 
+    Args:
+        ctx: The context of the command.
+        name: The execution, as a person names it.
+        tell: Sends the command.
+        destroys: Whether the command cannot be taken back, so that more of an id has to be written.
+
     Raises:
         NotFound, InputError: There is no such execution.
         PlanwaveError: Any error that ``tell`` raises.
     """
-    return asyncio.run(_send_command(ctx, name, tell))
+    return asyncio.run(_send_command(ctx, name, tell, destroys=destroys))
 
 
-async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
+async def _send_command(
+    ctx: CommandContext, name: str, tell: SendCommand, *, destroys: bool
+) -> int:
     console, settings = ctx.console(), ctx.settings()
     async with ctx.queries(settings) as queries:
-        execution_id = await find_execution(queries, name)
+        execution_id = await find_execution(queries, name, destroys=destroys)
     with Interrupt(console) as interrupt:
         async with ctx.backend(settings, interrupt) as backend:
             # Only a run in this process is followed. The record of a service is not read, so an

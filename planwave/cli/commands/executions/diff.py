@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole
 
-_ID_HELP: Final = "by its id, a unique part of its id, or: last; or PLAN@N, a revision of a plan."
+_ID_HELP: Final = "by its id, its start or end, or: last; or PLAN@N, a revision of a plan."
 _REVISION: Final = re.compile(r"(.*)@([1-9][0-9]{0,8})", re.DOTALL)
 _CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
 _COLUMN: Final = 24
@@ -75,9 +75,12 @@ def diff(
     async def read(queries: Queries) -> Mapping[str, Any]:
         if is_of_revisions:
             return await _diff_revisions(queries, a, b)
-        return await queries.executions.diff(
-            await find_execution(queries, a), await find_execution(queries, b)
-        )
+        first, second = [await find_execution(queries, name) for name in (a, b)]
+        if first == second:
+            raise InputError(
+                f"{a!r} and {b!r} are one execution, {first}", code="usage", hint="name another one"
+            )
+        return await queries.executions.diff(first, second)
 
     difference = ctx.read(read)
     if console.json:

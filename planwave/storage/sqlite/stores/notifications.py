@@ -105,6 +105,11 @@ class SqliteNotifications:
         statement = select(func.count()).select_from(notification_targets)
         return await self._read(lambda connection: connection.execute(statement).scalar_one())
 
+    async def count_pending(self) -> int:
+        """Return the number of notifications that are to be sent, or sent again."""
+        statement = select(func.count()).select_from(notifications).where(*_is_pending(()))
+        return await self._read(lambda connection: connection.execute(statement).scalar_one())
+
     async def delete_target(self, target_id: str) -> bool:
         """Delete a target of a flow with its notifications; return whether there was one."""
         own = storable_text(target_id)

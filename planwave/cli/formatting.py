@@ -45,14 +45,17 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "skipped": StatusStyle("→", "-", "dim"),
     "blocked": StatusStyle("⊘", "!", "red"),
     "cancelled": StatusStyle("■", "#", "yellow"),
+    "interrupted": StatusStyle("⊘", "!", "yellow"),
     "linked": StatusStyle("∞", "&", "dim"),
     "not_reached": StatusStyle("·", ".", "dim"),
 }
+INTERRUPTED: Final = "interrupted"
+"""The status to show of an execution that nobody runs, though its stored status says so."""
 DID_NOT_RUN: Final = ("reused", "given", "changed")
 """What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
 STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
-EXECUTION_STATUS_WIDTH: Final = len("completed")
+EXECUTION_STATUS_WIDTH: Final = len(INTERRUPTED)
 DURATION_WIDTH: Final = len("59 min 59 s")
 ID_WIDTH: Final = 28
 """Width of an id that is followed by other columns; longer ids are cut."""

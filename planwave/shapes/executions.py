@@ -76,6 +76,8 @@ class ExecutionSummary(TypedDict):
     title: str
     user_prompt: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     timestamp: str
     """When it was made, UTC; the same as `created_at`."""
     created_at: str
@@ -216,6 +218,8 @@ class ExecutionResponse(TypedDict):
     title: str
     user_prompt: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     node_states: dict[str, NodeStatus]
     """Status by node path, in graph order."""
     logs: list[str]
@@ -412,6 +416,8 @@ class DocumentResponse(TypedDict):
     title: str
     timestamp: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     started_at: str | None
     completed_at: str | None
     last_seq: int

@@ -127,6 +127,10 @@ class StoredExecutions(Protocol):
         """Return the JSON document of an execution."""
         ...
 
+    async def interrupted(self, records: Sequence[ExecutionRecord], /) -> Collection[str]:
+        """Return the ids of those that were cut off: their status says that they run, and nobody runs them."""
+        ...
+
     def document_path(self, execution_id: str) -> Path | None:
         """Return the path of the JSON document of an execution."""
         ...

@@ -92,6 +92,14 @@ class ExecutionCommands(ExecutionQueries):
             self.live_executions.close()
             await self.tasks.__aexit__(None, None, None)
 
+    def _may_be_running(self, record: ExecutionRecord) -> bool:
+        """Return whether an execution runs here, is queued, or is still to be recovered."""
+        is_recovered = self._recovery is not None and self._recovery.done()
+        if record.status == "starting" or not is_recovered or self.runner.is_draining:
+            return True
+        live = self.live_executions.get(record.execution_id)
+        return live is not None and (live.session is not None or live.commands.locked())
+
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
 

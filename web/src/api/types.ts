@@ -1285,6 +1285,8 @@ export type DocumentResponse = {
   title: string;
   timestamp: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   started_at: string | null;
   completed_at: string | null;
   last_seq: number;
@@ -1384,6 +1386,8 @@ export type ExecutionResponse = {
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** Status by node path, in graph order. */
   node_states: Record<string, NodeStatus>;
   logs: string[];
@@ -1433,6 +1437,8 @@ export type ExecutionSummary = {
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** When it was made, UTC; the same as `created_at`. */
   timestamp: string;
   created_at: string;

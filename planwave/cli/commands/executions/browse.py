@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import (
     DURATION_WIDTH,
     EXECUTION_STATUS_WIDTH,
+    INTERRUPTED,
     counted,
     duration,
     facts_lines,
@@ -68,16 +69,19 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
     """
     console = ctx.console()
 
-    async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
+    async def read(
+        queries: Queries,
+    ) -> tuple[Sequence[ExecutionRecord], list[PlanRecord], Collection[str]]:
         executions = await queries.executions.list(limit=limit + 1, status=status)
         plans: Sequence[PlanRecord] = () if status else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
-        return executions, [plan for plan in plans if plan.plan_id not in started]
+        cut_off = await queries.executions.interrupted(executions)
+        return executions, [plan for plan in plans if plan.plan_id not in started], cut_off
 
-    records, plans = ctx.read(read)
+    records, plans, cut_off = ctx.read(read)
     executions = records[:limit]
     if console.json:
-        listing = {"executions": [_execution_json(record) for record in executions]}
+        listing = {"executions": [_execution_json(record, cut_off) for record in executions]}
         console.result({**listing, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
@@ -88,7 +92,12 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
-    console.lines(_execution_line(console, each, ids[each.execution_id]) for each in executions)
+    console.lines(
+        _execution_line(console, each, ids[each.execution_id], cut_off) for each in executions
+    )
+    for record in [each for each in executions if each.execution_id in cut_off][:1]:
+        again = ctx.command_hint(f"resume {record.execution_id}")
+        console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
     if len(records) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
@@ -256,12 +265,15 @@ def _sample(names: Iterable[Any]) -> str:
     return ", ".join(texts[:_STEPS_NAMED]) + more
 
 
-def _execution_line(console: CommandConsole, record: ExecutionRecord, shown_id: str) -> Line:
-    words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
+def _execution_line(
+    console: CommandConsole, record: ExecutionRecord, shown_id: str, cut_off: Collection[str]
+) -> Line:
+    status = INTERRUPTED if record.execution_id in cut_off else record.status
+    words = f"{status_text(status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (shown_id, "cyan"),
         f"  {local_time(record.created_at)}  ",
-        (f"{console.glyph(record.status)} {words}", status_style(record.status).style),
+        (f"{console.glyph(status)} {words}", status_style(status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
         truncate(record.title or record.user_prompt or UNTITLED_PLAN, _TITLE_CHARS),
     )
@@ -277,7 +289,8 @@ def _plan_line(plan: PlanRecord, shown_id: str) -> Line:
     )
 
 
-def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
+def _execution_json(record: ExecutionRecord, cut_off: Collection[str]) -> dict[str, Any]:
+    interrupted = {"interrupted": True} if record.execution_id in cut_off else {}
     return {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
@@ -287,6 +300,7 @@ def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,
+        **interrupted,
         "created_at": record.created_at,
         "started_at": record.started_at,
         "completed_at": record.completed_at,

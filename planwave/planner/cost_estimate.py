@@ -38,15 +38,17 @@ from planwave.planner.capabilities import (
 )
 from planwave.prompts.render import planner_prompt
 from planwave.providers.protocols import (
+    EMBEDDED,
     Providers,
     Usage,
+    fallback_reason,
     highest_price,
     reserved_reply,
     text_tokens,
 )
 
 if TYPE_CHECKING:
-    from planwave.shapes.graphs import Effect, ForecastResponse, Span
+    from planwave.shapes.graphs import Effect, ForecastModel, ForecastResponse, Span
 
 _PROMPT_OVERHEAD_TOKENS: Final = 50
 """What the prompt of a planned step says besides goal, task and inputs (``agent_prompt.j2``)."""
@@ -76,9 +78,13 @@ class _Range(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A step that asks a model, the tokens it reads and tells, and those that the cache may have."""
+    """A step that asks a model, the tokens it reads and tells, and those that the cache may have.
+
+    ``is_default`` where the step names no model itself.
+    """
 
     model: tuple[str, str]
+    is_default: bool
     input_tokens: _Range
     output_tokens: _Range
     cached_tokens: int
@@ -104,7 +110,7 @@ def forecast(
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
         "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
-        "effect"}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is
+        "effect"}], "models"?: [{"provider", "model", "calls", "reason"?}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is
         true where a node runs graphs, so that it may take more (or less), and where one may call tools:
         it asks its model again after each call, and the calls of other agents are not counted. ``cost_usd`` is null where
         the price of any call is unknown. Effects inside a node are listed with the node.
@@ -112,6 +118,7 @@ def forecast(
     form = _measure_graph(graph, catalogue)
     estimator = _Estimator(catalogue, providers, goal)
     calls = estimator.calls(graph, form, values=inputs or {})
+    models = _models(calls, providers)
     return {
         "waves": len(form.waves),
         "nodes": sum(map(len, form.waves)),
@@ -127,6 +134,7 @@ def forecast(
         },
         "cost_usd": _cost(calls, providers),
         "effects": _all_effects(graph, catalogue),
+        **({"models": models} if models else {}),
     }
 
 
@@ -219,6 +227,7 @@ class _Estimator:
         highest = values * _most_repeats(node) + own + self._further_tokens(node, graph, who)
         return _Call(
             who,
+            not any(named),
             _Range(read.low + own, highest),
             _Range(*self._answer_tokens(node.type, settings, who)),
             self._cached_tokens(node, who, is_nested=around is not None),
@@ -310,9 +319,21 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
     return (value for value in data.values() if isinstance(value, str))
 
 
+def _models(calls: Sequence[_Call], providers: Providers) -> list[ForecastModel]:
+    """Return the models of calls, that of most calls first, with why the embedded one is among them."""
+    models: list[ForecastModel] = []
+    for (provider, model), count in Counter(call.model for call in calls).most_common():
+        named: ForecastModel = {"provider": provider, "model": model, "calls": count}
+        is_default = any(c.is_default for c in calls if c.model == (provider, model))
+        if provider == EMBEDDED and is_default and (reason := fallback_reason(providers)):
+            named["reason"] = reason
+        models.append(named)
+    return models
+
+
 def _cost(calls: Iterable[_Call], providers: Providers) -> Span | None:
     low = high = 0.0
-    for who, read, written, cached in calls:
+    for who, _, read, written, cached in calls:
         least = providers.price(*who, Usage(read.low, written.low, cache_read_tokens=cached))
         most = highest_price(providers, *who, Usage(read.high, written.high))
         if least is None or most is None:

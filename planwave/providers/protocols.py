@@ -160,6 +160,8 @@ def text_tokens(*texts: str) -> int:
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
+EMBEDDED: Final = "local"
+"""The name of the provider of the embedded model."""
 MAX_RESERVED_REPLY: Final = 4_096
 """The most tokens that a budget reserves for a reply; few replies are longer."""
 
@@ -494,6 +496,16 @@ class Providers(Protocol):
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the price in US dollars, or None if unknown."""
         ...
+
+
+def fallback_reason(providers: Providers) -> str | None:
+    """Return why the embedded model is the default; None where another provider is available."""
+    others = [info for info in providers.list() if info.kind != "local"]
+    if any(info.available for info in others):
+        return None
+    hosted = [info.reason for info in others if info.kind in ("openai", "anthropic")]
+    no_key = all(reason.endswith("is not set") for reason in hosted)
+    return "no API key is set" if no_key else "no other provider is available"
 
 
 def highest_price(providers: Providers, provider: str, model: str, tokens: Usage) -> float | None:

@@ -396,6 +396,10 @@ class Backend(Queries, Protocol):
         """
         ...
 
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """Return the models that the steps of a graph call, as a forecast has them."""
+        ...
+
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """Return every diagnostic of a graph document, parsed strictly."""
         ...

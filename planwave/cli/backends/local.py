@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planwave.cli.backends.backend import PlanUpdate
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
@@ -106,6 +106,11 @@ class LocalBackend:
     def _follow(self, record: ExecutionRecord) -> str:
         self._followed.add(record.execution_id)
         return record.execution_id
+
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """See :meth:`Backend.models`."""
+        found = self.service.plans.forecast_report(self.service.plans.check(graph))
+        return (found or {}).get("models") or ()
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""

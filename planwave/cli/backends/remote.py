@@ -337,6 +337,11 @@ class RemoteBackend:
         """See :meth:`Backend.check`."""
         return _diagnostics(await self._client.check(document))
 
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """See :meth:`Backend.models`."""
+        forecast = (await self._client.check({**graph}))["forecast"] or {}
+        return forecast.get("models") or ()
+
     def _reject_imports(self) -> None:
         if self._import_conflict is not None:
             raise self._import_conflict

@@ -27,6 +27,7 @@ from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import NodeTypes, Suspension
 from planwave.nodes.services import with_recorder
+from planwave.planner.capabilities import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder
@@ -489,6 +490,9 @@ class Run:
         if dependencies.services is None and (uses_services(loaded.program) or spec.written_by):
             opening = environment.services_factory(spec.goal, dependencies.parent_calls)
             dependencies.services = await resources.enter_async_context(opening)
+            providers = dependencies.services.providers
+            with self._rejected_once():
+                require_default_model(spec.graph, environment.catalogue, providers)
         if spec.written_by and len(loaded.events) == 1:
             first = await first_graph(dependencies.store, spec.parent)
             with self._rejected_once():

@@ -281,8 +281,17 @@ def clock_time(text: str, now: datetime | None = None) -> str:
     return moment.strftime("%H:%M:%S" if moment.date() == today else "%Y-%m-%d %H:%M:%S")
 
 
-def local_time(text: str | None) -> str:
+def local_times(texts: Iterable[str | None]) -> list[str]:
+    """Return stored times in the local time zone; with seconds where two of them would be equal."""
+    written = list(texts)
+    times = [local_time(text) for text in written]
+    if len(set(times)) == len(times):
+        return times
+    return [local_time(text, seconds=True) for text in written]
+
+
+def local_time(text: str | None, *, seconds: bool = False) -> str:
     """Return a stored time in the local time zone; ``not yet`` without a time."""
     if not text:
         return "not yet"
-    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")
+    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M" + ":%S" * seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from planwave.errors import InputError
@@ -12,6 +12,7 @@ from planwave.events.types import typed_event
 from planwave.events.unreadable import unreadable_error
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Graph, Json
+from planwave.graph.plan import title_of_steps
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import Principal, current_principal
 from planwave.settings import Limits
@@ -96,6 +97,8 @@ def new_execution(
         by: Who makes it; the current principal by default.
     """
     by = by or current_principal()
+    if not (spec.title or spec.goal):
+        spec = replace(spec, title=title_of_steps(spec.graph))
     facts = {**_facts(spec, waves), "created_by": by.as_json()}
     record = ExecutionRecord(
         execution_id,

@@ -20,6 +20,7 @@ from planwave.cli.formatting import (
     facts_lines,
     json_object,
     local_time,
+    local_times,
     one_line,
     parse_time,
     status_style,
@@ -41,7 +42,6 @@ from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.principals import Principal, principal_json
 from planwave.service.plans.documents import (
-    UNTITLED_PLAN,
     is_provider_error,
     plan_json,
     plan_of,
@@ -92,8 +92,10 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
+    times = local_times(each.created_at for each in executions)
     console.lines(
-        _execution_line(console, each, ids[each.execution_id], cut_off) for each in executions
+        _execution_line(console, each, ids[each.execution_id], at, cut_off)
+        for each, at in zip(executions, times, strict=True)
     )
     for record in [each for each in executions if each.execution_id in cut_off][:1]:
         again = ctx.command_hint(f"resume {record.execution_id}")
@@ -104,7 +106,10 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         if executions:
             console.line()
         console.line("Plans without an execution above:")
-        console.lines(_plan_line(plan, ids[plan.plan_id]) for plan in plans)
+        times = local_times(plan.created_at for plan in plans)
+        console.lines(
+            _plan_line(plan, ids[plan.plan_id], at) for plan, at in zip(plans, times, strict=True)
+        )
 
 
 @shared_options()
@@ -207,7 +212,11 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _Store
         "By": Principal.from_json(document.get("created_by")),
         **_parent_fact(json_object(document.get("parent"))),
     }
-    console.line(Text(one_line(str(document.get("title") or UNTITLED_PLAN)), style="bold"))
+    console.line(
+        Text(
+            one_line(str(document.get("title") or document.get("user_prompt") or "")), style="bold"
+        )
+    )
     console.texts(facts_lines(facts))
     console.line()
     console.lines(node_lines(console, document))
@@ -266,24 +275,28 @@ def _sample(names: Iterable[Any]) -> str:
 
 
 def _execution_line(
-    console: CommandConsole, record: ExecutionRecord, shown_id: str, cut_off: Collection[str]
+    console: CommandConsole,
+    record: ExecutionRecord,
+    shown_id: str,
+    at: str,
+    cut_off: Collection[str],
 ) -> Line:
     status = INTERRUPTED if record.execution_id in cut_off else record.status
     words = f"{status_text(status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (shown_id, "cyan"),
-        f"  {local_time(record.created_at)}  ",
+        f"  {at}  ",
         (f"{console.glyph(status)} {words}", status_style(status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
-        truncate(record.title or record.user_prompt or UNTITLED_PLAN, _TITLE_CHARS),
+        truncate(record.title or record.user_prompt, _TITLE_CHARS),
     )
 
 
-def _plan_line(plan: PlanRecord, shown_id: str) -> Line:
+def _plan_line(plan: PlanRecord, shown_id: str, at: str) -> Line:
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
         (shown_id, "cyan"),
-        f"  {local_time(plan.created_at)}  ",
+        f"  {at}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
         truncate(plan.title or plan.user_prompt, _TITLE_CHARS),
     )

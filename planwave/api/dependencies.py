@@ -20,6 +20,7 @@ from planwave.api.responses import file_response, pieces_response
 from planwave.errors import ShuttingDown
 from planwave.graph.diagnostics import short_repr
 from planwave.interop.mcp_server.endpoint import McpEndpoint
+from planwave.service.queries.history import ExecutionQueries
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.triggers.host import TriggerHost
@@ -53,12 +54,29 @@ async def _service(connection: HTTPConnection) -> Service:
     return app_state(connection).service
 
 
+def queries_of(connection: HTTPConnection) -> ExecutionQueries:
+    """Return the executions as the principal of a request sees them.
+
+    Raises:
+        Unauthorized, Forbidden, TooManyRequests: See :func:`authenticate`.
+    """
+    authenticate(connection)  # from then on it is known whether it has an access token
+    executions = app_state(connection).service.executions
+    return executions.for_operator() if access_token(connection) is None else executions
+
+
+async def _executions(connection: HTTPConnection) -> ExecutionQueries:
+    return queries_of(connection)
+
+
 async def _triggers(connection: HTTPConnection) -> TriggerHost:
     return app_state(connection).triggers
 
 
 TriggersDep = Annotated[TriggerHost, Depends(_triggers)]
 ServiceDep = Annotated[Service, Depends(_service)]
+ExecutionsDep = Annotated[ExecutionQueries, Depends(_executions)]
+"""For routes that show what only the operator sees of an execution."""
 StateDep = Annotated[AppState, Depends(_state)]
 
 
@@ -133,25 +151,31 @@ async def _hold_response_slot(connection: HTTPConnection) -> AsyncGenerator[None
 
 
 async def document_response(
-    connection: HTTPConnection, execution_id: str, names: Collection[str] | None = None
+    connection: HTTPConnection,
+    execution_id: str,
+    names: Collection[str] | None = None,
+    *,
+    is_public: bool = False,
 ) -> Response:
     """Return the document of an execution, or some of its members; neither is ever one text in memory.
 
-    It is read from the stored file if that is current, and else computed from the events.
+    For the operator it is read from the stored file if that is current, and else computed from the
+    events; ``is_public``: also for the operator as everybody else sees it.
 
     Raises:
         NotFound: There is no execution of that id.
         Conflict: ``unreadable``.
         ProblemError: ``server-busy``: too many bytes are being sent.
     """
-    service = app_state(connection).service
+    everybodys = app_state(connection).service.executions
+    executions = everybodys if is_public else queries_of(connection)
     in_flight = cast("BytesInFlight", connection.app.state.in_flight)
     if names is None:
-        file = await service.executions.document_file(execution_id)
+        file = await executions.document_file(execution_id)
         if file is not None:
             return file_response(file)
     async with in_flight.rendering:
-        pieces = await service.executions.document_pieces(execution_id, names)
+        pieces = await executions.document_pieces(execution_id, names)
         return await pieces_response(pieces, in_flight.hold(authenticate(connection).account))
 
 

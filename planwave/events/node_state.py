@@ -65,6 +65,7 @@ class NodeState:
         duration_s: The newest duration that an event of the node reported.
         outputs: ``{handle: {"type", "value"}}``, None before there are any.
         error: ``{"code", "message", "hint"?}`` of the failure, also while retrying.
+        traceback: That of the failure, for the operator; not part of the JSON.
         handled: The failure was caught by the node's policy.
         reason: Why the node was skipped.
         handle: The required handle that got no value, for a skipped node.
@@ -87,6 +88,7 @@ class NodeState:
     duration_s: float | None = None
     outputs: OutputsDocument | None = None
     error: ErrorDocument | None = None
+    traceback: str | None = None
     handled: bool = False
     reason: str | None = None
     handle: str | None = None
@@ -146,7 +148,7 @@ class NodeState:
             self._streamed[kind].put(offset, piece)
 
     def as_json(self) -> NodeSnapshot:
-        """Return the node as JSON, every field, with the text streamed so far."""
+        """Return the node as JSON, every public field, with the text streamed so far."""
         return {
             "path": self.path,
             "name": self.name,

@@ -455,7 +455,7 @@ def _node_started(state: ExecutionState, event: NodeStarted) -> None:
     node = _begin_node(state, event)
     node.status, node.name = "running", event.data.get("name")
     node.begin_attempt(event.attempt)
-    node.error = None
+    node.error = node.traceback = None
     node.started_at = node.started_at or event.at
     node.wave = event.data.get("wave", node.wave)
     node.via = event.data.get("via", node.via)
@@ -488,12 +488,12 @@ def _node_completed(state: ExecutionState, event: NodeCompleted) -> None:
         }
     node.wave = event.data.get("wave", node.wave)
     node.outputs = event.data.get("outputs") or {}
-    node.error = None
+    node.error = node.traceback = None
 
 
 def _node_failed(state: ExecutionState, event: NodeFailed) -> None:
     node = _end_node(state, event, "failed")
-    node.error = event.data.get("error")
+    node.error, node.traceback = event.data.get("error"), event.data.get("traceback")
     node.handled = bool(event.data.get("handled"))
     node.outputs = event.data.get("outputs") or node.outputs
 
@@ -501,7 +501,7 @@ def _node_failed(state: ExecutionState, event: NodeFailed) -> None:
 def _node_retrying(state: ExecutionState, event: NodeRetrying) -> None:
     node = state.node(event.path)
     node.status = "retrying"
-    node.error = event.data.get("error")
+    node.error, node.traceback = event.data.get("error"), event.data.get("traceback")
     state.usage_ledger.observe(event)
 
 

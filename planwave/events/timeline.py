@@ -83,7 +83,7 @@ def _started(data: NodeStartedData) -> _EntryParts:
 
 def _retrying(data: NodeRetryingData) -> _EntryParts:
     named = ("error", "delay_s", "next_attempt")
-    return "tried-again", {name: data.get(name) for name in named}
+    return "tried-again", {**{name: data.get(name) for name in named}, **_traceback(data)}
 
 
 def _waiting(data: NodeWaitingData) -> _EntryParts:
@@ -114,7 +114,12 @@ def _completed(data: NodeCompletedData) -> _EntryParts:
 
 
 def _failed(data: NodeFailedData) -> _EntryParts:
-    return "failed", {"error": data.get("error"), "handled": bool(data.get("handled"))}
+    handled = bool(data.get("handled"))
+    return "failed", {"error": data.get("error"), "handled": handled, **_traceback(data)}
+
+
+def _traceback(data: NodeFailedData | NodeRetryingData) -> dict[str, str]:
+    return {"traceback": data["traceback"]} if "traceback" in data else {}
 
 
 def _skipped(data: NodeSkippedData) -> _EntryParts:

@@ -11,9 +11,20 @@ the type checker knows the keys of its ``data``. Outputs are ``{handle: {"type",
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, NotRequired, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    cast,
+    get_args,
+)
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, get_type_hints
 
 from planwave.errors import ErrorDocument
 from planwave.expressions.json_text import to_text
@@ -98,6 +109,14 @@ class Event(NamedTuple, Generic[TypeT, DataT]):
 
 
 # -- payloads --------------------------------------------------------------------------------------
+
+
+class _Audience:
+    """Marks a field of a payload that not everybody sees."""
+
+
+OPERATOR_ONLY: Final = _Audience()
+"""``Annotated[…, OPERATOR_ONLY]``: a field that only the operator sees; see :func:`public_event`."""
 
 
 class BlockedCause(TypedDict):
@@ -276,6 +295,7 @@ class NodeFailedData(TypedDict):
     """The last failure of a node.
 
     ``outputs`` are those of its error policy; ``retryable``: another execution may succeed.
+    ``traceback``: of an exception that is not planwave's own, without secrets.
     """
 
     error: ErrorDocument
@@ -283,14 +303,16 @@ class NodeFailedData(TypedDict):
     outputs: NotRequired[OutputsDocument]
     duration_s: NotRequired[float]
     retryable: NotRequired[bool]
+    traceback: NotRequired[Annotated[str, OPERATOR_ONLY]]
 
 
 class NodeRetryingData(TypedDict):
-    """The failure of one attempt, and when the next attempt begins."""
+    """The failure of one attempt, and when the next attempt begins; ``traceback`` as in ``node.failed``."""
 
     error: NotRequired[ErrorDocument]
     delay_s: float
     next_attempt: int
+    traceback: NotRequired[Annotated[str, OPERATOR_ONLY]]
 
 
 class NodeSkippedData(TypedDict):
@@ -451,6 +473,33 @@ TypedEvent = (
     | NodeLog | NodeEmitted | NodeDelta | Usage | NestedRunOpened | NestedRunAbandoned | OnceStored
     | NodeOutcome
 )  # fmt: skip
+
+
+def _operator_fields() -> dict[str, frozenset[str]]:
+    """Return the fields that are marked with :data:`OPERATOR_ONLY`, by event type."""
+    marked: dict[str, frozenset[str]] = {}
+    for kind in get_args(TypedEvent):
+        name, payload = get_args(kind)
+        hints = get_type_hints(payload, include_extras=True)
+        (event_type,) = get_args(name)
+        marked[event_type] = frozenset(field for field, hint in hints.items() if _is_marked(hint))
+    return {event_type: names for event_type, names in marked.items() if names}
+
+
+def _is_marked(hint: Any) -> bool:
+    return hint is OPERATOR_ONLY or any(map(_is_marked, get_args(hint)))
+
+
+OPERATOR_FIELDS: Final[Mapping[str, frozenset[str]]] = _operator_fields()
+"""The fields of payloads that only the operator sees, by event type."""
+
+
+def public_event(event: Event) -> Event:
+    """Return an event as everybody but the operator sees it: without :data:`OPERATOR_FIELDS`."""
+    names = OPERATOR_FIELDS.get(event.type)
+    if names is None or names.isdisjoint(event.data):
+        return event
+    return event._replace(data={name: event.data[name] for name in event.data if name not in names})
 
 
 # -- types of the events that a run emits ----------------------------------------------------------

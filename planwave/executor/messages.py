@@ -58,10 +58,19 @@ class AttemptSuspended:
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed:
-    """The node raised an exception."""
+    """The node raised an exception.
+
+    Attributes:
+        attempt: The attempt that ends with it.
+        error: The exception, or one in its place whose text holds no secret.
+        raised: The exception itself.
+        traceback: Its traceback as it is stored; see :func:`planwave.source_locations.traceback_of`.
+    """
 
     attempt: Attempt
     error: BaseException
+    raised: BaseException | None = None
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

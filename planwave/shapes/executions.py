@@ -368,6 +368,8 @@ class DocumentNode(TypedDict):
     error: str | None
     """Why it failed, as text."""
     error_detail: ErrorDocument | None
+    traceback: NotRequired[str]
+    """Where the exception of its code came from; only for the operator."""
     handled: bool
     """Its failure was caught by its policy, or a node around it completed."""
     reason: str | None
@@ -461,6 +463,8 @@ class ExplainResponse(TypedDict):
     prompt: NotRequired[Any]
     """The last request to a model."""
     error: NotRequired[ErrorDocument]
+    traceback: NotRequired[str]
+    """Where the exception of its code came from; only for the operator."""
     requests: NotRequired[list[OpenRequestResponse]]
     """Its open requests."""
 

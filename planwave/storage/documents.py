@@ -55,7 +55,7 @@ def build_document(
     "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in
     place of a run. The ``error`` of a node is the message, ``error_detail`` is ``{"code", "message",
-    "hint"?}``. A failure is ``handled`` if the node's policy, or a completed node around, handled it.
+    "hint"?}``; ``traceback`` is there where an exception of its own code failed it. A failure is ``handled`` if the node's policy, or a completed node around, handled it.
     ``requests`` are open; ``answers`` a node received; ``reentries`` are its repetitions after crashes.
     ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
@@ -279,7 +279,7 @@ def _node(
     location = feeds.graphs.locate(node.path)
     document, own_id = location.document, location.id
     data: Mapping[str, Any] = document.get("data") or {}
-    return {
+    described: DocumentNode = {
         "id": own_id,
         "path": node.path,
         "name": document.get("name") or node.name or own_id,
@@ -309,6 +309,9 @@ def _node(
         "completed_at": node.completed_at,
         "usage": node.usage.as_json(),
     }
+    if node.traceback is not None:
+        described["traceback"] = node.traceback
+    return described
 
 
 def _inputs(node: NodeState, feeds: NodeInputs) -> dict[str, _Document]:

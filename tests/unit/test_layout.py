@@ -17,7 +17,7 @@ TEST_FILES = sorted(
     path.relative_to(UNIT) for path in UNIT.rglob("test_*.py") if path.name != "test_layout.py"
 )
 WITHOUT_TEST_FILE: Mapping[str, str] = {
-    ".": "bootstrap jsonio source_locations",
+    ".": "bootstrap jsonio",
     "api": "access_rules dependencies preconditions session_cookies",
     "api/middleware": "audit credential_lifetime security_headers trace_context",
     "api/routes": "events mcp tokens websocket",
@@ -65,7 +65,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     ),
     "service/executions": "execution_service plan_edits",
     "service/flows": "flow_queries flow_tools",
-    "service/library": "arguments event_loops results sources stores",
+    "service/library": "arguments event_loops sources stores",
     "service/notifications": "documents messages notification_service",
     "service/plans": "revisions",
     "service/queries": "answered caller_urls dependency_view",

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from starlette.responses import Response
 
 from planwave.api.auth import require_principal
-from planwave.api.dependencies import AUTHENTICATED, StateDep
+from planwave.api.dependencies import AUTHENTICATED, ExecutionsDep, StateDep
 from planwave.api.pagination import ExecutionId
 from planwave.api.problems import InvalidRequest, problems
 from planwave.api.responses import json_response_in_thread
@@ -17,7 +17,7 @@ from planwave.api.routes.executions import log_response
 from planwave.api.schemas.examples import schema_of
 from planwave.api.streaming.sse import ExecutionEventStream
 from planwave.principals import Principal
-from planwave.service.service import Service
+from planwave.service.queries.history import ExecutionQueries
 from planwave.shapes.executions import LogEntriesResponse, StoredEventsResponse
 
 router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
@@ -57,6 +57,7 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 async def stream_events(
     state: StateDep,
     principal: Annotated[Principal, Depends(require_principal)],
+    executions: ExecutionsDep,
     execution_id: ExecutionId,
     after: Annotated[
         int, Query(ge=0, le=_LARGEST_SEQ, description="The last `seq` already known.")
@@ -85,12 +86,12 @@ async def stream_events(
     if format == "log":
         return await log_response(state.service, execution_id, seq)
     if format == "json":
-        return await _stored_events(state.service, execution_id, seq)
-    return ExecutionEventStream(state, principal.account, execution_id, seq)
+        return await _stored_events(executions, execution_id, seq)
+    return ExecutionEventStream(state, principal.account, execution_id, seq, executions=executions)
 
 
-async def _stored_events(service: Service, execution_id: str, after: int) -> Response:
-    events = await service.executions.events(execution_id, after=after, limit=_PAGE)
+async def _stored_events(executions: ExecutionQueries, execution_id: str, after: int) -> Response:
+    events = await executions.events(execution_id, after=after, limit=_PAGE)
     return await json_response_in_thread(
         {
             "execution_id": execution_id,

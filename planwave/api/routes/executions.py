@@ -17,6 +17,7 @@ from starlette.responses import Response
 from planwave.api.access_rules import access_token, flow_to_run, listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
+    ExecutionsDep,
     PreassignedExecutionIdDep,
     ServiceDep,
     app_state,
@@ -354,9 +355,18 @@ async def get_result(request: Request, execution_id: ExecutionId) -> Response:
     summary="The whole execution as one document",
     responses={**success(DocumentResponse, "The document.", DOCUMENT), **problems(404, 409)},
 )
-async def get_document(request: Request, execution_id: ExecutionId) -> Response:
+async def get_document(
+    request: Request,
+    execution_id: ExecutionId,
+    public: Annotated[
+        bool,
+        Query(
+            description="As everybody but the operator sees it, to be handed on: without tracebacks."
+        ),
+    ] = False,
+) -> Response:
     """Return the whole document: graph, inputs, prompts, results, times and usage of every node, the log."""
-    return await document_response(request, execution_id)
+    return await document_response(request, execution_id, is_public=public)
 
 
 @router.get(
@@ -366,12 +376,10 @@ async def get_document(request: Request, execution_id: ExecutionId) -> Response:
     responses={**success(DocumentNode, "The node.", NODE), **problems(404, 409)},
 )
 async def get_node(
-    service: ServiceDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
+    executions: ExecutionsDep, execution_id: ExecutionId, path: NodePath, call: WholeCall = None
 ) -> Response:
     """Return what the document of the execution has of one node: inputs, prompt, outputs, usage."""
-    return await json_response_in_thread(
-        await service.executions.node_document(execution_id, path, call)
-    )
+    return await json_response_in_thread(await executions.node_document(execution_id, path, call))
 
 
 @router.get(
@@ -381,12 +389,12 @@ async def get_node(
     responses={**success(ExplainResponse, "Why.", EXPLANATION), **problems(404, 409)},
 )
 async def explain_node(
-    service: ServiceDep,
+    executions: ExecutionsDep,
     execution_id: ExecutionId,
     path: NodePath,
 ) -> Response:
     """Explain the status of one node."""
-    return json_response(await service.executions.explain(execution_id, path))
+    return json_response(await executions.explain(execution_id, path))
 
 
 @router.delete(

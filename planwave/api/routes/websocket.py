@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from planwave.api.auth import authenticate
-from planwave.api.dependencies import AUTHENTICATED, app_state
+from planwave.api.dependencies import AUTHENTICATED, app_state, queries_of
 from planwave.api.problems import InvalidRequest, ProblemError
 from planwave.api.streaming.websocket import ExecutionSocket
 from planwave.errors import NotFound
@@ -52,7 +52,7 @@ async def watch(websocket: WebSocket) -> None:
                 first = await anext(snapshots)
                 await connection.run(partial(connection.send_snapshots, first, snapshots))
         else:
-            async with state.service.executions.subscribe(
+            async with queries_of(websocket).subscribe(
                 execution_id, params.after, connection.backlog_limits, with_snapshot=True
             ) as subscription:
                 await connection.run(partial(connection.send_events, subscription))

@@ -21,6 +21,7 @@ from planwave.api.problems import problem_details
 from planwave.api.responses import NOT_REPLAYABLE
 from planwave.errors import PlanwaveError, ShuttingDown, SlowConsumer
 from planwave.jsonio import dumps_trusted
+from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import ExecutionSubscription
 from planwave.shapes.plans import PlanResponse
@@ -75,6 +76,7 @@ class ExecutionEventStream(EventStream):
         principal: Who watches.
         execution_id: The execution.
         after: The last event already known.
+        executions: What the principal sees of executions; None for what everybody sees.
         render: Returns a batch as server-sent events; called once for all that use the same.
         on_leave: Called where the client leaves before the end.
     """
@@ -86,6 +88,7 @@ class ExecutionEventStream(EventStream):
         execution_id: str,
         after: int,
         *,
+        executions: ExecutionQueries | None = None,
         render: Callable[[EventBatch], bytes] | None = None,
         on_leave: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -93,15 +96,16 @@ class ExecutionEventStream(EventStream):
         self._render = render or _format_batch
         self._on_leave = on_leave
         self._state = state
+        self._executions = executions or state.service.executions
         self._principal = principal
         self._execution_id = execution_id
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits, service = self._state.settings.limits, self._state.service
+        limits = self._state.settings.limits
         backlog = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            async with service.executions.subscribe(
+            async with self._executions.subscribe(
                 self._execution_id, self._after, backlog
             ) as subscription:
                 await self._respond(subscription, scope, receive, send)

@@ -39,7 +39,7 @@ class LocalBackend:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.plans, self.revisions = service.plans, service.revisions
-        self.flows, self.executions = service.flows, service.executions
+        self.flows, self.executions = service.flows, service.executions.for_operator()
         self.delete_execution = service.maintenance.delete_execution
         self._source: Plan | FlowRef | None = None
         self._followed = set[str]()

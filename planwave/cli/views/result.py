@@ -21,6 +21,7 @@ from planwave.cli.formatting import (
     STATUS_WIDTH,
     asker_of,
     awaited,
+    clean,
     counted,
     duration,
     error_text,
@@ -50,6 +51,7 @@ Document = Mapping[str, Any]
 
 _FAILURES_SHOWN: Final = 20
 """A longer list of nodes that failed alike would not help the user."""
+_TRACEBACKS_SHOWN: Final = 3
 
 
 def show_result(console: CommandConsole, document: Document, path: Path | None) -> None:
@@ -91,8 +93,8 @@ def show_failures(console: CommandConsole, document: Document) -> None:
         console.line()
     if why and not failed:
         console.text(Text(f"{console.glyph('failed')} {one_line(why)}", style="red"))
-    for node in failed[:_FAILURES_SHOWN]:
-        show_failure(console, node)
+    for number, node in enumerate(failed[:_FAILURES_SHOWN]):
+        show_failure(console, node, with_traceback=number < _TRACEBACKS_SHOWN)
     if (more := len(failed) - _FAILURES_SHOWN) > 0:
         console.text(Text(f"  … and {more:,} more", style="dim"))
 
@@ -108,8 +110,10 @@ def _root_failures(document: Document) -> list[Mapping[str, Any]]:
     ]
 
 
-def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
-    """Write a node that did not complete, with its reason and its hint."""
+def show_failure(
+    console: CommandConsole, node: Mapping[str, Any], *, with_traceback: bool = True
+) -> None:
+    """Write a node that did not complete, with its reason, its hint and its traceback."""
     status = str(node.get("status"))
     name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
     why = one_line(status_reason(status, node)) or status_text(status)
@@ -118,6 +122,14 @@ def show_failure(console: CommandConsole, node: Mapping[str, Any]) -> None:
     error = json_object(node.get("error_detail"))
     if hint := hint_with_command(error.get("code"), error.get("hint")):
         console.text(Text(f"  {console.symbol('→', '->')} {one_line(hint)}", style="dim"))
+    if with_traceback:
+        console.texts(traceback_lines(node))
+
+
+def traceback_lines(facts: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield the lines of the traceback of a failure, indented; none where it has none."""
+    for line in clean(str(facts.get("traceback") or "")).splitlines():
+        yield Text(f"    {line}", style="dim")
 
 
 def node_lines(console: CommandConsole, document: Document) -> list[Text]:

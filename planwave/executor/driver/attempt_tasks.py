@@ -32,6 +32,7 @@ from planwave.executor.stored_runs import UNKNOWN_DEPENDENCIES
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension, unlimited
+from planwave.source_locations import traceback_of
 
 _log = logging.getLogger(__name__)
 GRACE_S: Final = 1.5
@@ -123,7 +124,9 @@ class AttemptTasks:
             task = self._running.get(attempt)
             if task is not None and asyncio.current_task(task.get_loop()) is not task:
                 raise  # closed after its event loop ended: the mailbox is not read any more
-            post(AttemptFailed(attempt, error_without_secrets(error, self._host.redact)))
+            redact = self._host.redact
+            trace = traceback_of(error, lambda text: str(redact(text)))
+            post(AttemptFailed(attempt, error_without_secrets(error, redact), error, trace))
         else:
             if isinstance(result, Suspension):
                 post(AttemptSuspended(attempt, result))

@@ -158,6 +158,7 @@ def reused(run: RunState, message: ResultReused) -> None:
 
 
 def _complete(run: RunState, attempt: Attempt, outputs: Outputs, times: NodeCompletedData) -> None:
+    run.causes.discard(attempt.path)
     attempt.graph_run.outputs[attempt.node] = outputs
     data: NodeCompletedData = {"outputs": outputs_to_json(outputs), **times}
     run.emit(NODE_COMPLETED, data, attempt.path, attempt.number)
@@ -227,13 +228,19 @@ def reenter_interrupted(run: RunState, attempt: Attempt) -> None:
 
 def raised(run: RunState, message: AttemptFailed) -> None:
     """Fail an attempt with what its node raised; a KeyboardInterrupt ends the execution too."""
-    failed(run, message.attempt, message.error)
+    failed(run, message.attempt, message.error, message.raised, message.traceback)
     if isinstance(message.error, KeyboardInterrupt):
         run.effects.append(RaiseInterrupt(message.error))
 
 
-def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
-    """Retry a node, or fail it as its error policy says."""
+def failed(
+    run: RunState,
+    attempt: Attempt,
+    error: BaseException,
+    raised: BaseException | None = None,
+    traceback: str = "",
+) -> None:
+    """Retry a node, or fail it as its error policy says; the last two are those of ``AttemptFailed``."""
     if attempt.phase is DONE:
         return
     ensure_active(run, attempt)
@@ -248,12 +255,17 @@ def failed(run: RunState, attempt: Attempt, error: BaseException) -> None:
         note = _attempt_note(attempt, retry, tries, node_error, refusal)
         document["message"] = f"{node_error.message} ({note})"
     if has_attempts_left and refusal is None:
-        _schedule_retry(run, attempt, document, max(retry.wait_s(tries), node_error.retry_delay_s))
+        delay_s = max(retry.wait_s(tries), node_error.retry_delay_s)
+        _schedule_retry(run, attempt, document, delay_s, traceback)
     else:
-        _fail(run, attempt, document, node_error.retryable)
+        if node_error.code != NESTED_FAILED:
+            run.causes.add(attempt.path, raised or error)
+        _fail(run, attempt, document, node_error.retryable, traceback)
 
 
-def _fail(run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool) -> None:
+def _fail(
+    run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool, traceback: str
+) -> None:
     graph_run, node = attempt.graph_run, attempt.node
     policy = graph_run.program.steps[node].node.policy
     outputs: Outputs | None = None
@@ -267,7 +279,10 @@ def _fail(run: RunState, attempt: Attempt, error: ErrorDocument, retryable: bool
     }  # fmt: skip
     if retryable:
         data["retryable"] = True
+    if traceback:
+        data["traceback"] = traceback
     if outputs is not None:
+        run.causes.discard(attempt.path)
         graph_run.outputs[node] = outputs
         data["outputs"] = outputs_to_json(outputs)
         graph_run.handled_failures.append(attempt.path)
@@ -319,7 +334,9 @@ def _attempt_note(
     return f"attempt {tries} of {retry.attempts}{of_node}{why}"
 
 
-def _schedule_retry(run: RunState, attempt: Attempt, error: ErrorDocument, delay_s: float) -> None:
+def _schedule_retry(
+    run: RunState, attempt: Attempt, error: ErrorDocument, delay_s: float, traceback: str
+) -> None:
     if run.history is not None:
         run.history.nested_runs.mark_failed_for_restart(attempt.path)
     following = attempt.replaced_by(Attempt(attempt.graph_run, attempt.node, attempt.number + 1))
@@ -327,6 +344,8 @@ def _schedule_retry(run: RunState, attempt: Attempt, error: ErrorDocument, delay
     data: NodeRetryingData = {
         "error": error, "delay_s": delay_s, "next_attempt": following.number
     }  # fmt: skip
+    if traceback:
+        data["traceback"] = traceback
     run.emit(NODE_RETRYING, data, attempt.path, attempt.number)
     delay_retry(run, following, delay_s)
     attempt.graph_run.schedule.retries(attempt.node)

@@ -164,6 +164,7 @@ class Execution:
             running place at first, and then starts nodes once :meth:`grant_place` is called.
         written_by: Who wrote the graph, if no person did.
         admit: Decides about graphs that such a graph runs and that do not stand in it.
+        causes: Gets what failed nodes raised, by path, for a caller in this process.
     """
 
     def __init__(
@@ -192,6 +193,7 @@ class Execution:
         on_place: Callable[[PlaceChange], None] | None = None,
         written_by: WrittenBy | None = None,
         admit: Admit | None = None,
+        causes: dict[str, BaseException] | None = None,
     ) -> None:
         self.execution_id, self.options = execution_id, options
         self.publisher = Publisher(execution_id, journal, epoch, on_events, now)
@@ -203,7 +205,7 @@ class Execution:
         root.parent_runs = () if reuse is None else reuse.own_runs
         self._run = RunState(
             execution_id, root, options, epoch=epoch, last_seq=last_seq, history=history,
-            shares_places=on_place is not None,
+            shares_places=on_place is not None, causes=causes,
         )  # fmt: skip
         self._mailbox = self.host.mailbox
         self._tasks = AttemptTasks(self.host, reuse, self.publisher.publish_delta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from planwave.errors import ErrorDocument
 from planwave.events import Event
@@ -27,6 +27,8 @@ from planwave.executor.state import DONE, Attempt, GraphRun, ReplyTo
 from planwave.graph.model import Json
 
 Place = Literal["held", "wanted", "none"]
+MAX_CAUSES: Final = 20
+"""How many exceptions of failed nodes are kept, of the graph and of what is nested in it."""
 
 
 class Now(NamedTuple):
@@ -151,6 +153,34 @@ class RunBudget:
         )
 
 
+class Causes:
+    """What the nodes raised whose failure nothing has handled so far, by path; the first ones.
+
+    Args:
+        kept: Where they are kept, for a caller in this process; None keeps none: the frames of an
+            exception keep everything alive that the node had.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, kept: dict[str, BaseException] | None) -> None:
+        self._kept = kept
+
+    def add(self, path: str, error: BaseException) -> None:
+        """Keep what a node raised, unless there are enough; nested nodes take no place of the others."""
+        if self._kept is None:
+            return
+        alike = [each for each in self._kept if ("[" in each) == ("[" in path)]
+        if path in self._kept or len(alike) < MAX_CAUSES:
+            self._kept[path] = error
+
+    def discard(self, path: str) -> None:
+        """Drop what a node raised that has a result now, and what was raised inside it."""
+        for each in list(self._kept or ()):
+            if self._kept is not None and (each == path or each.startswith(f"{path}[")):
+                del self._kept[each]
+
+
 class RunState:
     """The state of one execution; changed only within a turn, by the functions of this package.
 
@@ -167,6 +197,7 @@ class RunState:
         pending_outcome: How the execution ends, before its last event is emitted.
         outcome: How the execution ended.
         error: Why it failed.
+        causes: What its nodes raised.
         cancel_cause: Why it was cancelled, "" where it was not.
         paused_since: When it was paused, by the event loop's clock; None where it is not.
         paused_s: How long it was paused, or waited for a running place, before.
@@ -190,6 +221,7 @@ class RunState:
         last_seq: int = 0,
         history: History | None = None,
         shares_places: bool = False,
+        causes: dict[str, BaseException] | None = None,
     ) -> None:
         self.execution_id, self.root, self.options = execution_id, root, options
         self.epoch, self.history = epoch, history
@@ -207,6 +239,7 @@ class RunState:
         self.pending_outcome: RunOutcome | None = None
         self.outcome: RunOutcome | None = None
         self.error: ErrorDocument | None = None
+        self.causes = Causes(causes)
         self.cancel_cause = ""
         self.pause_reason: PauseKind | None = None if history is None else history.pause_reason
         self.paused_since: float | None = None

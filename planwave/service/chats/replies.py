@@ -164,7 +164,7 @@ class ReplyProjector:
     async def _told(self, execution_id: str) -> AsyncGenerator[Event]:
         """Yield all events of an execution that has ended, with the text that was streamed."""
         async with self._executions.live_executions.subscribe(
-            execution_id, 0, BacklogLimits(), with_snapshot=False
+            execution_id, 0, BacklogLimits()
         ) as subscription:
             async for batch in subscription:
                 for event in batch.events:

@@ -82,6 +82,7 @@ class Driving(TypedDict, total=False):
     waits_for: Callable[[Suspension], bool]
     approval: Json
     on_place: Callable[[PlaceChange], None]
+    causes: dict[str, BaseException]
 
 
 class ExecutionSession:

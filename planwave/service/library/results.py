@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.errors import ExecutionFailed
+from planwave.errors import NESTED_FAILED, ExecutionFailed
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.node_state import OpenRequest
 from planwave.events.usage import UsageTotal
+from planwave.executor.driver.run_state import MAX_CAUSES
 from planwave.graph.model import DataValue, Graph
 from planwave.graph.outputs import outputs_from_json
 from planwave.service.library.sources import LoadedRun
+from planwave.source_locations import trimmed
 from planwave.storage.documents import build_document
 
 if TYPE_CHECKING:
@@ -116,12 +118,15 @@ class RunResult:
         """Return this result, unless the run failed.
 
         Raises:
-            ExecutionFailed: The status is ``failed``; ``result`` is this result.
+            ExecutionFailed: The status is ``failed``; ``result`` is this result. Its ``__cause__`` is
+                what the node raised, an ``ExceptionGroup`` for several nodes, the first 20; None for
+                a run that failed in another process. The frames of these exceptions keep what the
+                nodes had alive as long as this result, or the exception, is referred to.
         """
         if self.status != "failed":
             return self
         error = self.error or {}
-        failed = [each for each in self.failures if not each.handled]
+        failed = _without_wrappers([each for each in self.failures if not each.handled])
         lines = [f"{each.path}: {each.message}" for each in failed[:_FAILURES_SHOWN]]
         if len(failed) > _FAILURES_SHOWN:
             lines.append(f"and {len(failed) - _FAILURES_SHOWN} more")
@@ -132,7 +137,26 @@ class RunResult:
         for each in failed[:_FAILURES_SHOWN]:
             if each.hint:
                 failure.add_note(f"{each.path}: {each.hint}")  # a traceback shows it
-        raise failure
+        raise failure from self._cause(failed)
+
+    def _cause(self, failed: Sequence[Failure]) -> BaseException | None:
+        """Return what failed nodes raised in this process: one exception or a group; None if nothing."""
+        causes = self._loaded.causes
+        raised = [trimmed(causes[each.path]) for each in failed if each.path in causes]
+        raised = raised[:MAX_CAUSES]
+        if len(raised) < 2:
+            return raised[0] if raised else None
+        return BaseExceptionGroup(f"{len(raised)} steps failed", raised)
+
+
+def _without_wrappers(failed: Sequence[Failure]) -> list[Failure]:
+    """Return failures without those that only say that a node inside failed, which is there too."""
+    paths = [each.path for each in failed]
+    return [
+        each
+        for each in failed
+        if each.code != NESTED_FAILED or not any(path.startswith(f"{each.path}[") for path in paths)
+    ]
 
 
 def stored_outputs(state: ExecutionState, graph: Graph) -> dict[str, Mapping[str, DataValue]]:

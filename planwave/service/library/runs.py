@@ -54,7 +54,7 @@ from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
 from planwave.service.library.sources import LoadedRun, RunJournal, create_fork, first_graph
 from planwave.service.library.stores import RunStore, StoreSource, open_store
-from planwave.source_locations import hides_inner_frames, shortened
+from planwave.source_locations import cause_of, hides_inner_frames, shortened
 
 _STOPPED: Final = "the caller stopped listening"
 _RESUME: Final = Resume(waits=True)
@@ -301,7 +301,7 @@ class Run:
             await self._stop("the caller was cancelled")
             raise
         except PlanwaveError as error:
-            raise shortened(error) from None
+            raise shortened(error) from cause_of(error)
         result = self.result()
         return result.raise_for_status() if self.environment.check else result
 
@@ -531,6 +531,7 @@ class Run:
             parks="always",
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=approval,
+            causes=loaded.causes,
         )
 
     def _check_commands(self, state: ExecutionState) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.errors import NotFound, PlanwaveError
@@ -37,6 +37,7 @@ class LoadedRun:
         is_stored: Whether ``record`` and the first event are in the store.
         epoch: The owner's epoch; None where another run may own it.
         calls: What was recorded of its calls when it was last read.
+        causes: What nodes raised that failed in this process, by path.
     """
 
     record: ExecutionRecord
@@ -46,6 +47,7 @@ class LoadedRun:
     is_stored: bool = False
     epoch: int | None = None
     calls: Sequence[StoredCall] = ()
+    causes: dict[str, BaseException] = field(default_factory=dict[str, BaseException])
 
     def state(self) -> ExecutionState:
         """Return the state of the execution after its durable events."""

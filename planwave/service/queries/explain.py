@@ -398,7 +398,7 @@ def explain(events: Sequence[Event], path: str) -> ExplainResponse:
 
     Returns:
         ``{"path", "status", "code", "reason", "because", "inputs", "course", "parameters"?,
-        "prompt"?, "error"?, "requests"?}``. ``code`` is stable, one of ``root inputs-arrived
+        "prompt"?, "error"?, "traceback"?, "requests"?}``. ``code`` is stable, one of ``root inputs-arrived
         first-input given reused changed nested`` (it ran, runs, or did not have to),
         ``waits-for-answer waits-for-decision waits-for-time waits-to-retry``, ``not-started
         sources-open wave-closed ready paused`` (pending), ``no-input required-input-skipped
@@ -438,6 +438,8 @@ def explain(events: Sequence[Event], path: str) -> ExplainResponse:
         document["prompt"] = node.prompt
     if node.error is not None:
         document["error"] = node.error
+    if node.traceback is not None:
+        document["traceback"] = node.traceback
     if requests := [each.as_json() for each in state.requests.values() if each.path == path]:
         document["requests"] = requests
     return document

@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager
+from copy import copy
 from datetime import UTC, datetime
 from functools import wraps
 from math import inf
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Final, ParamSpec, 
 
 from planwave.errors import InputError, NotFound, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest, fold
+from planwave.events.types import public_event
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.plans.revisions import PlanQueries, RevisionQueries
 from planwave.service.queries.answered import AnsweredRequests
@@ -87,6 +89,9 @@ def _after_document(
 class ExecutionQueries:
     """The executions of a store, for reading and watching.
 
+    What only the operator sees (see :func:`public_event`) is left out of all that they return, unless
+    they are those of :meth:`for_operator`.
+
     Args:
         store: Where they are kept.
         directory: Where JSON documents lie, or None where none are written.
@@ -111,9 +116,23 @@ class ExecutionQueries:
         self._directory = directory
         self._wait_written = wait_written
         self._readable: dict[str, int] = {}
+        self._for_operator = False
         self.live_executions = LiveExecutions(store, observers)
         self.digests = DigestCache(store, self.live_executions.state_of)
         self.answered_requests = AnsweredRequests(store)
+
+    def for_operator(self) -> Self:
+        """Return the same queries with what only the operator sees, such as tracebacks."""
+        queries = copy(self)
+        queries._for_operator = True
+        return queries
+
+    async def _events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Event]:
+        """Return stored events as the caller sees them; see :func:`load_events`."""
+        events = await load_events(self._store, execution_id, after=after, limit=limit)
+        return events if self._for_operator else list(map(public_event, events))
 
     async def wait_end_written(self, execution_id: str) -> None:
         """Wait until the document of an execution is written, if it has ended and that is due.
@@ -252,7 +271,7 @@ class ExecutionQueries:
             NotFound: There is no execution of that id.
             Conflict: ``unreadable``: the stored events were changed from outside.
         """
-        return await load_events(self._store, execution_id, after=after, limit=limit)
+        return await self._events(execution_id, after=after, limit=limit)
 
     @_after_document
     async def state(self, execution_id: str) -> ExecutionState:
@@ -281,7 +300,7 @@ class ExecutionQueries:
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
-        events = await load_events(self._store, execution_id)
+        events = await self._events(execution_id)
         return await asyncio.to_thread(explain, events, path)
 
     @_after_document
@@ -291,7 +310,7 @@ class ExecutionQueries:
         Raises:
             NotFound: There is no execution of one of these ids.
         """
-        first = await load_events(self._store, execution_id)
+        first = await self._events(execution_id)
         second = first if other_id == execution_id else await self.events(other_id)
         return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
@@ -319,7 +338,7 @@ class ExecutionQueries:
     async def document(self, execution_id: str) -> DocumentResponse:
         """Return the JSON document of an execution, projected from its present events."""
         record = await load_record(self._store, execution_id)
-        events = await self._store.events(execution_id)
+        events = await self._events(execution_id)
         calls = await self._calls_of(execution_id)
         document = await asyncio.to_thread(build_document, events, record, calls)
         if await self.interrupted([record]):
@@ -330,12 +349,18 @@ class ExecutionQueries:
     async def document_file(self, execution_id: str) -> BinaryIO | None:
         """Open the stored JSON document of an execution; None if it is older than the events.
 
+        It is the operator's; everybody else has the document computed from the events.
+
         Raises:
             NotFound: There is no execution of that id.
             Conflict: ``unreadable``: the events beside it were changed from outside.
         """
         record = await load_record(self._store, execution_id)
-        if self._directory is None or record.document_seq != record.last_seq:
+        if (
+            not self._for_operator
+            or self._directory is None
+            or record.document_seq != record.last_seq
+        ):
             return None
         if self._readable.get(execution_id) != record.last_seq:
             await load_state(self._store, execution_id)
@@ -353,7 +378,7 @@ class ExecutionQueries:
         It is computed from the present events as the pieces are taken, best in a thread.
         """
         record = await load_record(self._store, execution_id)
-        events = await load_events(self._store, execution_id)
+        events = await self._events(execution_id)
         calls = await self._calls_of(execution_id)
         is_cut_off = bool(await self.interrupted([record]))
         return document_pieces(events, record, calls, names, is_interrupted=is_cut_off)
@@ -375,7 +400,7 @@ class ExecutionQueries:
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
         """
-        events = await load_events(self._store, execution_id)
+        events = await self._events(execution_id)
         calls = await self._calls_of(execution_id)
         document = await asyncio.to_thread(build_node_document, events, path, calls, whole_call)
         if document is None:
@@ -413,7 +438,11 @@ class ExecutionQueries:
         """
         await self._check_watchable(execution_id)
         async with self.live_executions.subscribe(
-            execution_id, after, limits, with_snapshot=with_snapshot
+            execution_id,
+            after,
+            limits,
+            with_snapshot=with_snapshot,
+            for_operator=self._for_operator,
         ) as following:
             yield following
 
@@ -487,7 +516,9 @@ def utc_time(text: str) -> str:
 
 
 class History:
-    """The plans, flows and executions of a store, for reading only; an async context manager.
+    """The plans, flows and executions of a store, for reading only by the operator.
+
+    An async context manager.
 
     Args:
         store: Where they are kept; closed together with this.
@@ -499,7 +530,7 @@ class History:
         self.plans = PlanQueries(store)
         self.revisions = RevisionQueries(store)
         self.flows = FlowQueries(store)
-        self.executions = ExecutionQueries(store, directory)
+        self.executions = ExecutionQueries(store, directory).for_operator()
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planwave.errors import SlowConsumer
 from planwave.events import TERMINAL, Event
+from planwave.events.types import public_event
 from planwave.jsonio import dumps_trusted
 
 _T = TypeVar("_T")
@@ -27,6 +29,18 @@ class EventBatch:
         self.events = tuple(events)
         self.last_seq = last_seq
         self._rendered: dict[Callable[[EventBatch], Any], Any] = {}
+
+    @property
+    def public(self) -> EventBatch:
+        """The batch as everybody but the operator sees it; see :func:`public_event`."""
+        return self._public or self
+
+    @cached_property
+    def _public(self) -> EventBatch | None:
+        """The batch without what only the operator sees; None where it has nothing of that."""
+        events = tuple(map(public_event, self.events))
+        is_same = all(map(operator.is_, events, self.events))
+        return None if is_same else EventBatch(events, self.last_seq)
 
     @cached_property
     def json_array(self) -> bytes:

@@ -101,8 +101,11 @@ class ExecutionSubscription:
         subscriber: Subscriber,
         moment: JoinPoint,
         after: int | None,
+        *,
+        for_operator: bool,
     ) -> None:
         self.live = live
+        self._for_operator = for_operator
         self._pages = pages
         self._subscriber = subscriber
         self._joined = moment.seq
@@ -139,7 +142,7 @@ class ExecutionSubscription:
             frame = await self._subscriber.next()
             self._is_over = frame.is_last
         self._sent = frame.last_seq
-        return frame
+        return frame if self._for_operator else frame.public
 
     def __aiter__(self) -> ExecutionSubscription:
         return self
@@ -215,7 +218,13 @@ class LiveExecutions:
 
     @asynccontextmanager
     async def subscribe(
-        self, execution_id: str, after: int | None, bounds: BacklogLimits, *, with_snapshot: bool
+        self,
+        execution_id: str,
+        after: int | None,
+        bounds: BacklogLimits,
+        *,
+        with_snapshot: bool = False,
+        for_operator: bool = False,
     ) -> AsyncGenerator[ExecutionSubscription]:
         """Follow an execution; see :meth:`ExecutionQueries.subscribe`."""
         async with self.acquire(execution_id) as live:
@@ -223,7 +232,9 @@ class LiveExecutions:
             pages = self._pages.get(execution_id)
             if pages is None:
                 pages = self._pages[execution_id] = HistoryPages(self._store, live)
-            following = ExecutionSubscription(live, pages, subscriber, moment, after)
+            following = ExecutionSubscription(
+                live, pages, subscriber, moment, after, for_operator=for_operator
+            )
             del moment  # its snapshot is large
             try:
                 yield following

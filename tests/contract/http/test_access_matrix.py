@@ -64,9 +64,11 @@ def bearing(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-async def program(calls: InProcessClient, name: str) -> Program:
+async def program(
+    calls: InProcessClient, name: str, graph: dict[str, Any] | None = None
+) -> Program:
     """Save a flow, run it, and make tokens for it."""
-    flow = await calls.post_json("/api/flows", {"name": name, "graph": GRAPH}, 201)
+    flow = await calls.post_json("/api/flows", {"name": name, "graph": graph or GRAPH}, 201)
     await calls.put(f"/api/flows/{flow['plan_id']}/publication", json={"model": True})
     body = {"flow": flow["plan_id"], "start": True}
     run = await calls.post_json("/api/execute", body, 202)

@@ -424,13 +424,14 @@ export type NodeEventEvent = {
   data: NodeEventData;
 };
 
-/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. */
+/** The last failure of a node. `outputs` are those of its error policy; `retryable`: another execution may succeed. `traceback`: of an exception that is not planwave's own, without secrets. */
 export type NodeFailedData = {
   error: ErrorDocument;
   handled?: boolean;
   outputs?: Record<string, OutputDocument>;
   duration_s?: JsonNumber;
   retryable?: boolean;
+  traceback?: string;
 };
 
 export type NodeFailedEvent = {
@@ -460,11 +461,12 @@ export type NodeParkedEvent = {
   data: NodeParkedData;
 };
 
-/** The failure of one attempt, and when the next attempt begins. */
+/** The failure of one attempt, and when the next attempt begins; `traceback` as in `node.failed`. */
 export type NodeRetryingData = {
   error?: ErrorDocument;
   delay_s: JsonNumber;
   next_attempt: number;
+  traceback?: string;
 };
 
 export type NodeRetryingEvent = {
@@ -1108,6 +1110,15 @@ export type Effect = {
   effect: "write" | "once";
 };
 
+/** A model that the steps of a plan call. */
+export type ForecastModel = {
+  provider: string;
+  model: string;
+  calls: number;
+  /** Why it is the embedded one, though no step names it. */
+  reason?: string;
+};
+
 /** The forecast of a plan: calls, tokens and cost, before anything runs. */
 export type ForecastResponse = {
   waves: number;
@@ -1124,6 +1135,8 @@ export type ForecastResponse = {
   /** Null where a price is unknown. */
   cost_usd: Span | null;
   effects: Effect[];
+  /** The models that its steps call, that of most calls first; left out where none does. */
+  models?: ForecastModel[];
 };
 
 /** The result of checking a graph. */
@@ -1230,6 +1243,8 @@ export type DocumentNode = {
   /** Why it failed, as text. */
   error: string | null;
   error_detail: ErrorDocument | null;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its failure was caught by its policy, or a node around it completed. */
   handled: boolean;
   /** Why it was skipped. */
@@ -1476,6 +1491,8 @@ export type ExplainResponse = {
   /** The last request to a model. */
   prompt?: unknown;
   error?: ErrorDocument;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its open requests. */
   requests?: OpenRequestResponse[];
 };
@@ -2417,7 +2434,10 @@ export type Operations = {
       /** An execution's id. */
       execution_id: string;
     };
-    query: Record<string, never>;
+    query: {
+      /** As everybody but the operator sees it, to be handed on: without tracebacks. */
+      public?: boolean;
+    };
     body: undefined;
     answer: DocumentResponse;
   };

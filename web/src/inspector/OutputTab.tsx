@@ -1,4 +1,3 @@
-import { problemText } from "@/api/errorText";
 import { useNode } from "@/api/queries";
 import type { NodeStatus } from "@/api/types";
 import { writeJson } from "@/json";
@@ -8,9 +7,9 @@ import type { NodeState, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount } from "@/ui/format";
-import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
 import { CallList, LinkedCalls } from "./CallList";
+import { FailureBox } from "./FailureBox";
 import { Loaded } from "./Loaded";
 import type { PartProps } from "./part";
 import styles from "./parts.module.css";
@@ -68,7 +67,7 @@ function Stored({ executionId, node }: PartProps) {
   return (
     <>
       {node.error && node.status === "failed" && (
-        <Note kind="error">{problemText(node.error)}</Note>
+        <FailureBox error={node.error} traceback={step.data?.traceback} />
       )}
       <Loaded query={step} label="Loading what came out">
         {({ outputs }) => {

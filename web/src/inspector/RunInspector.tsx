@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { problemText } from "@/api/errorText";
+import { call } from "@/api/http";
 import { useDocument, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { type JsonNumber, writeJson } from "@/json";
@@ -15,6 +15,7 @@ import { saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { useNow } from "@/ui/useNow";
 import { BudgetMeters } from "./BudgetMeters";
+import { FailureBox } from "./FailureBox";
 import { Loaded } from "./Loaded";
 import parts from "./parts.module.css";
 import { openQuestions } from "./requestFields";
@@ -153,7 +154,7 @@ type FailureProps = Pick<ResultProps, "run" | "onSelect"> & { error: RunError };
 function Failure({ run, error, onSelect }: FailureProps) {
   return (
     <div className={parts.notes}>
-      <Note kind="error">{problemText(error)}</Note>
+      <FailureBox error={error} />
       <div className={parts.shows}>
         {run.failures.map((path) => (
           <Button key={path} small onClick={() => onSelect(path)}>
@@ -275,13 +276,18 @@ function StoredJson({ run }: { run: RunState }) {
   );
 }
 
-/** Copies or saves the whole document; it is loaded when that is asked for. */
+/** Copies or saves the whole document as it can be handed on: without what only the operator sees. */
 function DocumentButtons({ executionId }: { executionId: string }) {
-  const document = useDocument(executionId, false);
   const withText = async (use: (text: string) => unknown) => {
-    const { data, error } = await document.refetch();
-    if (data) await use(writeJson(data, 2));
-    else showError(error);
+    try {
+      const document = await call("getDocument", {
+        path: { execution_id: executionId },
+        query: { public: true },
+      });
+      await use(writeJson(document, 2));
+    } catch (error) {
+      showError(error);
+    }
   };
   return (
     <>

@@ -23,7 +23,7 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
-from planwave.cli.views.result import nodes_of, show_interrupted
+from planwave.cli.views.result import nodes_of, show_interrupted, traceback_lines
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -120,3 +120,4 @@ def _details(console: CommandConsole, explained: Mapping[str, Any]) -> Iterator[
         attempt = f" (attempt {step['attempt']})" if (step.get("attempt") or 1) > 1 else ""
         words = str(step.get("what")).replace("-", " ")
         yield f"  {clock_time(str(step.get('at')))}  {words}{attempt}"
+        yield from traceback_lines(step)

@@ -322,7 +322,8 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
 def _models(calls: Sequence[_Call], providers: Providers) -> list[ForecastModel]:
     """Return the models of calls, that of most calls first, with why the embedded one is among them."""
     models: list[ForecastModel] = []
-    for (provider, model), count in Counter(call.model for call in calls).most_common():
+    known = [call for call in calls if call.model[0]]  # others cannot be called here
+    for (provider, model), count in Counter(call.model for call in known).most_common():
         named: ForecastModel = {"provider": provider, "model": model, "calls": count}
         is_default = any(c.is_default for c in calls if c.model == (provider, model))
         if provider == EMBEDDED and is_default and (reason := fallback_reason(providers)):

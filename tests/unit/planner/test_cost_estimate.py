@@ -14,7 +14,7 @@ from planwave.nodes.registry import Registry
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.reply_parser import ParseContext, read_reply
-from planwave.providers.protocols import ModelProfile, Usage
+from planwave.providers.protocols import ModelProfile, ProviderInfo, Usage
 from tests.support.graph.builders import make_edge, make_graph
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
@@ -251,3 +251,37 @@ def test_the_cost_reaches_from_a_cached_beginning_to_one_that_is_written(
     read = round((fresh["high"] - 0.002 * 20) / 0.001)
     written = read if read >= 1_000 and data.get("provider") != "tiny" else 0
     assert found["high"] == pytest.approx(fresh["high"] + 0.00025 * written, abs=3e-6)
+
+
+class Keyless(FakeProviders):
+    """No API key is set, so that the embedded model is the default."""
+
+    infos = (
+        ProviderInfo("openai", "openai", False, "OPENAI_API_KEY is not set", "set it"),
+        ProviderInfo("local", "local", True, "", "", ("small",), "small", open_models=False),
+        ProviderInfo("mine", "openai-compatible", False, "[providers.mine] has no base_url", ""),
+    )
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        return super().resolve(provider or "local", model)
+
+
+def models_of(providers: FakeProviders, *data: dict[str, Any]) -> Any:
+    nodes = tuple(
+        Node(f"n{number}", "agent", "N", "Do it.", each) for number, each in enumerate(data)
+    )
+    return forecast(Graph(nodes, ()), library_registry(), providers).get("models")
+
+
+def test_the_models_that_steps_call_are_named_with_why_the_embedded_one_is_among_them() -> None:
+    embedded = {"provider": "local", "model": "small"}
+    assert models_of(Keyless(), {}) == [{**embedded, "calls": 1, "reason": "no API key is set"}]
+    assert models_of(Keyless(), embedded) == [{**embedded, "calls": 1}], "it was chosen"
+    gpt = {"provider": "openai", "model": "gpt"}
+    own = {"provider": "own", "model": "two"}
+    assert models_of(FakeProviders(), own, {}, gpt) == [{**gpt, "calls": 2}, {**own, "calls": 1}]
+
+
+def test_a_graph_without_a_model_step_names_no_model() -> None:
+    graph = Graph((Node("a", "text", "A", "", {"text": "x"}),), ())
+    assert "models" not in forecast(graph, library_registry(), Keyless())

@@ -239,9 +239,10 @@ def titled_source(file: str) -> Source:
         document = parse_strict_json(source.content)
     except GraphInvalid:  # whoever reads it says what is wrong
         return source
-    if not isinstance(document, dict) or "nodes" not in document or document.get("title"):
+    fields = cast("dict[str, Json]", document) if isinstance(document, dict) else {}
+    if "nodes" not in fields or fields.get("title"):
         return source
-    titled = {**cast("dict[str, Json]", document), "title": PurePath(file).name}
+    titled = {**fields, "title": PurePath(file).name}
     return Source(source.name, canonical_json(titled).encode())
 
 

@@ -118,8 +118,7 @@ def forecast(
     form = _measure_graph(graph, catalogue)
     estimator = _Estimator(catalogue, providers, goal)
     calls = estimator.calls(graph, form, values=inputs or {})
-    models = _models(calls, providers)
-    return {
+    found: ForecastResponse = {
         "waves": len(form.waves),
         "nodes": sum(map(len, form.waves)),
         "width": form.width,
@@ -134,8 +133,10 @@ def forecast(
         },
         "cost_usd": _cost(calls, providers),
         "effects": _all_effects(graph, catalogue),
-        **({"models": models} if models else {}),
     }
+    if models := _models(calls, providers):
+        found["models"] = models
+    return found
 
 
 def _has_tools(graph: Graph) -> bool:

@@ -78,9 +78,9 @@ def document_pieces(
     ``names`` are the members of the document that are wanted; None for all. One that is interrupted
     says so.
     """
-    members = _members(events, record, calls)
+    members: _Document = _members(events, record, calls)
     if is_interrupted:
-        members = {**members, "interrupted": True}
+        members["interrupted"] = True
     before = b"{"
     for name, value in members.items():
         if names is not None and name not in names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -310,16 +310,8 @@ async def list_executions(
     )
     page, next_cursor = paginate(records, size)
     digests = await service.executions.digests.of(page) if digest else {}
-    cut_off = await service.executions.interrupted(page)
     listed: ExecutionsResponse = {
-        "executions": [
-            _summary(
-                record,
-                digests.get(record.execution_id),
-                is_interrupted=record.execution_id in cut_off,
-            )
-            for record in page
-        ],
+        "executions": await _summaries(service, page, digests),
         "next_cursor": next_cursor,
     }
     if counts:
@@ -556,6 +548,20 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
         "position": service.executions.runner.position(record.execution_id),
     }
     return json_response(document, status, location=f"/api/executions/{record.execution_id}")
+
+
+async def _summaries(
+    service: Service, page: Sequence[ExecutionRecord], digests: Mapping[str, ExecutionDigest]
+) -> list[ExecutionSummary]:
+    cut_off = await service.executions.interrupted(page)
+    return [
+        _summary(
+            record,
+            digests.get(record.execution_id),
+            is_interrupted=record.execution_id in cut_off,
+        )
+        for record in page
+    ]
 
 
 def _summary(

@@ -92,14 +92,7 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
-    times = local_times(each.created_at for each in executions)
-    console.lines(
-        _execution_line(console, each, ids[each.execution_id], at, cut_off)
-        for each, at in zip(executions, times, strict=True)
-    )
-    for record in [each for each in executions if each.execution_id in cut_off][:1]:
-        again = ctx.command_hint(f"resume {record.execution_id}")
-        console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
+    _show_executions(ctx, console, executions, ids, cut_off)
     if len(records) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
@@ -110,6 +103,23 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.lines(
             _plan_line(plan, ids[plan.plan_id], at) for plan, at in zip(plans, times, strict=True)
         )
+
+
+def _show_executions(
+    ctx: CommandContext,
+    console: CommandConsole,
+    executions: Sequence[ExecutionRecord],
+    ids: Mapping[str, str],
+    cut_off: Collection[str],
+) -> None:
+    times = local_times(each.created_at for each in executions)
+    console.lines(
+        _execution_line(console, each, ids[each.execution_id], at, cut_off)
+        for each, at in zip(executions, times, strict=True)
+    )
+    for record in [each for each in executions if each.execution_id in cut_off][:1]:
+        again = ctx.command_hint(f"resume {record.execution_id}")
+        console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
 
 
 @shared_options()

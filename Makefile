@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WEB := $(BIN)/python tools/web.py --optional
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve web test test-slow screenshots check cover bench docs generate lock dist clean
+.PHONY: help run serve web test test-slow screenshots check cover bench docs docs-serve generate lock dist clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build
 	@SCREENSHOTS=screenshots $(PYTEST) -q tests/e2e/web $(ARGS)
 
-check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrings, of Python and of the web UI
+check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrings, of Python and of the web UI; the site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
@@ -56,6 +56,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrin
 	@$(BIN)/python tools/check_size_limits.py
 	@$(BIN)/python tools/check_docstrings.py
 	@$(BIN)/python tools/count_modules.py
+	@$(BIN)/python tools/docs_site.py --optional
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
@@ -67,11 +68,16 @@ cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling k
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)
 
-docs: $(VENV)/.dev ## Write the tables of docs/operations.md, and docs/node-types.md
+docs: $(VENV)/.dev ## Build the site of the documentation into ./build/site; fails at any warning
+	@$(BIN)/python tools/docs_site.py
+
+docs-serve: docs ## Show the site on http://127.0.0.1:8001/
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8001
+
+generate: $(VENV)/.dev ## Write what is made from code: tables and pages of docs, types of the web UI, the blocking client
 	@$(BIN)/python tools/gen_config_tables.py
 	@$(BIN)/python tools/gen_node_docs.py
-
-generate: $(VENV)/.dev ## Write the types of the web UI from OpenAPI, and the blocking client
+	@$(BIN)/python tools/gen_llms_txt.py
 	@$(BIN)/python tools/gen_web_types.py
 	@$(BIN)/python tools/unasync.py
 
@@ -86,7 +92,7 @@ dist: $(VENV)/.dev ## Build wheel and source distribution into ./dist, check tha
 	  --output-reproducible --output-file dist/planwave.cdx.json
 
 clean: ## Remove the environment and everything made by tools; keeps ./storage
-	@rm -rf $(VENV) build dist planwave/api/web web/node_modules screenshots .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	@rm -rf $(VENV) build dist planwave/api/web web/node_modules screenshots .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .coverage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -101,5 +107,5 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt requirements.lock | $(VENV)/bin/python
 	@echo "Installing planwave and its test tools (once) …"
-	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements.lock && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[local,dev]')
+	@$(if $(LOCKED),$(PIP) --require-hashes -r requirements.lock && $(PIP) --no-deps --no-build-isolation -e .,$(PIP) -e '.[local,dev,docs]')
 	@touch $@ $(VENV)/.run

@@ -266,10 +266,25 @@ class PreconditionRequired(InputError):
 
 
 class Unauthorized(InputError):
-    """The token of the request is missing or wrong."""
+    """The token of the request is missing or wrong.
+
+    Attributes:
+        reason: Why, for the operator's log; the sender is never told.
+    """
 
     code = "unauthorized"
     status_hint = 401
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.reason = reason
 
 
 class Forbidden(InputError):

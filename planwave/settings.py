@@ -392,6 +392,29 @@ def parse_host(written: str) -> str:
 _List = (NoDecode, BeforeValidator(_parse_list))
 
 
+LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def log_levels(text: str) -> dict[str, str]:
+    """Return the levels of a text such as ``planwave.provider=DEBUG, WARNING``, by logger.
+
+    Raises:
+        ValueError: It has something else; without a logger a level is that of ``planwave``.
+    """
+    levels: dict[str, str] = {}
+    for part in text.split(","):
+        logger, _, level = part.strip().rpartition("=")
+        if level.upper() not in LOG_LEVELS:
+            raise ValueError(f"{level!r} is no level: write one of {', '.join(LOG_LEVELS)}")
+        levels[logger or "planwave"] = level.upper()
+    return levels
+
+
+def _checked_levels(text: str) -> str:
+    log_levels(text)
+    return text
+
+
 class Settings(EnvFirstSettings):
     """All settings of an operator."""
 
@@ -434,9 +457,14 @@ class Settings(EnvFirstSettings):
     providers_fetch_images: bool = False
     """Whether providers get the URLs of images; else planwave fetches the images and sends them."""
     api_docs: Annotated[bool, _SWITCHED_OFF] = True
-    """Whether ``/docs`` and ``/openapi.json`` are served; they need the token if one is set."""
+    """Whether ``/docs`` and ``/openapi.json`` are served, which need the token if one is set, and ``/llms.txt``,
+    the list of the pages of documentation, which does not."""
     log_format: Literal["text", "json"] = "text"
     """The format of the log of ``planwave serve`` on standard error, one line per record."""
+    log_level: Annotated[str, AfterValidator(_checked_levels)] = "INFO"
+    """The lowest level of that log: ``WARNING``, or by logger, such as ``planwave.provider=DEBUG, WARNING``."""
+    log_executions: Literal["all", "failures"] = "all"
+    """Whether each execution has lines in that log, or only what goes wrong."""
     tracing: bool = False
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     tracing_content: Literal["none", "content"] = "none"

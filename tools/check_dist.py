@@ -1,7 +1,7 @@
 """Check that distributions carry what they need: ``python tools/check_dist.py dist/*``.
 
 A wheel and a source distribution hold the built web UI: its page, every file that the page loads, and the
-stamp. A source distribution holds the sources of the UI too. Neither holds npm packages. Exits 1 and
+stamp; and the list of pages that a service has at ``/llms.txt``. A source distribution holds the sources of the UI too. Neither holds npm packages. Exits 1 and
 names everything that is missing.
 """
 
@@ -28,7 +28,7 @@ _LOADED = re.compile(r'(?:src|href)="\./([^"]+)"')
 def problems_of(file: Path) -> Iterator[str]:
     """Yield a line for each thing that is wrong with a wheel or a source distribution."""
     contents = _wheel(file) if file.suffix == ".whl" else _source_distribution(file)
-    required = [f"{BUILT}index.html", f"{BUILT}.made-from"]
+    required = [f"{BUILT}index.html", f"{BUILT}.made-from", "planwave/api/llms.txt"]
     page = contents.get(f"{BUILT}index.html", b"").decode()
     required += [f"{BUILT}{name}" for name in _LOADED.findall(page)]
     if file.suffix != ".whl":

@@ -20,7 +20,7 @@ WIDTH = 100
 HEAD = """# Node types
 
 Every type that comes with planwave, as `planwave.Registry` and `GET /api/node-types` describe them. This
-page is made from the types themselves by `make docs`. [nodes.md](nodes.md) shows how to write one.
+page is made from the types themselves by `make generate`. [nodes.md](nodes.md) shows how to write one.
 
 * An **input** without a wire is simply empty, unless it is *required*. Where *many* may arrive, several
   edges may lead into it.
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     name = DOCUMENT.relative_to(ROOT)
     if "--check" in arguments:
-        print(f"{name} is not current; run: make docs")
+        print(f"{name} is not current; run: make generate")
         return 1
     DOCUMENT.write_text(new, "utf-8")
     print(f"{name} updated")

@@ -1,8 +1,8 @@
 """Write the lock files: the versions of ``constraints.txt`` with the hashes of their files.
 
 Usage: ``make lock`` (it needs uv: ``pip install uv``), after a change of ``pyproject.toml`` or ``constraints.txt``.
-``requirements.lock`` has all that planwave, its extras and its tests need on Python 3.11, on Linux; the others
-are the parts of it for container images. No address of a package index is written into them.
+``requirements.lock`` has all that planwave, its extras and its tests need on Python 3.11 (3.11.5 or newer), on Linux;
+the others are the parts of it for container images. No address of a package index is written into them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS: dict[str, tuple[str, ...]] = {
-    "requirements.lock": ("dev", "local", "mcp", "otel"),
+    "requirements.lock": ("dev", "docs", "local", "mcp", "otel"),
     "requirements-image.lock": ("build",),
     "requirements-local.lock": ("build", "local"),
 }
@@ -39,7 +39,7 @@ def write(name: str, extras: tuple[str, ...]) -> None:
     chosen = [part for extra in extras for part in ("--extra", extra)]
     command = [
         "uv", "pip", "compile", "pyproject.toml", *chosen, "--constraints", CONSTRAINTS.name,
-        "--generate-hashes", "--no-strip-extras", "--python-version", "3.11", "--no-header", "--no-annotate",
+        "--generate-hashes", "--no-strip-extras", "--python-version", "3.11.5", "--no-header", "--no-annotate",
         # The pip of the environment installs them.
         "--no-emit-package", "pip",
         "--no-emit-index-url", "--no-emit-find-links", "--quiet", "--output-file", name,

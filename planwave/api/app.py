@@ -117,7 +117,10 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     metrics.attach(service)
     triggers = TriggerHost(service, settings)
     authenticator = Authenticator(
-        settings, find_token=service.access_tokens.find, note_use=service.access_tokens.note_use
+        settings,
+        find_token=service.access_tokens.find,
+        note_use=service.access_tokens.note_use,
+        why_denied=service.access_tokens.why_denied,
     )
     endpoint = McpEndpoint(service, McpGate(authenticator))
     state = AppState(settings, service, authenticator, triggers, endpoint, metrics)
@@ -138,7 +141,7 @@ def create_detached_app(
     metrics = PrometheusObserver()
     in_flight = BytesInFlight(settings.limits.sending_bytes)
     root_path = settings.root_path
-    routers = [*ROUTERS, docs.router] if settings.api_docs else ROUTERS
+    routers = [*ROUTERS, docs.router, docs.public_router] if settings.api_docs else ROUTERS
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",

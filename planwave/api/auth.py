@@ -17,7 +17,12 @@ from starlette.requests import HTTPConnection
 
 from planwave.api.access_rules import ACCESS_TOKEN, access_token, check_access
 from planwave.api.rate_limit import AccessTokenRates, TokenBucket
-from planwave.api.session_cookies import SessionCookies, refuse_other_sites, require_own_page
+from planwave.api.session_cookies import (
+    SESSION_COOKIE,
+    SessionCookies,
+    refuse_other_sites,
+    require_own_page,
+)
 from planwave.errors import Unauthorized
 from planwave.principals import LOCAL, OPERATOR, Principal, set_principal
 from planwave.service.access_tokens import TOKEN_PREFIX
@@ -38,6 +43,7 @@ class Authenticator:
         clock: Seconds that never go back.
         find_token: Returns the access token of a text, or None.
         note_use: Called with the id of an access token that is used.
+        why_denied: Says why a text is no valid access token.
 
     Attributes:
         sessions: The session cookies.
@@ -50,12 +56,14 @@ class Authenticator:
         clock: Callable[[], float] = time.monotonic,
         find_token: Callable[[str], AccessTokenRecord | None] = lambda _: None,
         note_use: Callable[[str], object] = lambda _: None,
+        why_denied: Callable[[str], str] = lambda _: "token-unknown",
     ) -> None:
         token = None if settings.token is None else settings.token.get_secret_value()
         limits = settings.limits
         self._token = None if token is None else token.encode()
         self._find_token = find_token
         self._note_use = note_use
+        self._why_denied = why_denied
         self._token_rates = AccessTokenRates(clock)
         self.sessions = SessionCookies(self._token, now)
         self._request_rate = TokenBucket(
@@ -142,7 +150,7 @@ class Authenticator:
             return None
         if not self._is_token(token.encode(errors="replace")):
             self._request_rate.acquire(_ANONYMOUS)
-            raise _unauthorized()
+            raise _unauthorized("token-unknown")
         return self.sessions.issue()
 
     def _access_token(self, connection: HTTPConnection) -> AccessTokenRecord | None:
@@ -152,19 +160,25 @@ class Authenticator:
         authorization = connection.headers.get("authorization")
         if self._token is None:
             if _bearer(authorization or "").startswith(TOKEN_PREFIX):
-                raise _unauthorized()  # one that was revoked, or has expired
+                raise _unauthorized(self._denied_token(authorization or ""))
             return LOCAL
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
             # Header values are latin-1; a token outside ASCII is compared as the bytes it was.
             if scheme.lower() == "bearer" and self._is_token(token.strip().encode("latin-1")):
                 return OPERATOR
-            raise _unauthorized()
+            raise _unauthorized(self._denied_token(authorization))
         session_id = self.sessions.session_of(connection)
         if session_id is None:
-            raise _unauthorized()
+            has_cookie = SESSION_COOKIE in connection.cookies
+            raise _unauthorized("session-ended-or-unknown" if has_cookie else "header-missing")
         require_own_page(connection)
         return Principal("session", session_id)
+
+    def _denied_token(self, authorization: str) -> str:
+        """Return why a header is no credential, for the operator."""
+        bearer = _bearer(authorization)
+        return self._why_denied(bearer) if bearer.startswith(TOKEN_PREFIX) else "token-unknown"
 
     def _is_token(self, token: bytes) -> bool:
         return bool(self._token) and hmac.compare_digest(token, self._token)
@@ -232,8 +246,9 @@ def _bearer(authorization: str) -> str:
     return text.strip() if scheme.lower() == "bearer" else ""
 
 
-def _unauthorized() -> Unauthorized:
+def _unauthorized(reason: str) -> Unauthorized:
     return Unauthorized(
         "the bearer token is missing or wrong",
         hint="send Authorization: Bearer with the token the service was started with",
+        reason=reason,
     )

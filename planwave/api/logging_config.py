@@ -9,16 +9,24 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from logging.handlers import QueueHandler
+from queue import Full, Queue
+from threading import Thread
+from types import MappingProxyType
 from typing import IO, Any, Final, Literal
 
+from planwave.log_records import FIELDS, TRACEBACK
 from planwave.settings import DEBUG_VARIABLE
 
-FIELDS: Final = "planwave_fields"
-"""``extra={FIELDS: {…}}`` gives a record what else it says, by name."""
+_MAX_QUEUED: Final = 10_000
+_LAST_LINES_S: Final = 1.0
+"""How long the end of the log may take."""
+_AMBIGUOUS: Final = re.compile(r'[\s"=]')
 ACCESS_LOG: Final = logging.getLogger("planwave.access")
 
 
@@ -64,17 +72,51 @@ def _is_not_invalid_text(record: logging.LogRecord) -> bool:
     return not (record.name == "uvicorn.error" and is_invalid_text)
 
 
-class _RedactedStream:
-    """A stream whose text is written without secrets."""
+class _QueuedLines(QueueHandler):
+    """Formats records, and has a thread write them: a pipe that nobody reads must not block the loop.
+
+    Where the queue is full, lines are dropped; the next one says how many.
+
+    Args:
+        stream: Where lines are written.
+        redact: Takes secrets out of a line.
+    """
 
     def __init__(self, stream: IO[str], redact: Callable[[str], str]) -> None:
+        self._lines: Queue[str | None] = Queue(_MAX_QUEUED)
+        super().__init__(self._lines)
         self._stream, self._redact = stream, redact
+        self._dropped = 0
+        self._writer = Thread(target=self._write_all, name="planwave log", daemon=True)
+        self._writer.start()
 
-    def write(self, text: str) -> object:
-        return self._stream.write(self._redact(text))
+    def prepare(self, record: logging.LogRecord) -> Any:
+        """Return the line of a record."""
+        return self.format(record)
 
-    def flush(self) -> None:
-        self._stream.flush()
+    def enqueue(self, record: Any) -> None:
+        """Queue a line, or count it where there is no room."""
+        try:
+            if self._dropped:
+                self._lines.put_nowait(f"planwave: {self._dropped:,} lines of the log were dropped")
+                self._dropped = 0
+            self._lines.put_nowait(record)
+        except Full:
+            self._dropped += 1
+
+    def stop(self) -> None:
+        """Write what is queued; give up where the stream takes nothing for a while."""
+        with suppress(Full):
+            self._lines.put(None, timeout=_LAST_LINES_S)
+        self._writer.join(_LAST_LINES_S)
+
+    def _write_all(self) -> None:
+        while (line := self._lines.get()) is not None:
+            with suppress(OSError, ValueError):  # closed meanwhile
+                # Lines after the first one are a traceback.
+                self._stream.write(self._redact(line).replace("\n", "\n  | ") + "\n")
+                if self._lines.empty():
+                    self._stream.flush()
 
 
 class _TextFormatter(logging.Formatter):
@@ -83,13 +125,12 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
         parts = [_time(record), record.levelname, record.name, _line(record.getMessage())]
-        parts += [f"{name}={_line(str(value))}" for name, value in fields.items()]
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return " ".join(parts) + trace
+        parts += [f"{name}={_value(str(value))}" for name, value in fields.items()]
+        return "\n".join(filter(None, (" ".join(parts), _traceback(self, record))))
 
 
 class _JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``{at, level, logger, message, request_id?, …, error?}``."""
+    """One JSON object a line: ``{at, level, logger, message, request_id?, …, traceback?}``."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
@@ -100,14 +141,24 @@ class _JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **fields,
         }
-        if record.exc_info:
-            entry["error"] = self.formatException(record.exc_info)
+        if trace := _traceback(self, record):
+            entry["traceback"] = trace
         return json.dumps(entry, default=str)
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
+    """Return the traceback of a record: of its exception, or one that was stored before."""
+    if record.exc_info:
+        return formatter.formatException(record.exc_info)
+    return getattr(record, TRACEBACK, None)
 
 
 @contextmanager
 def configure_logging(
-    stream: IO[str], form: Literal["text", "json"], redact: Callable[[str], str] = str
+    stream: IO[str],
+    form: Literal["text", "json"],
+    redact: Callable[[str], str] = str,
+    levels: Mapping[str, str] = MappingProxyType({"planwave": "INFO"}),
 ) -> Generator[None]:
     """Send all logs to a stream, and nowhere else, until left.
 
@@ -115,16 +166,19 @@ def configure_logging(
         stream: Where each line is written.
         form: The format of a line.
         redact: Takes secrets out of a line.
+        levels: The lowest level of loggers, by name.
     """
-    handler = logging.StreamHandler(_RedactedStream(stream, redact))
+    handler = _QueuedLines(stream, redact)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     handler.addFilter(_RequestIdFilter())
     handler.addFilter(_is_not_invalid_text)
     root = logging.getLogger()
     before, level = root.handlers, root.level
+    levels_before = {name: logging.getLogger(name).level for name in levels}
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("planwave").setLevel(logging.INFO)
+    for name, each in levels.items():
+        logging.getLogger(name).setLevel(each)
     is_debugging = bool(os.environ.get(DEBUG_VARIABLE))
     logging.getLogger("planwave.turns").setLevel(logging.DEBUG if is_debugging else logging.NOTSET)
     # What clients do wrong is answered; the server's own log of it would be theirs to fill.
@@ -134,10 +188,19 @@ def configure_logging(
     finally:
         root.handlers = before
         root.setLevel(level)
+        for name, each in levels_before.items():
+            logging.getLogger(name).setLevel(each)
+        handler.stop()
 
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _value(text: str) -> str:
+    """Return the text of a field on one line; in quotes where it could be read as several."""
+    shown = _line(text)
+    return json.dumps(shown, ensure_ascii=False) if not text or _AMBIGUOUS.search(shown) else shown
 
 
 def _line(text: str) -> str:

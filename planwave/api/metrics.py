@@ -487,7 +487,9 @@ class PrometheusObserver(Observer):
             self._node_types[label] = metrics
         return metrics
 
-    def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+    def trigger_delivered(
+        self, trigger: Trigger, outcome: str, note: str, execution_id: str | None
+    ) -> None:
         self._deliveries.labels(self._triggers.value(trigger.kind), outcome).inc()
 
     def notification_attempted(self, notification: NotificationRecord) -> None:

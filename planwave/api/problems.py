@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from planwave.errors import (
+    Forbidden,
     GraphInvalid,
     InputError,
     LimitExceeded,
@@ -155,6 +156,10 @@ class ProblemError(InputError):
         self.headers = headers or {}
 
 
+DENIED: Final = "planwave.denied"
+"""Key of the error in the scope of a connection that was not allowed (401, 403)."""
+
+
 class InvalidRequest(InputError):
     """Several things are wrong with a request; ``issues`` holds them as JSON."""
 
@@ -214,6 +219,8 @@ class ProblemResponse(Response):
 
 async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Response | None:
     """Answer a request, or close a WebSocket, with the problem; None for the latter."""
+    if isinstance(error, Unauthorized | Forbidden):
+        connection.scope[DENIED] = error
     if not isinstance(connection, WebSocket):
         return problem_response(error)
     with suppress(OSError, WebSocketDisconnect):  # the client has disconnected

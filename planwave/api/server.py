@@ -32,7 +32,8 @@ from planwave.api.middleware.forwarded_scheme import ForwardedSchemeMiddleware
 from planwave.errors import InputError
 from planwave.nodes.secrets import open_redactor
 from planwave.outbound.addresses import is_loopback
-from planwave.settings import Settings
+from planwave.service.service_log import ServiceLog
+from planwave.settings import Settings, log_levels
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -254,12 +255,16 @@ async def serve(
         signals.installed(),
         bind_socket(settings.host, settings.port) as listeners,
         configure_logging(
-            sys.stderr, settings.log_format, open_redactor(settings, os.environ).text
+            sys.stderr,
+            settings.log_format,
+            open_redactor(settings, os.environ).text,
+            log_levels(settings.log_level),
         ),
     ):
         app = create_app(settings, create_service)
         async with app.router.lifespan_context(app):
             service = cast("AppState", app.state.planwave).service
+            service.observe(ServiceLog(service.tracer, settings.log_executions))
             server = Server(app, settings, listeners)
             await server.open()
             token = settings.token

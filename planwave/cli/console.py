@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from planwave.cli.formatting import clean, json_text, one_line, short_ids, status_style
+from planwave.log_records import FIELDS
 
 Line = Text | str
 _UNKNOWN_WIDTH = 80
@@ -182,6 +183,8 @@ class _LogNotes(logging.Handler):
         self._console, self._redact = console, redact
 
     def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, FIELDS):
+            return  # a line of the service log: the command itself shows what happens
         with suppress(OSError):
             self._console().note(self._redact(record.getMessage()))
 

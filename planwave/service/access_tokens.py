@@ -58,6 +58,8 @@ class AccessTokens:
         self._store = dependencies.store.access_tokens
         self._flows = flows
         self._by_digest: dict[str, AccessTokenRecord] = {}
+        self._revoked = set[str]()
+        """Digests of those that were revoked since this process began."""
         self._noted: dict[str, datetime] = {}
         self._unstored: dict[str, str] = {}
         self._storing: asyncio.Task[None] | None = None
@@ -151,6 +153,7 @@ class AccessTokens:
         if not await self._store.delete(token_id):
             raise NotFound(f"there is no token {short_repr(token_id)}", hint="list the tokens")
         tokens = self._by_digest.items()
+        self._revoked |= {key for key, each in tokens if each.token_id == token_id}
         self._by_digest = {key: each for key, each in tokens if each.token_id != token_id}
 
     def find(self, secret: str) -> AccessTokenRecord | None:
@@ -159,6 +162,13 @@ class AccessTokens:
         if token is None or token.expires_at is None:
             return token
         return token if _timestamp(self._dependencies.now()) < token.expires_at else None
+
+    def why_denied(self, secret: str) -> str:
+        """Return why a text is no valid token, for the operator: what :func:`find` does not say."""
+        digest = _digest(secret)
+        if digest in self._by_digest:
+            return "token-expired"
+        return "token-revoked" if digest in self._revoked else "token-unknown"
 
     def note_use(self, token_id: str) -> None:
         """Note that a token is used now; stored later, at most once a minute for each token."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planwave.service.triggers.trigger_service import Trigger
     from planwave.storage.audit import AuditLog
     from planwave.storage.notifications import NotificationRecord
+    from planwave.storage.records import ExecutionRecord
     from planwave.storage.sqlite.sql_store import Store
 
 
@@ -52,6 +53,9 @@ class Observer:
     Methods are called on the event loop. They must neither raise nor block.
     """
 
+    def created(self, record: ExecutionRecord) -> None:
+        """An execution was made that is not started yet."""
+
     def started(self, state: ExecutionState, waited_s: float) -> None:
         """An execution left the queue after so many seconds; ``state`` must not be changed."""
 
@@ -76,7 +80,9 @@ class Observer:
     def model_called(self, call: CallReport) -> None:
         """An attempt at a model call ended, of a node or of the planner."""
 
-    def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+    def trigger_delivered(
+        self, trigger: Trigger, outcome: str, note: str, execution_id: str | None
+    ) -> None:
         """Something came of what a trigger received.
 
         Args:
@@ -84,6 +90,7 @@ class Observer:
             outcome: ``started``, ``duplicate``, ``rejected``, ``missed``, ``skipped``, or ``failed``:
                 nothing could be started, and it may come again.
             note: Why, in a sentence; may be empty.
+            execution_id: The execution that was started; None where none was.
         """
 
     def notification_attempted(self, notification: NotificationRecord) -> None:
@@ -115,6 +122,10 @@ class Tracer(Protocol):
 
     def execution_left(self, execution_id: str) -> None:
         """As :meth:`Observer.execution_left`."""
+        ...
+
+    def span_ids(self, execution_id: str, path: str | None) -> dict[str, str]:
+        """Return ``{"trace_id", "span_id"}`` of the span of a node, or of its execution; {} without one."""
         ...
 
     def planning(self, goal: str) -> AbstractContextManager[None]:

@@ -26,7 +26,7 @@ from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.providers.protocols import Providers
 from planwave.service.access_tokens import AccessTokens
 from planwave.service.chats.chat_service import ChatService
-from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
@@ -256,6 +256,11 @@ class Service:
         if self.directory is None:
             raise NotFound("nothing is kept on disk here, so there is nothing to back up")
         return await asyncio.to_thread(back_up, self.directory, file)
+
+    @property
+    def tracer(self) -> Tracer | None:
+        """What makes spans of its executions; None where nothing does."""
+        return self._dependencies.tracer
 
     def observe(self, observer: Observer) -> None:
         """Report everything that happens from now on to an observer, besides those there are."""

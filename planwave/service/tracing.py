@@ -35,6 +35,8 @@ from opentelemetry.trace import (
     SpanKind,
     StatusCode,
     Tracer,
+    format_span_id,
+    format_trace_id,
     set_span_in_context,
     use_span,
 )
@@ -238,6 +240,17 @@ class ExecutionTracer:
             execution.end_calls(path, ended_ns)
         for span in (*execution.nodes.values(), execution.span):
             span.end(ended_ns)
+
+    def span_ids(self, execution_id: str, path: str | None) -> dict[str, str]:
+        """Return the ids of the span of a node, or of its execution, as logs name them; {} without one."""
+        execution = self._running.get(execution_id)
+        if execution is None:
+            return {}
+        context = execution.span_at(path).get_span_context()
+        return {
+            "trace_id": format_trace_id(context.trace_id),
+            "span_id": format_span_id(context.span_id),
+        }
 
     def open_call(self, request: ModelRequest, scope: CallScope | None) -> ModelCallSpan:
         """Open the span of an attempt at a model call: below its node, or the caller's context."""

@@ -24,6 +24,14 @@ class DeliveryResponse(TypedDict):
     """The execution that it started, or is starting."""
 
 
+class RejectionResponse(TypedDict):
+    """A request that was not authenticated; its sender was not told why."""
+
+    at: str
+    reason: str
+    """Such as `signature-mismatch`."""
+
+
 class TriggerResponse(TypedDict):
     """An entry node of a flow that is listened for."""
 
@@ -48,6 +56,8 @@ class TriggerResponse(TypedDict):
     """What only its kind has, such as the path of a webhook."""
     deliveries: list[DeliveryResponse]
     """The last ones, newest first."""
+    last_rejection: RejectionResponse | None
+    """The last request that was not authenticated, since the service began; null without one."""
 
 
 class TriggersResponse(TypedDict):

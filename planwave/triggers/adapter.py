@@ -152,7 +152,9 @@ class Deliveries:
             )
             await self._service.triggers.release_delivery(trigger, key, error)
             raise
-        await self._service.triggers.settle_delivery(trigger, key, STARTED, note=note)
+        await self._service.triggers.settle_delivery(
+            trigger, key, STARTED, note=note, execution_id=record.execution_id
+        )
         return record
 
 

@@ -210,7 +210,7 @@ class TriggerHost:
         )
         record = await self._service.triggers.start(trigger, values, claim)
         await self._service.triggers.settle_delivery(
-            trigger, claim.key, STARTED, note="a test delivery"
+            trigger, claim.key, STARTED, note="a test delivery", execution_id=record.execution_id
         )
         return record
 
@@ -222,6 +222,7 @@ class TriggerHost:
     def _as_json(self, trigger: Trigger, deliveries: Sequence[DeliveryRecord]) -> TriggerResponse:
         adapter = self._adapters.get(trigger.kind)
         usable = adapter is not None and trigger.data is not None
+        rejection = self._service.triggers.last_rejection(trigger.trigger_id)
         return {
             "trigger_id": trigger.trigger_id,
             "kind": trigger.kind,
@@ -236,6 +237,7 @@ class TriggerHost:
             "created_by": principal_json(trigger.created_by),
             "details": adapter.details(trigger) if adapter is not None and usable else {},
             "deliveries": [_delivery_json(each) for each in deliveries],
+            "last_rejection": None if rejection is None else rejection.as_json(),
         }
 
     def _checked(self, trigger: Trigger) -> Trigger:

@@ -13,9 +13,10 @@ from standardwebhooks import Webhook
 
 from planwave.signatures import (
     TOLERANCE_S,
-    is_signed,
-    is_signed_by_github,
+    credential_fault,
+    github_signature_fault,
     sign,
+    signature_fault,
     signed_headers,
     signing_key,
 )
@@ -45,14 +46,14 @@ def test_the_package_verifies_what_is_signed() -> None:
 @pytest.mark.parametrize("offset_s", [0, TOLERANCE_S, -TOLERANCE_S])
 def test_message_is_accepted_within_the_tolerance(offset_s: int) -> None:
     headers = signed_headers([KEY], "msg", NOW + offset_s, BODY.encode())
-    assert is_signed([KEY], headers, BODY.encode(), NOW)
+    assert signature_fault([KEY], headers, BODY.encode(), NOW) is None
 
 
 def test_any_key_is_accepted_for_rotation() -> None:
     headers = signed_headers([OTHER_KEY], "msg", NOW, BODY.encode())
-    assert is_signed([KEY, OTHER_KEY], headers, BODY.encode(), NOW)
+    assert signature_fault([KEY, OTHER_KEY], headers, BODY.encode(), NOW) is None
     both = signed_headers([OTHER_KEY, KEY], "msg", NOW, BODY.encode())
-    assert is_signed([KEY], both, BODY.encode(), NOW)
+    assert signature_fault([KEY], both, BODY.encode(), NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -77,17 +78,17 @@ def test_any_key_is_accepted_for_rotation() -> None:
 )
 def test_changed_message_is_rejected(changes: dict[str, str]) -> None:
     headers = signed_headers([KEY], "msg", NOW, BODY.encode())
-    assert is_signed([KEY], headers, BODY.encode(), NOW)
-    assert not is_signed([KEY], {**headers, **changes}, BODY.encode(), NOW)
+    assert signature_fault([KEY], headers, BODY.encode(), NOW) is None
+    assert signature_fault([KEY], {**headers, **changes}, BODY.encode(), NOW) is not None
 
 
 def test_other_body_key_or_time_is_rejected() -> None:
     headers = signed_headers([KEY], "msg", NOW, BODY.encode())
-    assert not is_signed([KEY], headers, b"\xff", NOW)
-    assert not is_signed([OTHER_KEY], headers, BODY.encode(), NOW)
-    assert not is_signed([], headers, BODY.encode(), NOW)
-    assert not is_signed([KEY], headers, BODY.encode(), NOW + TOLERANCE_S + 1)
-    assert not is_signed([KEY], headers, BODY.encode(), NOW - TOLERANCE_S - 1)
+    assert signature_fault([KEY], headers, b"\xff", NOW) is not None
+    assert signature_fault([OTHER_KEY], headers, BODY.encode(), NOW) is not None
+    assert signature_fault([], headers, BODY.encode(), NOW) is not None
+    assert signature_fault([KEY], headers, BODY.encode(), NOW + TOLERANCE_S + 1) is not None
+    assert signature_fault([KEY], headers, BODY.encode(), NOW - TOLERANCE_S - 1) is not None
 
 
 @pytest.mark.parametrize(
@@ -106,14 +107,14 @@ GITHUB = {"x-hub-signature-256": "sha256=" + hmac.new(b"next", GITHUB_BODY, "sha
 
 
 def test_signature_of_github_is_accepted_with_any_of_the_secrets() -> None:
-    assert is_signed_by_github(["main", "next"], GITHUB, GITHUB_BODY)
+    assert github_signature_fault(["main", "next"], GITHUB, GITHUB_BODY) is None
 
 
 def test_documented_example_of_github_is_accepted() -> None:
     # https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries
     signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
     headers = {"x-hub-signature-256": signature}
-    assert is_signed_by_github(["It's a Secret to Everybody"], headers, b"Hello, World!")
+    assert github_signature_fault(["It's a Secret to Everybody"], headers, b"Hello, World!") is None
 
 
 @pytest.mark.parametrize(
@@ -131,4 +132,44 @@ def test_documented_example_of_github_is_accepted() -> None:
 def test_other_requests_are_not_signed_by_github(
     secrets: list[str], headers: dict[str, str], body: bytes
 ) -> None:
-    assert not is_signed_by_github(secrets, headers, body)
+    assert github_signature_fault(secrets, headers, body) is not None
+
+
+SIGNED = {
+    "webhook-id": "m1", "webhook-timestamp": str(NOW), "webhook-signature": sign(KEY, "m1", NOW, b"x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "changes", "reason"),
+    [
+        ([KEY], {"webhook-signature": ""}, "header-missing: webhook-signature"),
+        ([KEY], dict.fromkeys(SIGNED, ""), f"header-missing: {', '.join(SIGNED)}"),
+        ([KEY], {"webhook-id": "a.b"}, "id-not-valid: webhook-id has a full stop"),
+        ([KEY], {"webhook-timestamp": "noon"}, "timestamp-not-a-number"),
+        ([KEY], {"webhook-timestamp": str(NOW - 400)}, "timestamp-too-old: by 400 s; is a clock wrong?"),
+        ([KEY], {"webhook-timestamp": str(NOW + 400)}, "timestamp-in-the-future: by 400 s; is a clock wrong?"),
+        ([], {}, "no-secret-set"),
+        ([OTHER_KEY], {}, "signature-mismatch"),
+    ],
+)  # fmt: skip
+def test_the_operator_is_told_why_a_message_is_not_signed(
+    keys: list[bytes], changes: dict[str, str], reason: str
+) -> None:
+    assert signature_fault(keys, {**SIGNED, **changes}, b"x", NOW) == reason
+    assert signature_fault([KEY], SIGNED, b"x", NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("secrets", "headers", "reason"),
+    [
+        (["a", "b"], {"x-key": "b"}, None),
+        (["a"], {}, "header-missing: x-key"),
+        ([], {"x-key": "a"}, "no-secret-set"),
+        (["a"], {"x-key": "c"}, "signature-mismatch"),
+    ],
+)
+def test_the_operator_is_told_why_a_credential_is_wrong(
+    secrets: list[str], headers: dict[str, str], reason: str | None
+) -> None:
+    assert credential_fault(secrets, headers, "X-Key") == reason

@@ -15,11 +15,12 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from planwave.api.auth import PRINCIPAL
-from planwave.api.logging_config import ACCESS_LOG, FIELDS, RequestContext, current_request
+from planwave.api.logging_config import ACCESS_LOG, RequestContext, current_request
 from planwave.api.metrics import PrometheusObserver
-from planwave.api.problems import problem_response
-from planwave.errors import PlanwaveError
+from planwave.api.problems import DENIED, problem_response
+from planwave.errors import PlanwaveError, Unauthorized
 from planwave.ids import new_id
+from planwave.log_records import FIELDS
 from planwave.principals import Principal, acting_as, current_principal
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,15 @@ _UNANSWERED_STATUS: Final = 500
 _REJECTED_HANDSHAKE: Final = 403
 """A WebSocket's close before it was accepted; what servers make of it."""
 _INTERNAL_ERROR_CLOSE: Final = 1011
+
+
+_LONGEST_REASON: Final = 200
+
+
+def _reason_of(denied: PlanwaveError) -> str:
+    """Return why a request was denied, for the operator: of a 401 more than its answer says."""
+    reason = denied.reason if isinstance(denied, Unauthorized) else None
+    return (reason or denied.message)[:_LONGEST_REASON]
 
 
 class RequestContextMiddleware:
@@ -134,7 +144,12 @@ class _Request:
             fields["principal"] = principal.kind
             if principal.id is not None:
                 fields["principal_id"] = principal.id
-        ACCESS_LOG.info("request", extra={FIELDS: fields})
+        denied: PlanwaveError | None = self._scope.get(DENIED)
+        if denied is not None:
+            fields["reason"] = _reason_of(denied)
+        ACCESS_LOG.log(
+            logging.INFO if denied is None else logging.WARNING, "request", extra={FIELDS: fields}
+        )
 
     def _note(self, status: int) -> None:
         """Note what an answer begins with, and count the request by that."""

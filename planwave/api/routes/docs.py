@@ -1,4 +1,7 @@
-"""The API's own documentation: the OpenAPI document, and a page of it that loads nothing else."""
+"""The API's own documentation: the OpenAPI document, and a page of it that loads nothing else.
+
+``/llms.txt``, the list of the pages of documentation for language models, needs no token.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 from collections.abc import Generator, Mapping
 from html import escape
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, cast
 
 from fastapi import APIRouter, Request
@@ -16,7 +20,9 @@ from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
 from planwave.jsonio import dumps_exact
 
 router = APIRouter(include_in_schema=False, dependencies=AUTHENTICATED)
+public_router = APIRouter(include_in_schema=False)
 
+_LLMS_TXT: Final = Path(__file__).resolve().parent.parent / "llms.txt"
 _POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; {NO_FRAMES}"
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
@@ -25,6 +31,12 @@ _STYLE: Final = (
     "section{padding:0 0 1rem 1rem}dt{font-family:ui-monospace,monospace}"
     "@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8bf}}"
 )
+
+
+@public_router.get("/llms.txt")
+def llms_txt() -> Response:
+    """Return the pages of documentation, as https://llmstxt.org has it; ``tools/gen_llms_txt.py`` writes them."""
+    return Response(_LLMS_TXT.read_text("utf-8"), media_type="text/plain; charset=utf-8")
 
 
 @router.get("/openapi.json")

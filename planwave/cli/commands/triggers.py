@@ -12,7 +12,7 @@ from rich.text import Text
 
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
-from planwave.cli.formatting import local_times, truncate
+from planwave.cli.formatting import local_time, local_times, truncate
 from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
 
@@ -336,6 +336,9 @@ def trigger_lines(console: CommandConsole, triggers: Sequence[TriggerResponse]) 
         for name, value in trigger["details"].items():
             text = ", ".join(map(str, _items(value)))
             yield Text.assemble("    ", (f"{name}: ", "dim"), truncate(text, _NOTE_CHARS))
+        if (rejection := trigger["last_rejection"]) is not None:
+            at, reason = local_time(rejection["at"]), truncate(rejection["reason"], _NOTE_CHARS)
+            yield Text.assemble("    ", ("last rejected: ", "yellow"), f"{at}  {reason}")
         times = local_times(each["received_at"] for each in trigger["deliveries"])
         for delivery, at in zip(trigger["deliveries"], times, strict=True):
             yield _delivery_line(delivery, at)

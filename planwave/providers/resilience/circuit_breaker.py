@@ -15,6 +15,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from planwave.errors import ProviderError
+from planwave.log_records import fields, service_logger
+
+_log = service_logger("planwave.provider")
 
 _WINDOW_S = 10.0
 _RETRY_SHARE = 0.1
@@ -59,6 +62,7 @@ class CircuitBreaker:
         self._probe_at = -math.inf
         self._probe: object | None = None
         self._changed = asyncio.Event()
+        self._about: dict[str, str] = {}
         self.cause: ProviderError | None = None
 
     @property
@@ -112,6 +116,7 @@ class CircuitBreaker:
         if self.cause is not None:
             self.cause = None
             self._end_probe()
+            _log.warning("circuit closed: the provider answers again", extra=fields(self._about))
 
     def record_failure(self, caller: object, error: ProviderError, wait_s: float = 0.0) -> None:
         """Record a failure; the next probe waits at least ``wait_s``."""
@@ -123,6 +128,10 @@ class CircuitBreaker:
         delay_s = self._delay_s * 2 if self.cause is not None else self._first_s
         self._delay_s = min(self._longest_s, delay_s)
         self._probe_at = self._clock() + max(self._delay_s, wait_s)
+        if self.cause is None:
+            self._about = {"provider": error.provider, "code": error.code}
+            about = {**self._about, "next_try_s": round(max(self._delay_s, wait_s), 3)}
+            _log.warning("circuit open: calls wait", extra=fields(about))
         self.cause = error
         self._end_probe()
 

@@ -468,6 +468,8 @@ class ExecutionService(ExecutionCommands):
         at = self._dependencies.timestamp()
         record, created = new_execution(spec, waves, execution_id or new_id(), at, queued=queued)
         await self._store_created(record, created, plan_record)
+        for observer in () if queued else self._dependencies.observers:
+            observer.created(record)
         return CreatedExecution(record, created, spec, program)
 
     async def _submit(self, creation: CreatedExecution) -> ExecutionRecord:

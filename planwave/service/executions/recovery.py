@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, Event
+from planwave.log_records import fields, service_logger
 from planwave.service.executions.session import PROGRESS_EVENTS, attempts_without_progress
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from planwave.storage.sqlite.sql_store import Store
 
 
-_log = logging.getLogger(__name__)
+_log = service_logger("planwave.recovery")
+_IDS_NAMED: Final = 20
 
 PROGRESS_TIMEOUT_S: Final = 60.0
 """How long the next one waits for an execution that may have ended its process before."""
@@ -51,11 +53,31 @@ class Recovery:
     ) -> None:
         self._store, self._requeue, self._watch = store, requeue, watch
         self._observers = observers
+        self._outcomes: dict[str, list[str]] = {"resumed": [], "failed": []}
         self._pace_s = 1 / limits.recoveries_per_s
         self._suspect_threshold = max(limits.recoveries / 2, 1.0)
 
     async def run(self, records: Sequence[ExecutionRecord]) -> None:
         """Take all of them up; what cannot be is logged, and left as it is stored."""
+        began = asyncio.get_running_loop().time()
+        try:
+            await self._take_up(records)
+        finally:
+            if records:
+                self._log_end(asyncio.get_running_loop().time() - began)
+
+    def _log_end(self, took_s: float) -> None:
+        failed = self._outcomes["failed"]
+        about = {
+            "resumed": len(self._outcomes["resumed"]),
+            "failed": len(failed),
+            "ids": " ".join(failed[:_IDS_NAMED]) or None,
+            "took_s": round(took_s, 3),
+        }
+        level = logging.WARNING if failed else logging.INFO
+        _log.log(level, "executions of an earlier process taken up", extra=fields(about))
+
+    async def _take_up(self, records: Sequence[ExecutionRecord]) -> None:
         suspects: list[tuple[int, ExecutionRecord]] = []
         for record in records:
             try:
@@ -95,6 +117,7 @@ class Recovery:
         self._report(record, "failed")
 
     def _report(self, record: ExecutionRecord, outcome: str) -> None:
+        self._outcomes[outcome].append(record.execution_id)
         for observer in self._observers:
             observer.recovered(record.execution_id, outcome)
 

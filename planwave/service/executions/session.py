@@ -77,7 +77,7 @@ class SessionDependencies(ReuseDependencies, Protocol):
 class Driving(TypedDict, total=False):
     """What is different for who drives a session; see :class:`Execution`."""
 
-    on_events: Callable[[list[Event]], None]
+    on_events: Callable[[list[Event]], None] | None
     parks: Parking
     waits_for: Callable[[Suspension], bool]
     approval: Json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import (
     AsyncGenerator,
@@ -532,7 +533,19 @@ class Run:
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=approval,
             causes=loaded.causes,
+            on_events=self._event_log(),
         )
+
+    def _event_log(self) -> Callable[[list[Event]], None] | None:
+        """Return what logs the events of the run, as a service does; None where no logging is configured."""
+        if not logging.getLogger("planwave.execution").hasHandlers():
+            return None
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+        from planwave.service.service_log import ServiceLog
+
+        log = ServiceLog()
+        log.started(self._loaded.state(), 0.0)
+        return log.published
 
     def _check_commands(self, state: ExecutionState) -> None:
         for command in self._commands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import Conflict, InputError, LimitExceeded, NotFound, PlanwaveError
 from planwave.graph.diagnostics import short_repr
@@ -29,6 +29,7 @@ from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerR
 if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.shapes.common import NodeDocument
+    from planwave.shapes.triggers import RejectionResponse
     from planwave.storage.records import ExecutionRecord, PageCursor
 
 _CODE: Final = "invalid-trigger"
@@ -70,6 +71,17 @@ class Trigger:
         return Principal("trigger", self.trigger_id, self.kind, self.created_by)
 
 
+class Rejection(NamedTuple):
+    """A request to a trigger that was not authenticated: when, UTC, and why, for the operator."""
+
+    at: str
+    reason: str
+
+    def as_json(self) -> RejectionResponse:
+        """Return the rejection as JSON."""
+        return {"at": self.at, "reason": self.reason}
+
+
 class TriggerService:
     """The use cases of triggers: create, change and list them; process their deliveries."""
 
@@ -80,6 +92,7 @@ class TriggerService:
         self._store = dependencies.store
         self._flows = flows
         self._executions = executions
+        self._rejections: dict[str, Rejection] = {}
 
     async def create(
         self,
@@ -184,12 +197,19 @@ class TriggerService:
         return claim
 
     async def settle_delivery(
-        self, trigger: Trigger, key: str, outcome: str, *, note: str = "", reply: str | None = None
+        self,
+        trigger: Trigger,
+        key: str,
+        outcome: str,
+        *,
+        note: str = "",
+        reply: str | None = None,
+        execution_id: str | None = None,
     ) -> None:
-        """Store what became of a claimed delivery."""
+        """Store what became of a claimed delivery; ``execution_id``: what it started."""
         own = trigger.trigger_id
         await self._store.triggers.settle(own, key, outcome, note=note, reply=reply)
-        self.report(trigger, outcome, note)
+        self.report(trigger, outcome, note, execution_id)
 
     async def release_delivery(self, trigger: Trigger, key: str, error: Exception) -> None:
         """Forget a claimed delivery that could not be processed, so that it may come again."""
@@ -203,10 +223,21 @@ class TriggerService:
         await self.claim_delivery(trigger, own_key)
         await self.settle_delivery(trigger, own_key, "rejected", note=note)
 
-    def report(self, trigger: Trigger, outcome: str, note: str = "") -> None:
+    def reject_stranger(self, trigger: Trigger, reason: str) -> None:
+        """Note why a request that is not authenticated was rejected; nothing is stored of it."""
+        self._rejections[trigger.trigger_id] = Rejection(self._dependencies.timestamp(), reason)
+        self.report(trigger, "rejected", reason)
+
+    def last_rejection(self, trigger_id: str) -> Rejection | None:
+        """Return the last request of a trigger that was not authenticated, since this process began."""
+        return self._rejections.get(trigger_id)
+
+    def report(
+        self, trigger: Trigger, outcome: str, note: str = "", execution_id: str | None = None
+    ) -> None:
         """Tell the observers what came of something that a trigger received."""
         for observer in self._dependencies.observers:
-            observer.trigger_delivered(trigger, outcome, note)
+            observer.trigger_delivered(trigger, outcome, note, execution_id)
 
     async def deliveries(
         self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN

@@ -15,12 +15,13 @@ from starlette.routing import WebSocketRoute
 
 from planwave.api.access_rules import RULES
 from planwave.api.app import ROUTERS, create_app
-from planwave.api.logging_config import ACCESS_LOG, FIELDS
+from planwave.api.logging_config import ACCESS_LOG
 from planwave.api.middleware.audit import ACTIONS, EXEMPT
 from planwave.api.openapi import http_routes
 from planwave.api.routes.mcp import MCP_PATH
 from planwave.api.session_cookies import SESSION_COOKIE
 from planwave.graph.model import Node
+from planwave.log_records import FIELDS
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.audit import AuditLog, read_entries, verify

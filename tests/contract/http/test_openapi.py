@@ -263,6 +263,7 @@ OPEN: Final = {
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("POST", "/api/session"),
+    ("GET", "/llms.txt"),
     ("POST", "/hooks/{hook_id}"),
 }
 """What is answered without a token: one asks for it in its body, one for what its webhook asks for."""

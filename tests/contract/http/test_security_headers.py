@@ -69,7 +69,7 @@ async def test_every_response_of_every_route_has_the_headers() -> None:
     async with opened() as app:
         paths = sorted(
             {route.path or "" for route in http_routes(APP)}
-            | {"/docs", "/openapi.json", "/metrics"}
+            | {"/docs", "/llms.txt", "/openapi.json", "/metrics"}
         )
         assert len(paths) > 50
         for path, method in product(

@@ -25,7 +25,7 @@ def section(name: str) -> str:
 
 
 def test_page_is_up_to_date() -> None:
-    assert DOCUMENT.read_text("utf-8") == reference(), "bring it up to date: make docs"
+    assert DOCUMENT.read_text("utf-8") == reference(), "bring it up to date: make generate"
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
@@ -83,7 +83,7 @@ def test_outdated_page_is_detected_and_updated(
     monkeypatch.setattr(gen_node_docs, "ROOT", tmp_path)
     monkeypatch.setattr(gen_node_docs, "DOCUMENT", tmp_path / "page.md")
     assert main(["--check"]) == 1
-    assert "make docs" in capsys.readouterr().out
+    assert "make generate" in capsys.readouterr().out
     assert not (tmp_path / "page.md").exists()
     assert main([]) == 0
     assert main(["--check"]) == 0

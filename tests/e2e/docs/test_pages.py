@@ -24,6 +24,7 @@ RUN_WHOLE = {
     **{f"docs/api/{page}": "test_api_page.py" for page in API_PAGES},
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/nodes.md": "test_nodes_page.py",
+    "docs/python.md": "test_python_page.py",
     "docs/tools.md": "test_tools_page.py",
     "docs/tutorial.md": "test_tutorial_page.py",
     "docs/mcp-server.md": "test_mcp_server_page.py",

@@ -44,6 +44,7 @@ class Tree:
         shutil.copytree(ROOT / "web", self.folder / "web", ignore=skipped)
         self._copy("planwave/__init__.py")
         self._copy("planwave/api/__init__.py")
+        self._copy("planwave/api/llms.txt")
         self.programs.mkdir()
         (self.programs / "sh").symlink_to("/bin/sh")
         for name in ("rm", "mkdir"):

@@ -1,19 +1,22 @@
 import io
 import json
 import logging
+import os
+import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from planwave.api.logging_config import (
-    FIELDS,
     RequestContext,
     configure_logging,
     current_request,
     request_id,
 )
+from planwave.log_records import FIELDS, fields
 from planwave.redaction import Redactor
-from planwave.settings import DEBUG_VARIABLE
+from planwave.settings import DEBUG_VARIABLE, log_levels
 from tests.support.secret_spellings import CANARY, shows
 
 _log = logging.getLogger("planwave.somewhere")
@@ -124,3 +127,53 @@ def test_text_of_a_client_that_is_not_utf8_has_no_log_line() -> None:
 
     assert [line for line in lines("text", tell) if "Invalid UTF-8" in line] == []
     assert any("ours" in line for line in lines("text", tell))
+
+
+def test_values_with_blanks_are_in_quotes() -> None:
+    said = fields({"error": 'no "x" = y', "code": "no-x", "empty": "", "nothing": None})
+    (line,) = lines("text", lambda: _log.info("failed", extra=said))
+    assert line.endswith(r'failed error="no \"x\" = y" code=no-x empty=""')
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_stored_traceback_is_shown(form: str) -> None:
+    said = fields({"node": "a"}, "Traceback:\n  in a\nKeyError: x")
+    received = lines(form, lambda: _log.error("node failed", extra=said))
+    if form == "json":
+        assert json.loads(received[0])["traceback"] == "Traceback:\n  in a\nKeyError: x"
+    else:
+        assert received[1:] == ["  | Traceback:", "  |   in a", "  | KeyError: x"]
+
+
+def test_levels_are_set_by_logger_and_restored() -> None:
+    logger, stream = logging.getLogger("planwave.provider"), io.StringIO()
+    levels = log_levels("planwave.provider=DEBUG, warning")
+    with configure_logging(stream, "text", levels=levels):
+        logger.debug("seen")
+        _log.info("not seen")
+    assert stream.getvalue().count("\n") == 1
+    assert logger.level == logging.NOTSET
+
+
+@pytest.mark.parametrize("text", ["LOUD", "planwave=", "planwave=1", ""])
+def test_a_level_that_does_not_exist_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="write one of DEBUG, INFO"):
+        log_levels(text)
+
+
+def test_a_pipe_that_nobody_reads_blocks_nobody() -> None:
+    reading, writing = os.pipe()
+    began = time.monotonic()
+    with os.fdopen(writing, "w") as stream, configure_logging(stream, "text"):
+        for _ in range(12_000):
+            _log.info("x" * 100)
+        took_s = time.monotonic() - began
+        os.set_blocking(reading, False)
+        read = b""
+        while b"lines of the log were dropped" not in read:
+            _log.info("y")
+            with suppress(BlockingIOError):
+                read += os.read(reading, 1 << 20)
+            assert time.monotonic() - began < 20
+    os.close(reading)
+    assert took_s < 10

@@ -210,7 +210,7 @@ def test_pauses_for_a_budget_notifications_and_recoveries_are_counted() -> None:
         metrics.notification_attempted(replace(sent, status=status))
     metrics.recovered("e", "resumed")
     trigger = Trigger("t", "p", "n", "webhook", "now", None, True, "", "flow")
-    metrics.trigger_delivered(trigger, "rejected", "it is not authenticated")
+    metrics.trigger_delivered(trigger, "rejected", "it is not authenticated", None)
     found = metrics_of(metrics)
     assert found.value("planwave_budget_pauses_total") == 1
     count = partial(found.value, "planwave_notifications_total")

@@ -168,7 +168,9 @@ async def test_delivery_that_could_not_start_may_come_again(
         told: list[tuple[str, str, str]] = []
 
         class Told(Observer):
-            def trigger_delivered(self, trigger: Trigger, outcome: str, note: str) -> None:
+            def trigger_delivered(
+                self, trigger: Trigger, outcome: str, note: str, execution_id: str | None
+            ) -> None:
                 told.append((trigger.kind, outcome, note))
 
         service.observe(Told())

@@ -1894,6 +1894,13 @@ export type ToolsResponse = {
   tools: ToolResponse[];
 };
 
+/** A request that was not authenticated; its sender was not told why. */
+export type RejectionResponse = {
+  at: string;
+  /** Such as `signature-mismatch`. */
+  reason: string;
+};
+
 /** An entry node of a flow that is listened for. */
 export type TriggerResponse = {
   trigger_id: string;
@@ -1917,6 +1924,8 @@ export type TriggerResponse = {
   details: Record<string, unknown>;
   /** The last ones, newest first. */
   deliveries: DeliveryResponse[];
+  /** The last request that was not authenticated, since the service began; null without one. */
+  last_rejection: RejectionResponse | null;
 };
 
 /** One page of triggers, newest first. */

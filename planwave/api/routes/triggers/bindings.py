@@ -58,6 +58,7 @@ TRIGGER: Final[dict[str, Any]] = {
             "execution_id": EXECUTION_ID,
         }
     ],
+    "last_rejection": {"at": TIME, "reason": "signature-mismatch"},
 }
 TRIGGERS: Final[dict[str, Any]] = {"triggers": [TRIGGER], "next_cursor": None}
 

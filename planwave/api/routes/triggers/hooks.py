@@ -18,7 +18,7 @@ from planwave.api.middleware.idempotency import REPLAYED_HEADER
 from planwave.api.middleware.request_limits import sender_is_known
 from planwave.api.middleware.security_headers import POLICY_HEADER, STRICTEST_POLICY
 from planwave.api.pagination import HookId
-from planwave.api.problems import InvalidRequest, ProblemError, problems
+from planwave.api.problems import DENIED, InvalidRequest, ProblemError, problems
 from planwave.api.schemas.examples import EXECUTION_ID
 from planwave.api.streaming.sse import ExecutionEventStream, format_event, wait_for_disconnect
 from planwave.errors import Unauthorized
@@ -116,6 +116,7 @@ async def receive_webhook(request: Request, state: StateDep, hook_id: HookId) ->
     try:
         webhooks.authenticate(hook, headers, body)
     except Unauthorized as error:
+        request.scope[DENIED] = error
         state.authenticator.count_failure()
         raise ProblemError(401, error.code, error.message) from error
     sender_is_known(request.scope)

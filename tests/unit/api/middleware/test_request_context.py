@@ -12,10 +12,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from websockets.asyncio.client import connect
 
-from planwave.api.logging_config import FIELDS, request_id
+from planwave.api.logging_config import request_id
 from planwave.api.metrics import PrometheusObserver
 from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.api.problems import Problem, register_handlers
+from planwave.log_records import FIELDS
 from tests.support.polling import until
 from tests.support.server.raw_http import raw_connection
 from tests.support.server.running_server import RunningServer, running_server

@@ -77,15 +77,6 @@ async def follow_run(
     return await _show_outcome(ctx, backend, console, interrupt, execution_id)
 
 
-async def show_models(
-    backend: Backend, console: CommandConsole, graph: Mapping[str, Any] | None
-) -> None:
-    """Write which models the steps of a graph call, if any does."""
-    line = models_line(await backend.models(graph)) if graph else None
-    if line is not None:
-        console.line(line)
-
-
 async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:
     """Return the progress of an execution up to an event, or as of its first event."""
     async with aclosing(backend.executions.watch(execution_id)) as events:
@@ -96,6 +87,15 @@ async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgr
                 if event.seq >= after:
                     break
     return progress
+
+
+async def show_models(
+    backend: Backend, console: CommandConsole, graph: Mapping[str, Any] | None
+) -> None:
+    """Write which models the steps of a graph call, if any does."""
+    line = models_line(await backend.models(graph)) if graph else None
+    if line is not None:
+        console.line(line)
 
 
 class _RunFollower:

@@ -46,6 +46,10 @@ DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
 CONFIG_VARIABLE: Final = "PLANWAVE_CONFIG"
 """The environment variable that names a settings file."""
+TOKEN_VARIABLE: Final = "PLANWAVE_TOKEN"  # noqa: S105 - its name
+"""The environment variable with the token: of a service for itself, and of a client for a service."""
+URL_VARIABLE: Final = "PLANWAVE_URL"
+"""The environment variable with the address of the service that the command line talks to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,6 +549,16 @@ class Settings(EnvFirstSettings):
         return Path(os.path.expanduser(written))
 
 
+def variable_of(model: type[EnvFirstSettings], name: str) -> str:
+    """Return the environment variable of a setting."""
+    alias = model.model_fields[name].validation_alias
+    return (
+        alias
+        if isinstance(alias, str)
+        else f"{model.model_config.get('env_prefix', '')}{name}".upper()
+    )
+
+
 def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str | None]:
     """Return the environment variables that look like settings and are none.
 
@@ -555,18 +569,13 @@ def unknown_variables(names: Iterable[str], settings: Settings) -> dict[str, str
     Returns:
         ``{name: the closest known name, or None}``.
     """
-    variables = [DEBUG_VARIABLE, CONFIG_VARIABLE]
+    variables = [DEBUG_VARIABLE, CONFIG_VARIABLE, URL_VARIABLE]
     variables += [*(each.api_key_env or "" for each in settings.providers.values())]
     for server in settings.mcp.values():
         variables += [*server.pass_env, *server.header_env.values()]
     variables += [each.env for each in settings.secrets.values()]
     for model in (Settings, Limits):
-        prefix = model.model_config.get("env_prefix", "")
-        variables += [
-            f"{prefix}{name.upper()}"
-            for name, field in model.model_fields.items()
-            if field.validation_alias is None
-        ]
+        variables += [variable_of(model, name) for name in model.model_fields]
     unknown = sorted(
         name for name in names if name.upper().startswith(_PREFIX) and name.upper() not in variables
     )

@@ -5,40 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from planwave.cli.commands.chat import chat
-from planwave.cli.commands.check import check
-from planwave.cli.commands.executions.answer import answer
-from planwave.cli.commands.executions.browse import ls, show
-from planwave.cli.commands.executions.control import cancel, pause, resume
-from planwave.cli.commands.executions.diff import diff
-from planwave.cli.commands.executions.explain import explain
-from planwave.cli.commands.executions.forks import fork, retry
-from planwave.cli.commands.executions.watch import watch
-from planwave.cli.commands.flows import flow_app
-from planwave.cli.commands.maintenance import audit_app, backup, delete, prune
-from planwave.cli.commands.mcp import mcp
-from planwave.cli.commands.models import doctor, model_app
-from planwave.cli.commands.nodes import nodes
-from planwave.cli.commands.notifications import notification_app
-from planwave.cli.commands.revisions import edit, revisions
-from planwave.cli.commands.run import exec_, plan, run
-from planwave.cli.commands.serve import serve
-from planwave.cli.commands.tokens import token_app
-from planwave.cli.commands.tools import tools
-from planwave.cli.commands.triggers import trigger_app
-from planwave.cli.commands.trust import trust
 from planwave.cli.console import CommandConsole, logs_as_notes
 from planwave.cli.context import CommandContext, Factories
 from planwave.cli.errors import (
     ExitCode,
     exit_code_of,
     internal_error,
+    root_error,
     show_error,
     system_error,
     usage_error,
@@ -51,6 +31,8 @@ from planwave.cli.options import (
     ModelOption,
     ProviderOption,
     StorageOption,
+    TokenFileOption,
+    UrlOption,
 )
 from planwave.cli.signals import Interrupted, report_interrupts
 from planwave.errors import PlanwaveError
@@ -61,6 +43,96 @@ if TYPE_CHECKING:
     from typer.models import Context
 
 _JSON_REQUESTED: Final = "planwave.json"
+_HELP_OPTIONS: Final = ["-h", "--help"]
+_COMMANDS: Final = {
+    "run": "run:run",
+    "plan": "run:plan",
+    "exec": "run:exec_",
+    "check": "check:check",
+    "edit": "revisions:edit",
+    "revisions": "revisions:revisions",
+    "ls": "executions.browse:ls",
+    "show": "executions.browse:show",
+    "explain": "executions.explain:explain",
+    "diff": "executions.diff:diff",
+    "watch": "executions.watch:watch",
+    "answer": "executions.answer:answer",
+    "pause": "executions.control:pause",
+    "resume": "executions.control:resume",
+    "cancel": "executions.control:cancel",
+    "retry": "executions.forks:retry",
+    "fork": "executions.forks:fork",
+    "serve": "serve:serve",
+    "mcp": "mcp:mcp",
+    "flow": "flows:flow_app",
+    "triggers": "triggers:trigger_app",
+    "notifications": "notifications:notification_app",
+    "tokens": "tokens:token_app",
+    "audit": "maintenance:audit_app",
+    "chat": "chat:chat",
+    "model": "models:model_app",
+    "nodes": "nodes:nodes",
+    "tools": "tools:tools",
+    "doctor": "models:doctor",
+    "config": "config:config_app",
+    "trust": "trust:trust",
+    "backup": "maintenance:backup",
+    "delete": "maintenance:delete",
+    "prune": "maintenance:prune",
+}
+"""Where each command is, below ``planwave.cli.commands``, in the order of the help."""
+
+
+class _Commands(dict[str, Any]):
+    """The commands by name; a module of commands is imported when a command of it is looked at."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(_COMMANDS))
+
+    def __getitem__(self, name: str) -> Any:
+        command = super().__getitem__(name)
+        if command is None:
+            command = self[name] = _load(name)
+        return command
+
+    def get(self, name: str, default: Any = None) -> Any:
+        has = name in self
+        return self[name] if has else default
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = _COMMANDS[name].partition(":")
+    target = getattr(import_module(f"planwave.cli.commands.{module}"), attribute)
+    if not isinstance(target, typer.Typer):
+        function, target = target, typer.Typer(add_completion=False)
+        target.command(name)(function)
+    target.rich_markup_mode = "markdown"
+    command = typer.main.get_command(target)
+    command.name = name
+    _leave_out_types(command)
+    return command
+
+
+def _leave_out_types(command: Any) -> None:
+    """Leave the names of Python types out of the help: a name or a metavar says more.
+
+    Of a command and, but for the root command, of those below it.
+    """
+    for each in command.get_params(typer.Context(command, help_option_names=_HELP_OPTIONS)):
+        if each.param_type_name == "argument":
+            each.display_type_rich = _no_type  # Typer shows it beside the metavar
+        elif each.is_flag and each.metavar is None:
+            each.metavar = ""
+    below = getattr(command, "commands", {})
+    for inner in () if isinstance(command, _CommandGroup) else dict(below).values():
+        _leave_out_types(inner)
+
+
+def _no_type(ctx: Context) -> None:
+    return None
 
 
 class _CommandGroup(TyperGroup):
@@ -68,6 +140,14 @@ class _CommandGroup(TyperGroup):
 
     A failure is reported as a sentence, with ``--json`` also as a JSON object.
     """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _leave_out_types(self)
+        super().format_help(ctx, formatter)
 
     def main(self, *args: Any, **more: Any) -> Any:
         try:
@@ -95,7 +175,7 @@ class _CommandGroup(TyperGroup):
                 return super().invoke(ctx)
         except BaseException as error:
             redactor = _redactor_of(ctx)
-            raise _reported(_console_of(ctx), _root_error(error), redactor) from error
+            raise _reported(_console_of(ctx), root_error(error), redactor) from error
 
 
 def _reported(
@@ -130,13 +210,6 @@ def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
             return None
 
 
-def _root_error(error: BaseException) -> BaseException:
-    """Return the error; of an exception group, the first error inside it."""
-    while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
-        error = inner[0]
-    return error
-
-
 def _discard_broken_streams() -> None:
     """Redirect streams that cannot be flushed to the null device; Python would complain at exit."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
@@ -162,13 +235,13 @@ app = typer.Typer(
     name="planwave",
     cls=_CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": _HELP_OPTIONS},
     epilog=(
         'Start with: `planwave run "Compare three ways to store time series data"`. '
-        "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 130 interrupted"
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 5 service gone, "
+        "130 interrupted"
     ),
 )
 
@@ -186,6 +259,8 @@ def planwave(
     storage: StorageOption = None,
     config: ConfigOption = None,
     node_modules: ImportOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
     version: Annotated[
@@ -203,39 +278,6 @@ def planwave(
     """
     composition: Factories = ctx.obj
     modules = list(node_modules or ())
-    ctx.obj = CommandContext(composition, json, storage, modules, provider, model, config)
-
-
-app.command()(run)
-app.command()(plan)
-app.command("exec")(exec_)
-app.command()(check)
-app.command()(edit)
-app.command()(revisions)
-app.command()(ls)
-app.command()(show)
-app.command()(explain)
-app.command()(diff)
-app.command()(watch)
-app.command()(answer)
-app.command()(pause)
-app.command()(resume)
-app.command()(cancel)
-app.command()(retry)
-app.command()(fork)
-app.command()(serve)
-app.command()(mcp)
-app.add_typer(flow_app, name="flow")
-app.add_typer(trigger_app, name="triggers")
-app.add_typer(notification_app, name="notifications")
-app.add_typer(token_app, name="tokens")
-app.add_typer(audit_app, name="audit")
-app.command()(chat)
-app.add_typer(model_app, name="model")
-app.command()(nodes)
-app.command()(tools)
-app.command()(doctor)
-app.command()(trust)
-app.command()(backup)
-app.command()(delete)
-app.command()(prune)
+    ctx.obj = CommandContext(
+        composition, json, storage, modules, provider, model, config, url, token_file
+    )

@@ -9,30 +9,36 @@ import shlex
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
-from planwave.cli.backends.local import LocalBackend
+from pydantic import SecretStr
+
 from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
-from planwave.cli.backends.shared_service import (
-    CommandServer,
-    leaving_others_running,
-    shared,
-)
 from planwave.cli.console import CommandConsole
 from planwave.cli.views.trust import show_settings_file
-from planwave.errors import Conflict, InputError, PlanwaveError, StoreError, Unreachable
+from planwave.errors import (
+    Conflict,
+    InputError,
+    PlanwaveError,
+    StoreError,
+    Unreachable,
+    reason_of,
+)
 from planwave.providers.local.model_files import is_path, model_file
 from planwave.redaction import NOTHING_SECRET, Redactor
-from planwave.settings import unknown_variables
+from planwave.settings import TOKEN_VARIABLE, URL_VARIABLE, unknown_variables
 from planwave.storage.ownership import is_trusted, untrusted_error
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
+    from planwave.cli.backends.local import LocalBackend
     from planwave.cli.backends.remote import RemoteBackend
+    from planwave.cli.backends.shared_service import CommandServer
     from planwave.cli.signals import Interrupt
+    from planwave.client import AsyncClient
     from planwave.config.files import LoadedSettings
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
@@ -46,6 +52,7 @@ LOCK_WAIT_S: Final = 10.0
 """How long a command waits for the owner of the directory to end, or to write its address."""
 LOCK_NOTE_S: Final = 1.0
 _LOCK_POLL_S: Final = 0.05
+_MAX_TOKEN_CHARS: Final = 10_000
 
 
 class EmbeddedModel(Protocol):
@@ -100,6 +107,8 @@ class CommandContext:
     provider: str | None = None
     model: str | None = None
     config: str | None = None
+    url: str | None = None
+    token_file: str | None = None
     untrusted: Untrusted = "ignore"
     command: str = ""
     subcommand: str | None = None
@@ -116,7 +125,7 @@ class CommandContext:
         self.node_modules += options.get("node_modules") or []
         self.provider = options.get("provider") or self.provider
         self.model = options.get("model") or self.model
-        for name in ("storage", "config"):
+        for name in ("storage", "config", "url", "token_file"):
             value = options.get(name)
             if value is not None:
                 setattr(self, name, value)
@@ -126,12 +135,74 @@ class CommandContext:
         return CommandConsole(json=self.json)
 
     def command_hint(self, words: str) -> str:
-        """Return a command line to type next, with the same ``--storage``, ``--config`` and ``--import``."""
-        options = [] if self.storage is None else ["--storage", self.storage]
-        options += [] if self.config is None else ["--config", self.config]
+        """Return a command line to type next, with the same place, settings and ``--import``."""
+        options: list[str] = []
+        for name in ("storage", "config", "url", "token_file"):
+            if (value := getattr(self, name)) is not None:
+                options += [f"--{name.replace('_', '-')}", value]
         for name in self.node_modules:
             options += ["--import", name]
         return " ".join([f"planwave {words}", *map(shlex.quote, options)])
+
+    @property
+    def service_url(self) -> str | None:
+        """The address of the service that the user names; None to work in a directory."""
+        url = self.url if self.url is not None else os.environ.get(URL_VARIABLE) or None
+        return None if url is None else url.rstrip("/")
+
+    def place(self, settings: Settings) -> str:
+        """Return where the stored data is, for messages."""
+        return self.service_url or str(settings.storage_dir)
+
+    def check_url(self, *, over_http: bool) -> None:
+        """Check that the place to work in is named once, and that the command can work there.
+
+        Raises:
+            InputError: ``usage``.
+        """
+        option = "--url" if self.url is not None else URL_VARIABLE
+        away = "leave out --url" if self.url is not None else f"unset {URL_VARIABLE}"
+        if self.service_url is None:
+            if self.token_file is not None:
+                hint = f"name it: --url URL, or {URL_VARIABLE}"
+                raise InputError(
+                    "--token-file needs the address of a service", code="usage", hint=hint
+                )
+        elif not over_http:
+            raise InputError(
+                f"{self.command} works on this machine, not with the service of {option}",
+                code="usage",
+                hint=f"type it where that service runs, or {away}",
+            )
+        elif self.storage is not None:
+            raise InputError(
+                f"--storage and {option} name two places",
+                code="usage",
+                hint=f"leave out --storage, or {away}",
+            )
+
+    def _named_service(self) -> LockOwner | None:
+        """Return the service that the user names, with its token; None to work in a directory."""
+        if self.service_url is None:
+            return None
+        return LockOwner(None, self.service_url, self._service_token())
+
+    def _service_token(self) -> str | None:
+        """Return the token for the service that the user names; one in a settings file is of another.
+
+        Raises:
+            InputError: The file of the token cannot be read.
+        """
+        if self.token_file is None:
+            return os.environ.get(TOKEN_VARIABLE) or None
+        try:
+            with Path(os.path.expanduser(self.token_file)).open(encoding="utf-8") as file:
+                return file.read(_MAX_TOKEN_CHARS).strip()
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"the token file {self.token_file!r} cannot be read: {reason_of(error)}",
+                hint="correct --token-file",
+            ) from error
 
     def settings(self) -> Settings:
         """Read the settings and apply the options of this command; warn of what does not count.
@@ -140,12 +211,20 @@ class CommandContext:
             InputError: A setting is unusable; ``settings-untrusted``, see :attr:`untrusted`.
             UnknownModel: No embedded model has the name given by ``--model``.
         """
-        for option, value in (("--storage DIR", self.storage), ("--config FILE", self.config)):
+        for option, value in (
+            ("--storage DIR", self.storage),
+            ("--config FILE", self.config),
+            ("--url URL", self.url),
+            ("--token-file FILE", self.token_file),
+        ):
             if value == "":
                 name, kind = option.split()
-                kind = "directory" if kind == "DIR" else "file"
-                raise InputError(f"{name} is empty", code="usage", hint=f"name a {kind}: {option}")
-        settings = self._load().settings
+                kind = {"DIR": "a directory", "FILE": "a file", "URL": "an address"}[kind]
+                raise InputError(f"{name} is empty", code="usage", hint=f"name {kind}: {option}")
+        settings = self.loaded().settings
+        if self.token_file is not None:
+            update = {"token": SecretStr(self._service_token() or "")}
+            settings = settings.model_copy(update=update)
         # Lazy: test_help_loads_no_heavy_library
         from planwave.nodes.secrets import open_redactor
 
@@ -164,7 +243,7 @@ class CommandContext:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
 
-    def _load(self) -> LoadedSettings:
+    def loaded(self) -> LoadedSettings:
         """Read the settings; at the first time, warn or ask about what does not count."""
         file = None if self.config is None else Path(os.path.expanduser(self.config))
         loaded = self.factories.settings(file)
@@ -189,6 +268,8 @@ class CommandContext:
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Return the process that owns the storage directory; None if none responds. Cached."""
+        if (named := self._named_service()) is not None:
+            return named
         directory = settings.storage_dir
         if directory not in self._running_services:
             owner = lock_owner(directory) if is_trusted(settings) else None
@@ -214,7 +295,7 @@ class CommandContext:
         )
         return RemoteBackend(
             client,
-            settings.storage_dir,
+            settings.storage_dir if self.service_url is None else None,
             self.provider,
             self.model,
             is_service=served.is_service,
@@ -224,7 +305,8 @@ class CommandContext:
     def _import_conflict(self, served: LockOwner) -> Conflict | None:
         if not self.node_modules:
             return None
-        again = f"start that again with: {self.command_hint('serve')}"
+        here = replace(self, url=None, token_file=None)
+        again = f"start that again with: {here.command_hint('serve')}"
         return Conflict(
             f"{served.title} runs this with the node types it was started with; "
             "--import cannot add to them",
@@ -251,9 +333,23 @@ class CommandContext:
             try:
                 async with self.queries(settings) as queries:
                     return await read(queries)
-            except Unreachable:  # its owner ended meanwhile: all of it is on the disk
+            except Unreachable:
+                if self.service_url is not None:
+                    raise
+                # Its owner ended meanwhile: all of it is on the disk.
                 async with self.history(settings) as stored:
                     return await read(stored)
+
+        return asyncio.run(in_loop())
+
+    def call_service(
+        self, settings: Settings, call: Callable[[AsyncClient], Awaitable[_Result]]
+    ) -> _Result:
+        """Return the answer of the service that the user names, in a new event loop."""
+
+        async def in_loop() -> _Result:
+            async with cast("RemoteBackend", self.remote_backend(settings)) as backend:
+                return await backend.choose(cast("Any", call), call)
 
         return asyncio.run(in_loop())
 
@@ -282,6 +378,10 @@ class CommandContext:
             StoreError: The storage cannot be opened. For ``storage-locked``, the hint says what its
                 owner is.
         """
+        # Lazy: test_a_press_of_tab_loads_no_service
+        from planwave.cli.backends.local import LocalBackend
+        from planwave.cli.backends.shared_service import leaving_others_running, shared
+
         opened = await self.open_backend(settings)
         if not isinstance(opened, LocalBackend):
             async with opened:
@@ -302,6 +402,9 @@ class CommandContext:
 
         An owner of the directory that ends or answers in a moment is waited for.
         """
+        # Lazy: test_a_press_of_tab_loads_no_service
+        from planwave.cli.backends.local import LocalBackend
+
         directory, until = settings.storage_dir, 0.0
         while True:
             probed = lock_owner(directory)

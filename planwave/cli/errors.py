@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 from rich.text import Text
@@ -20,10 +20,9 @@ from planwave.errors import (
     UnavailableProvider,
     UnknownModel,
     UnknownProvider,
+    Unreachable,
 )
 from planwave.graph.diagnostics import Diagnostic
-from planwave.service.executions.answers import InvalidAnswer
-from planwave.service.executions.fork import InvalidChanges
 from planwave.validation import describe_error
 
 
@@ -35,24 +34,38 @@ class ExitCode(IntEnum):
     USAGE = 2
     INVALID_PLAN = 3
     NO_PROVIDER = 4
+    NO_SERVICE = 5
+    """The service does not answer: what became of the work is not known here."""
     INTERRUPTED = 130
 
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Return the exit code of an error outside a running execution."""
     match error:
-        case InvalidAnswer() | InvalidChanges():
-            return ExitCode.USAGE
         case Interrupted():
             return error.exit_code
         case GraphInvalid():
-            return ExitCode.INVALID_PLAN
+            # Lazy: test_a_press_of_tab_loads_no_service
+            from planwave.service.executions.answers import InvalidAnswer
+            from planwave.service.executions.fork import InvalidChanges
+
+            is_argument = isinstance(error, InvalidAnswer | InvalidChanges)
+            return ExitCode.USAGE if is_argument else ExitCode.INVALID_PLAN
         case UnknownProvider() | UnavailableProvider() | UnknownModel() | ProviderError():
             return ExitCode.NO_PROVIDER
         case InputError():
             return ExitCode.USAGE
+        case Unreachable():
+            return ExitCode.NO_SERVICE
         case _:
             return ExitCode.FAILED
+
+
+def root_error(error: BaseException) -> BaseException:
+    """Return the error; of an exception group, the first error inside it."""
+    while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
+        error = inner[0]
+    return error
 
 
 def usage_error(error: Any) -> InputError:
@@ -95,6 +108,7 @@ _COMMAND_LINE: Final = {
     "store-unusable": "--storage or PLANWAVE_STORAGE_DIR",
     "unknown-node-type": "--import MODULE",
     "unknown-provider": "planwave doctor",
+    "unauthorized": "PLANWAVE_TOKEN, or --token-file FILE",
     "unknown-tool": "--import MODULE",
     "template-memory": _SETTINGS_OF_LIMITS,
     "template-timeout": _SETTINGS_OF_LIMITS,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from planwave.cli.errors import ExitCode
+from planwave.cli.errors import ExitCode, root_error
 from planwave.cli.formatting import asker_of
 from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
@@ -15,7 +15,7 @@ from planwave.cli.views.live_run import show_events
 from planwave.cli.views.plan import models_line
 from planwave.cli.views.progress import RunProgress, progress_of
 from planwave.cli.views.result import show_next, show_result
-from planwave.errors import Conflict, Gone, InputError
+from planwave.errors import Conflict, Gone, InputError, Unreachable
 from planwave.events import TERMINAL, Event, OpenRequest
 from planwave.events.unreadable import UNREADABLE
 
@@ -63,18 +63,34 @@ async def follow_run(
             await backend.executions.cancel(execution_id, interrupt.cause)
 
     console.line()
-    async with asyncio.TaskGroup() as tasks:
+    with naming_what_runs_on(ctx, execution_id):
+        async with asyncio.TaskGroup() as tasks:
 
-        def begin_to_stop() -> None:
-            tasks.create_task(stop())
-            console.line("stopping; press Ctrl-C again to exit at once")
+            def begin_to_stop() -> None:
+                tasks.create_task(stop())
+                console.line("stopping; press Ctrl-C again to exit at once")
 
-        with interrupt.on_stop(begin_to_stop):
-            await attendance.until_idle()
-            await backend.executions.wait(execution_id)
+            with interrupt.on_stop(begin_to_stop):
+                await attendance.until_idle()
+                await backend.executions.wait(execution_id)
     if attendance.superseded_by is not None:
         return await follow_run(ctx, backend, interrupt, attendance.superseded_by)
     return await _show_outcome(ctx, backend, console, interrupt, execution_id)
+
+
+@contextmanager
+def naming_what_runs_on(ctx: CommandContext, execution_id: str) -> Generator[None]:
+    """Say, where the service of an execution is lost in the block, how to see what became of it."""
+    try:
+        yield
+    except (Unreachable, BaseExceptionGroup) as error:
+        lost = root_error(error)
+        if not isinstance(lost, Unreachable):
+            raise
+        if execution_id not in (lost.hint or ""):
+            lost.message += f"; what became of execution {execution_id} is not known here"
+            lost.hint = f"once it runs again: {ctx.command_hint(f'watch {execution_id}')}"
+        raise lost from error
 
 
 async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:

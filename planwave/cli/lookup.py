@@ -57,7 +57,7 @@ async def find(queries: Queries, name: str, *, destroys: bool = False) -> Match:
         return exact
     part = _id_part(name, destroys=destroys)
     matches = {match.id: match async for match in _ending_or_beginning(queries, part)}
-    return matches[find_id(matches, name, "executions or plans", "ls", destroys=destroys)]
+    return matches[find_id(matches, name, "execution or plan", "ls", destroys=destroys)]
 
 
 def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: bool = False) -> str:
@@ -66,7 +66,7 @@ def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: b
     Args:
         ids: The ids to choose from.
         name: The id, or its start or end; lists write ``…09a2fd``.
-        what: What has these ids, such as ``tokens``.
+        what: What has such an id, such as ``token``.
         lists: The command that lists them, without ``planwave``.
         destroys: See :func:`find`.
 
@@ -84,11 +84,11 @@ def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: b
         return matches[0]
     if not matches:
         raise NotFound(
-            f"there are no {what} with an id that begins or ends with {short_repr(name)}",
-            hint=f"`planwave {lists}` lists {what}",
+            f"no {what} has an id that begins or ends with {short_repr(name)}",
+            hint=f"`planwave {lists}` lists them",
         )
     raise InputError(
-        f"{len(matches)} {what} have an id that begins or ends with {short_repr(name)}",
+        f"{len(matches)} ids begin or end with {short_repr(name)}",
         code="ambiguous-id",
         hint=f"write more of the id: {_examples(matches)}",
     )
@@ -186,7 +186,7 @@ async def find_flow_id(
     if by_part and len(_bare(name)) >= _least_chars(destroys=destroys):
         ids = [flow.plan_id async for flow in _read_all(queries.flows.list, _flow_id)]
         with suppress(NotFound):
-            return find_id(ids, name, "flows", "flow ls", destroys=destroys)
+            return find_id(ids, name, "flow", "flow ls", destroys=destroys)
     raise _flow_not_found(name, await _closest_name(queries, name))
 
 

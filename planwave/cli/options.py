@@ -16,6 +16,7 @@ from typing import (
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext, Untrusted
 
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
@@ -49,6 +50,24 @@ ConfigOption = Annotated[
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Use the service at this address, in place of a directory. [default: PLANWAVE_URL]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
+TokenFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="A file with the token of that service. [default: the token in PLANWAVE_TOKEN]",
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
+    ),
+]
 ImportOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,6 +82,7 @@ ProviderOption = Annotated[
     typer.Option(
         "--provider",
         metavar="NAME",
+        autocompletion=completion.providers,
         help="openai, anthropic, local, or a name in planwave.toml. [default: the first available]",
         rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
@@ -123,6 +143,7 @@ IdArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
+        autocompletion=completion.executions_and_plans,
         help="An execution or plan, by its id, its start or end, or: last.",
         show_default=False,
     ),
@@ -219,7 +240,12 @@ LimitOption = Annotated[
     ),
 ]
 StatusOption = Annotated[
-    StatusFilter | None, typer.Option("--status", help="Only executions with this status.")
+    StatusFilter | None,
+    typer.Option(
+        "--status",
+        metavar="STATUS",
+        help=f"Only executions with this status: {', '.join(StatusFilter)}.",
+    ),
 ]
 NodeOption = Annotated[
     str | None,
@@ -236,6 +262,8 @@ _SHARED: Final = {
     "storage": (StorageOption, None),
     "config": (ConfigOption, None),
     "node_modules": (ImportOption, None),
+    "url": (UrlOption, None),
+    "token_file": (TokenFileOption, None),
 }
 _MODEL: Final = {"provider": (ProviderOption, None), "model": (ModelOption, None)}
 
@@ -245,6 +273,7 @@ def shared_options(
     with_model: bool = False,
     has_json: bool = True,
     untrusted: Untrusted = "ignore",
+    over_http: bool = False,
 ) -> Callable[[Callable[Concatenate[CommandContext, ...], None]], Callable[..., None]]:
     """Give a command the options of every command, and its context in their place.
 
@@ -256,6 +285,7 @@ def shared_options(
         with_model: Whether it also has ``--provider`` and ``--model``.
         has_json: Whether it has ``--json``.
         untrusted: See :data:`Untrusted`.
+        over_http: Whether it works with the service at ``--url``; if not, it refuses this option.
     """
     shared = {**({"json": _JSON} if has_json else {}), **_SHARED, **(_MODEL if with_model else {})}
     added = [Parameter("typer_ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -271,8 +301,9 @@ def shared_options(
         def with_context(*, typer_ctx: typer.Context, **options: Any) -> None:
             ctx: CommandContext = typer_ctx.obj
             ctx.take({name: options.pop(name) for name in shared})
-            ctx.untrusted = untrusted
+            ctx.untrusted = untrusted if ctx.service_url is None else "ignore"
             ctx.command, ctx.subcommand = typer_ctx.command_path, typer_ctx.invoked_subcommand
+            ctx.check_url(over_http=over_http)
             command(ctx, **options)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
@@ -288,6 +319,7 @@ ExecutionArgument = Annotated[
     str,
     typer.Argument(
         metavar="ID",
+        autocompletion=completion.executions,
         help="An execution, by its id, its start or end, or: last.",
         show_default=False,
     ),

@@ -47,7 +47,12 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 if TYPE_CHECKING:
-    from planwave.shapes.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+    from planwave.shapes.catalog import (
+        LimitsResponse,
+        NodeTypesResponse,
+        ProvidersResponse,
+        ToolsResponse,
+    )
     from planwave.shapes.executions import (
         DifferenceResponse,
         DocumentResponse,
@@ -530,6 +535,10 @@ class AsyncClient(
     async def node_types(self) -> NodeTypesResponse:
         """Return the node types with their ports and the JSON Schemas of their data."""
         return await self._send(requests.get("api", "node-types"))
+
+    async def tools(self) -> ToolsResponse:
+        """Return the tools that agents may be given."""
+        return await self._send(requests.get("api", "tools"))
 
     async def limits(self) -> LimitsResponse:
         """Return the limits that the service enforces."""

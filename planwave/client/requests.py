@@ -207,7 +207,7 @@ def validated_url(url: str) -> str:
     """
     with suppress(httpx2.InvalidURL):
         address = httpx2.URL(url)
-        if address.scheme in ("http", "https") and address.host:
+        if address.scheme in ("http", "https") and address.host and not address.userinfo:
             return url.rstrip("/")
     raise InputError(
         "the address of the service cannot be used",

@@ -48,7 +48,12 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 if TYPE_CHECKING:
-    from planwave.shapes.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+    from planwave.shapes.catalog import (
+        LimitsResponse,
+        NodeTypesResponse,
+        ProvidersResponse,
+        ToolsResponse,
+    )
     from planwave.shapes.executions import (
         DifferenceResponse,
         DocumentResponse,
@@ -521,6 +526,10 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
     def node_types(self) -> NodeTypesResponse:
         """Return the node types with their ports and the JSON Schemas of their data."""
         return self._send(requests.get("api", "node-types"))
+
+    def tools(self) -> ToolsResponse:
+        """Return the tools that agents may be given."""
+        return self._send(requests.get("api", "tools"))
 
     def limits(self) -> LimitsResponse:
         """Return the limits that the service enforces."""

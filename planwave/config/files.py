@@ -13,7 +13,7 @@ import os
 import stat
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -24,7 +24,14 @@ from pydantic import ValidationError
 
 from planwave.config import trust
 from planwave.errors import InputError, reason_of
-from planwave.settings import CONFIG_VARIABLE, EnvFirstSettings, Limits, Settings, narrows
+from planwave.settings import (
+    CONFIG_VARIABLE,
+    EnvFirstSettings,
+    Limits,
+    Settings,
+    narrows,
+    variable_of,
+)
 from planwave.source_locations import callers_level
 from planwave.validation import describe_error
 
@@ -109,12 +116,31 @@ class LoadedSettings:
         file: The ``planwave.toml`` of the working directory, if it is there and not trusted.
         ignored: What it sets in vain, such as ``openai_base_url`` and ``limits.nodes``.
         warnings: Files that count although other users may write them.
+        files: The files that count, wholly or in part; a later one goes before an earlier one.
     """
 
     settings: Settings
     file: SettingsFile | None = None
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    files: tuple[SettingsFile, ...] = ()
+
+    def origins(self) -> dict[str, Path | str]:
+        """Return where each setting is from that is no default: a file, or a variable's name.
+
+        Limits are named ``limits.NAME``, entries of tables ``TABLE.NAME``.
+        """
+        origins: dict[str, Path | str] = {}
+        for file in self.files:
+            for name in _flat_names(file.values()):
+                if file is not self.file or name not in self.ignored:
+                    origins[name] = file.path
+        set_here = {name.upper(): name for name, value in os.environ.items() if value}
+        for model, table in ((Settings, ""), (Limits, "limits.")):
+            for name in model.model_fields:
+                if (variable := set_here.get(variable_of(model, name))) is not None:
+                    origins[table + name] = variable
+        return origins
 
     @property
     def notice(self) -> str | None:
@@ -184,7 +210,8 @@ def read_settings(config: Path | None = None) -> LoadedSettings:
     if any(modules is each for each in elsewhere) and not os.environ.get("PLANWAVE_NODE_MODULES"):
         # They mean the same in every folder, so none is taken from the folder of a stranger.
         settings = settings.with_installed(modules or ())
-    return LoadedSettings(settings, here if ignored else None, ignored, warned)
+    files = tuple(each for each in (own, here, named) if each is not None)
+    return LoadedSettings(settings, here if ignored else None, ignored, warned, files)
 
 
 def read_file(path: Path) -> SettingsFile | None:
@@ -238,6 +265,14 @@ def _named_file(config: Path | None) -> SettingsFile | None:
         problem = "is no file" if os.path.lexists(path) else "does not exist"
         raise InputError(f"settings file {str(path)!r} {problem}", hint=f"correct {option}")
     return file
+
+
+def _flat_names(values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        if name in ("limits", *_TABLES):
+            yield from (f"{name}.{entry}" for entry in value)
+        else:
+            yield name
 
 
 def _own_values(own: SettingsFile) -> dict[str, Any]:

@@ -23,16 +23,16 @@ _PROBE_TIMEOUT_S: Final = 10.0
 
 
 class LockOwner(NamedTuple):
-    """The process that owns a storage directory, as its lock file describes it.
+    """The process that owns a storage directory, as its lock file or its user describes it.
 
     Attributes:
-        pid: Its process id.
+        pid: Its process id; None for a service that the user names by its address.
         url: The address of its HTTP API; None if it has none, or none yet.
         token: The bearer token of that API.
         is_service: Whether it is ``planwave serve``, rather than a command that ends by itself.
     """
 
-    pid: int
+    pid: int | None
     url: str | None = None
     token: str | None = None
     is_service: bool = True
@@ -40,6 +40,8 @@ class LockOwner(NamedTuple):
     @property
     def title(self) -> str:
         """The name of the process, for messages."""
+        if self.pid is None:
+            return f"the service at {self.url}"
         if self.is_service:
             return f"planwave serve at {self.url}"
         return f"the command with pid {self.pid}, in another terminal,"

@@ -82,12 +82,12 @@ class RemoteExecutions:
     Args:
         client: Connected to the service.
         pages: Reads its lists.
-        directory: The storage directory, which the service owns.
+        directory: The storage directory, which the service owns; None if it is out of reach.
         is_service: Whether the process is a service, rather than a command that ends by itself.
     """
 
     def __init__(
-        self, client: AsyncClient, pages: PageReader, directory: Path, *, is_service: bool
+        self, client: AsyncClient, pages: PageReader, directory: Path | None, *, is_service: bool
     ) -> None:
         self._client, self._pages = client, pages
         self._directory, self._is_service = directory, is_service
@@ -121,20 +121,23 @@ class RemoteExecutions:
         try:
             return await self._client.document(execution_id)
         except Unreachable:
-            if not await self._is_on_disk(execution_id):
+            path = self.document_path(execution_id)
+            if path is None or not await self._is_on_disk(execution_id):
                 raise
-        content = await asyncio.to_thread(self.document_path(execution_id).read_bytes)
+        content = await asyncio.to_thread(path.read_bytes)
         return cast("DocumentResponse", json.loads(content))
 
     async def _is_on_disk(self, execution_id: str) -> bool:
         """Return whether a command that has ended left a document with all that was seen here."""
         seen = self._seen.get(execution_id, 1)
         path = self.document_path(execution_id)
-        return not self._is_service and await asyncio.to_thread(document_seq, path) >= seen
+        if path is None or self._is_service:
+            return False
+        return await asyncio.to_thread(document_seq, path) >= seen
 
-    def document_path(self, execution_id: str) -> Path:
-        """See :meth:`StoredExecutions.document_path`."""
-        return self._directory / f"{execution_id}.json"
+    def document_path(self, execution_id: str) -> Path | None:
+        """See :meth:`StoredExecutions.document_path`; None of a service elsewhere."""
+        return None if self._directory is None else self._directory / f"{execution_id}.json"
 
     async def diff(self, a: str, b: str) -> DifferenceResponse:
         """See :meth:`StoredExecutions.diff`."""
@@ -163,6 +166,8 @@ class RemoteExecutions:
     async def wait(self, execution_id: str) -> None:
         """Wait until the service has written the present document of an execution that is idle."""
         path = self.document_path(execution_id)
+        if path is None:  # a document that is sent is always the present one
+            return
         try:
             last_seq = (await self._client.execution(execution_id))["last_seq"]
         except Unreachable:
@@ -195,7 +200,7 @@ class RemoteBackend:
 
     Args:
         client: Connected to the service; closed together with this backend.
-        directory: The storage directory, which the service owns.
+        directory: The storage directory, which the service owns; None if it is out of reach.
         provider: The provider that plans goals; None leaves the choice to the service.
         model: A model of that provider.
         is_service: Whether the process is a service, rather than a command that ends by itself.
@@ -208,7 +213,7 @@ class RemoteBackend:
     def __init__(
         self,
         client: AsyncClient,
-        directory: Path,
+        directory: Path | None,
         provider: str | None = None,
         model: str | None = None,
         *,

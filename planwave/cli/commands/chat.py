@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, cast
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.follow_run import show_models
 from planwave.cli.formatting import one_line, truncate
@@ -35,13 +36,14 @@ _HELP: Final = (
 _ENDS: Final = frozenset({"/quit", "/exit"})
 
 
-@shared_options(has_json=False, untrusted="ask")
+@shared_options(has_json=False, untrusted="ask", over_http=True)
 def chat(
     ctx: CommandContext,
     flow: Annotated[
         str | None,
         typer.Argument(
             metavar="[FLOW]",
+            autocompletion=completion.flows,
             help="A flow with a chat_start node, by its name or its id. [default: a model]",
             show_default=False,
         ),

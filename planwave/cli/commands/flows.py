@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
 from planwave.cli.commands.triggers import triggers_of
@@ -57,6 +58,7 @@ NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME_OR_ID",
+        autocompletion=completion.flows,
         help="A flow, by its name, its id, or the start or end of its id.",
         show_default=False,
     ),
@@ -65,6 +67,7 @@ NewNameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
+        autocompletion=completion.flows,
         help="The name of the flow. An existing flow of that name, or id, gets a new revision.",
         show_default=False,
     ),
@@ -80,6 +83,7 @@ PlanOption = Annotated[
     typer.Option(
         "--plan",
         metavar="PLAN_ID",
+        autocompletion=completion.plans,
         help="A stored plan in place of a file: its id, its start or end, an execution of "
         "the plan, or: last.",
     ),
@@ -115,7 +119,7 @@ def flow() -> None:
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def save(
     ctx: CommandContext,
     name: NewNameArgument,
@@ -160,7 +164,7 @@ def save(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
     """List flows, newest first.
 
@@ -182,14 +186,14 @@ def ls(ctx: CommandContext, limit: LimitOption = 20) -> None:
         if len(summaries) > limit:
             pagination_hint(console, ctx, "flow ls", limit)
     else:
-        where = ctx.settings().storage_dir
+        where = ctx.place(ctx.settings())
         console.text(
             f"No flows in {where} yet. Save one with: {ctx.command_hint('flow save')} NAME FILE"
         )
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = None) -> None:
     """Show a flow: its graph and its revisions.
 
@@ -216,7 +220,7 @@ def show(ctx: CommandContext, name: NameArgument, revision: RevisionOption = Non
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rename(
     ctx: CommandContext,
     name: NameArgument,
@@ -245,7 +249,7 @@ def rename(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(
     ctx: CommandContext,
     name: NameArgument,
@@ -277,7 +281,7 @@ def rm(
 
 
 @flow_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def publish(
     ctx: CommandContext,
     name: NameArgument,
@@ -325,7 +329,7 @@ def publish(
 
 
 @flow_app.command()
-@shared_options(with_model=True)
+@shared_options(with_model=True, over_http=True)
 def run(
     ctx: CommandContext,
     name: NameArgument,

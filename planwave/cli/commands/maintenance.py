@@ -29,7 +29,7 @@ _MOST_DAYS: Final = 36_500
 _MB: Final = 1_000_000
 
 
-@shared_options()
+@shared_options(over_http=True)
 def delete(ctx: CommandContext, name: IdArgument) -> None:
     """Delete an execution that has ended, with its results, or a plan.
 
@@ -194,12 +194,17 @@ audit_app = typer.Typer(
 def list_audit(
     ctx: CommandContext,
     action: Annotated[
-        str, typer.Option("--action", help="Only actions that begin so, such as token.")
+        str,
+        typer.Option(
+            "--action", metavar="ACTION", help="Only actions that begin so, such as token."
+        ),
     ] = "",
     of: Annotated[
-        str, typer.Option("--id", help="Only lines with this id, of whatever kind.")
+        str, typer.Option("--id", metavar="ID", help="Only lines with this id, of whatever kind.")
     ] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The newest so many.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, metavar="N", help="The newest so many.")
+    ] = 50,
 ) -> None:
     """List what was done: when, by whom, and what; the oldest first.
 

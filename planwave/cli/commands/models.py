@@ -115,6 +115,7 @@ def doctor(
     storage = _storage_report(ctx, settings)
     can_plan = any(info.available for info in infos) or local.required_download() is not None
     report: dict[str, Any] = {
+        "settings_files": [str(each.path) for each in reversed(ctx.loaded().files)],
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "machine": _machine_report(settings),
         "providers": [
@@ -152,6 +153,8 @@ def _show_report(console: CommandConsole, report: dict[str, Any], can_plan: bool
     console.text(
         f"Machine    {machine['system']}, {counted(machine['cpus'], 'CPU')}, {size}, {free}"
     )
+    files = ", ".join(report["settings_files"]) or "no file: planwave config show"
+    console.verbatim(f"Settings   {files}")
     console.line()
     console.line("Providers")
     width = max((len(info["name"]) for info in report["providers"]), default=0)

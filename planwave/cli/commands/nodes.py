@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import hint_with_command
@@ -18,15 +19,22 @@ from planwave.cli.formatting import json_text
 from planwave.cli.options import shared_options
 from planwave.errors import NotFound
 from planwave.graph.suggestions import LOAD_OWN_TYPE, closest_match
-from planwave.nodes.authoring.node_type import INPUT
+
+if TYPE_CHECKING:
+    from planwave.settings import Settings
 
 TypeArgument = Annotated[
     str | None,
-    typer.Argument(metavar="TYPE", help="Show one type in full.", show_default=False),
+    typer.Argument(
+        metavar="TYPE",
+        autocompletion=completion.node_types,
+        help="Show one type in full.",
+        show_default=False,
+    ),
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
     """List the node types that graphs may use, or show one: its ports, data fields and an example.
 
@@ -37,33 +45,41 @@ def nodes(ctx: CommandContext, node_type: TypeArgument = None) -> None:
     * `planwave --import my_nodes nodes` (with the types of your own module)
     """
     console, settings = ctx.console(), ctx.settings()
-    registry = ctx.factories.catalogue(settings)
-    names = registry.names()
-    if node_type is not None and node_type not in names:
-        close = closest_match(node_type, names)
+    types = _types_of_service(ctx, settings) if ctx.service_url else _types_here(ctx, settings)
+    if node_type is not None and node_type not in types:
+        close = closest_match(node_type, list(types))
         suggestion = f"did you mean {close!r}?" if close else "planwave nodes lists all types;"
         hint = hint_with_command("unknown-node-type", f"{suggestion} {LOAD_OWN_TYPE}")
         raise NotFound(f"there is no node type {node_type!r}", hint=hint)
-    types_to_show = names if node_type is None else (node_type,)
-    types: list[dict[str, Any]] = [
-        {**registry.describe(name), "origin": registry.origin(name)._asdict()}
-        for name in types_to_show
-    ]
     if console.json:
         brief = ("node_type", "purpose", "effect", "origin")
-        listed = [{key: each[key] for key in brief} for each in types]
-        console.result({"node_types": listed} if node_type is None else types[0])
+        listed = [{key: each[key] for key in brief} for each in types.values()]
+        console.result({"node_types": listed} if node_type is None else types[node_type])
     elif node_type is None:
-        show_node_types(console, types)
+        show_node_types(console, list(types.values()))
     else:
-        declared = getattr(registry.implementation(node_type), "inputs", (INPUT,))
-        show_node_type(console, types[0], [port._asdict() for port in declared])
+        show_node_type(console, types[node_type])
     served = ctx.running_service(settings)
-    if served is not None:
+    if served is not None and ctx.service_url is None:
         console.note(f"{served.title} has the types that it was started with")
 
 
-_ORIGIN_ORDER = ("module", "package", "library")
+def _types_here(ctx: CommandContext, settings: Settings) -> dict[str, dict[str, Any]]:
+    registry = ctx.factories.catalogue(settings)
+    return {
+        name: {**registry.describe(name), "origin": registry.origin(name)._asdict()}
+        for name in registry.names()
+    }
+
+
+def _types_of_service(ctx: CommandContext, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return the node types of the service that the user names, which does not tell their origin."""
+    types = ctx.call_service(settings, lambda client: client.node_types())["node_types"]
+    origin = {"kind": "service", "name": ctx.service_url, "file": None}
+    return {each["node_type"]: {**each, "origin": origin} for each in types}
+
+
+_ORIGIN_ORDER = ("service", "module", "package", "library")
 _EFFECT_WIDTH = len("effect")
 
 
@@ -84,16 +100,12 @@ def show_node_types(console: CommandConsole, types: Sequence[Mapping[str, Any]])
     console.text("The second column is the effect of a type. One in full: planwave nodes TYPE")
 
 
-def show_node_type(
-    console: CommandConsole, about: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]
-) -> None:
-    """Write one type: its purpose, origin, ports, data fields and example.
-
-    Args:
-        console: Where it is written.
-        about: The type as JSON, with its origin.
-        inputs: Its input ports besides those of data fields.
-    """
+def show_node_type(console: CommandConsole, about: Mapping[str, Any]) -> None:
+    """Write one type, as JSON with its origin: its purpose, ports, data fields and example."""
+    fields = about["schema"].get("properties", {})
+    inputs = [
+        each for each in about["inputs"] if each["channel"] != "flow" or each["name"] not in fields
+    ]
     console.text(Text.assemble((about["node_type"], "bold cyan"), f"  {about['purpose']}"))
     console.verbatim(f"From      {_origin_text(about['origin'])}")
     console.text(f"Effect    {about['effect']}")
@@ -117,6 +129,8 @@ def _origin_text(origin: Mapping[str, Any]) -> str:
             return "planwave"
         case "package":
             return f"package {origin['name']}"
+        case "service":
+            return f"the service at {origin['name']}"
         case _:
             return f"module {origin['name']}" + (
                 f" ({_near(origin['file'])})" if origin["file"] else ""

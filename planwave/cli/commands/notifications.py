@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
@@ -34,7 +35,7 @@ notification_app = typer.Typer(
 
 
 @notification_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def notifications(ctx: CommandContext) -> None:
     """List the URLs that are notified of executions, and the messages that nobody accepted.
 
@@ -67,14 +68,19 @@ def notifications(ctx: CommandContext) -> None:
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def add(
     ctx: CommandContext,
     flow: Annotated[
         str,
-        typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
+        typer.Argument(
+            metavar="FLOW",
+            autocompletion=completion.flows,
+            help="The flow, by its name or its id.",
+            show_default=False,
+        ),
     ],
-    url: Annotated[
+    address: Annotated[
         str,
         typer.Argument(metavar="URL", help="The address to send messages to.", show_default=False),
     ],
@@ -104,7 +110,7 @@ def add(
 
     async def create(backend: Backend, own: NotificationBackend) -> TargetResponse:
         plan = await find_flow(backend, flow, None)
-        return await own.create_target(plan.plan_id, url, secret, events)
+        return await own.create_target(plan.plan_id, address, secret, events)
 
     new_target, console = _run(ctx, create), ctx.console()
     if console.json:
@@ -115,7 +121,7 @@ def add(
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(
     ctx: CommandContext,
     target: Annotated[
@@ -129,7 +135,7 @@ def rm(
 
     async def delete(_: Backend, own: NotificationBackend) -> str:
         ids = [each["target_id"] for each in await own.targets()]
-        target_id = find_id(ids, target, "targets", "notifications", destroys=True)
+        target_id = find_id(ids, target, "target", "notifications", destroys=True)
         await own.delete_target(target_id)
         return target_id
 
@@ -141,7 +147,7 @@ def rm(
 
 
 @notification_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def resend(
     ctx: CommandContext,
     notification: Annotated[
@@ -173,7 +179,7 @@ def resend(
         chosen = (
             ids
             if notification is None
-            else [find_id(ids, notification, "messages", "notifications")]
+            else [find_id(ids, notification, "message", "notifications")]
         )
         for each in chosen:
             await own.resend(each)

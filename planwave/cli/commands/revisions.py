@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, cast
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
@@ -43,6 +44,7 @@ PlanArgument = Annotated[
     str,
     typer.Argument(
         metavar="PLAN",
+        autocompletion=completion.plans,
         help="A plan, by its id, its start or end, its name as a flow, an execution of it, or: last.",
         show_default=False,
     ),
@@ -76,7 +78,7 @@ ApproveRevisionOption = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def edit(
     ctx: CommandContext,
     name: PlanArgument,
@@ -108,7 +110,7 @@ def edit(
     asyncio.run(run())
 
 
-@shared_options()
+@shared_options(over_http=True)
 def revisions(
     ctx: CommandContext,
     name: PlanArgument,

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
 
 
-@shared_options(with_model=True, untrusted="ask")
+@shared_options(with_model=True, untrusted="ask", over_http=True)
 def run(
     ctx: CommandContext,
     goal: GoalArgument,
@@ -94,7 +94,7 @@ def run(
     )
 
 
-@shared_options(with_model=True, untrusted="ask")
+@shared_options(with_model=True, untrusted="ask", over_http=True)
 def plan(ctx: CommandContext, goal: GoalArgument) -> None:
     """Plan a goal, show the plan and store it; nothing runs.
 
@@ -106,7 +106,7 @@ def plan(ctx: CommandContext, goal: GoalArgument) -> None:
     run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
-@shared_options(with_model=True, untrusted="ask")
+@shared_options(with_model=True, untrusted="ask", over_http=True)
 def exec_(
     ctx: CommandContext,
     file: FileArgument,
@@ -170,7 +170,8 @@ def run_budget(usd: float | None, tokens: int | None) -> dict[str, float] | None
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Run a job in an event loop and exit with its exit code."""
     settings = ctx.settings()
-    require_trusted(settings)
+    if ctx.service_url is None:
+        require_trusted(settings)
     if not job.is_planned:
         # Lazy: test_help_loads_no_heavy_library
         from planwave.planner.planner import check_goal

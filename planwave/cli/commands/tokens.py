@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeVar
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, truncate
 from planwave.cli.lookup import find_flow, find_id
@@ -45,13 +46,17 @@ class ScopeName(StrEnum):
 FlowsOption = Annotated[
     list[str],
     typer.Option(
-        "--flow", metavar="FLOW", help="A flow it is for, by name or id; may be repeated."
+        "--flow",
+        metavar="FLOW",
+        autocompletion=completion.flows,
+        help="A flow it is for, by name or id; may be repeated.",
     ),
 ]
 ScopesOption = Annotated[
     list[ScopeName],
     typer.Option(
         "--scope",
+        metavar="SCOPE",
         help="chat: talk to the flows as models; run: start and cancel their executions; "
         "read: read these; may be repeated.",
     ),
@@ -59,7 +64,7 @@ ScopesOption = Annotated[
 
 
 @token_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def tokens(ctx: CommandContext) -> None:
     """List the access tokens. Their texts are not stored.
 
@@ -82,7 +87,7 @@ def tokens(ctx: CommandContext) -> None:
 
 
 @token_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def create(
     ctx: CommandContext,
     name: Annotated[
@@ -91,14 +96,17 @@ def create(
     flows: FlowsOption,
     scopes: ScopesOption,
     requests: Annotated[
-        int | None, typer.Option("--requests-per-minute", min=1, help="Its requests.")
+        int | None, typer.Option("--requests-per-minute", min=1, metavar="N", help="Its requests.")
     ] = None,
     executions: Annotated[
-        int | None, typer.Option("--executions-per-minute", min=1, help="Its executions.")
+        int | None,
+        typer.Option("--executions-per-minute", min=1, metavar="N", help="Its executions."),
     ] = None,
     days: Annotated[
         float | None,
-        typer.Option("--days", min=0.001, help="How long it is valid. [default: for ever]"),
+        typer.Option(
+            "--days", min=0.001, metavar="DAYS", help="How long it is valid. [default: for ever]"
+        ),
     ] = None,
 ) -> None:
     """Create an access token, and show it once.
@@ -128,7 +136,7 @@ def create(
 
 
 @token_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def revoke(
     ctx: CommandContext,
     token: Annotated[
@@ -169,7 +177,7 @@ def _line(token: TokenResponse, shown_id: str) -> Text:
 def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
     """Return the token of an id, or of its start or end; errors as in :func:`find_id`."""
     records = {each["token_id"]: each for each in tokens}
-    return records[find_id(records, part, "tokens", "tokens", destroys=True)]
+    return records[find_id(records, part, "token", "tokens", destroys=True)]
 
 
 def _run(ctx: CommandContext, use: Callable[[Backend], Awaitable[_Result]]) -> _Result:

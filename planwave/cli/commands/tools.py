@@ -24,7 +24,7 @@ NameArgument = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     """List the tools that `tool` and `toolset` steps may name, or show one with its arguments.
 
@@ -34,7 +34,10 @@ def tools(ctx: CommandContext, name: NameArgument = None) -> None:
     * `planwave --import shop_tools tools look_up_order`
     """
     console, settings = ctx.console(), ctx.settings()
-    documents = ctx.factories.catalogue(settings).describe_tools()
+    if ctx.service_url is None:
+        documents = ctx.factories.catalogue(settings).describe_tools()
+    else:
+        documents = ctx.call_service(settings, lambda client: client.tools())["tools"]
     if name is None:
         if console.json:
             console.result({"tools": documents})
@@ -53,7 +56,7 @@ def tools(ctx: CommandContext, name: NameArgument = None) -> None:
         else:
             show_tool(console, about)
     served = ctx.running_service(settings)
-    if served is not None:
+    if served is not None and ctx.service_url is None:
         console.note(f"{served.title} has the tools that it was started with")
 
 

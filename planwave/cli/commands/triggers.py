@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import local_time, local_times, truncate
@@ -41,7 +42,7 @@ TriggerArgument = Annotated[
 
 
 @trigger_app.callback()
-@shared_options()
+@shared_options(over_http=True)
 def triggers(ctx: CommandContext) -> None:
     """List what is listened for, with the last 20 deliveries and their executions.
 
@@ -63,12 +64,17 @@ def triggers(ctx: CommandContext) -> None:
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def add(
     ctx: CommandContext,
     flow: Annotated[
         str,
-        typer.Argument(metavar="FLOW", help="The flow, by its name or its id.", show_default=False),
+        typer.Argument(
+            metavar="FLOW",
+            autocompletion=completion.flows,
+            help="The flow, by its name or its id.",
+            show_default=False,
+        ),
     ],
     node: Annotated[
         str | None,
@@ -102,21 +108,21 @@ def add(
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def enable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start executions again."""
     _show(ctx, "Enabled", _set_enabled(ctx, trigger, enabled=True))
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def disable(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Have a trigger start nothing until it is enabled."""
     _show(ctx, "Disabled", _set_enabled(ctx, trigger, enabled=False))
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
     """Remove a trigger with its deliveries; the flow and its executions stay."""
 
@@ -133,7 +139,7 @@ def rm(ctx: CommandContext, trigger: TriggerArgument) -> None:
 
 
 @trigger_app.command()
-@shared_options()
+@shared_options(over_http=True)
 def fire(
     ctx: CommandContext,
     trigger: TriggerArgument,
@@ -184,7 +190,7 @@ def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerRes
 async def _find(triggers: TriggerBackend, name: str, *, destroys: bool = False) -> TriggerResponse:
     """Return the trigger of an id, or of its start or end; errors as in :func:`find_id`."""
     records = {each["trigger_id"]: each for each in await triggers.all()}
-    return records[find_id(records, name, "triggers", "triggers", destroys=destroys)]
+    return records[find_id(records, name, "trigger", "triggers", destroys=destroys)]
 
 
 def _show(ctx: CommandContext, what: str, trigger: TriggerResponse) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planwave.config.files import SettingsFile
 
 _VALUE_CHARS = 500
-_SECRET = "(a secret)"  # noqa: S105 - stands for one
+_SECRET = "set"  # noqa: S105 - stands for one
 
 
 def show_settings_file(
@@ -51,19 +51,22 @@ def setting_values(file: SettingsFile) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: Any) -> str:
-    return json.dumps(_plain(value), ensure_ascii=False)
+    return json.dumps(plain_value(value), ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """Return a value of a setting as JSON; of a secret only that it is there."""
     match value:
         case SecretStr():
             return _SECRET
         case BaseModel():
-            return {name: _plain(getattr(value, name)) for name in sorted(value.model_fields_set)}
+            return {
+                name: plain_value(getattr(value, name)) for name in sorted(value.model_fields_set)
+            }
         case Mapping():
-            return {str(key): _plain(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {str(key): plain_value(each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case list():
-            return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+            return [plain_value(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case str() | int() | float() | None:
             return value
         case _:

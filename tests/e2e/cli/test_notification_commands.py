@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
-from planwave.storage.lock import DirectoryLock
 from tests.support.cli.command_process import isolated_directory
 from tests.support.server.running_server import running_server
 from tests.support.service.notified import hosted
@@ -30,7 +28,7 @@ CONFIG = '[secrets.hosted]\nenv = "HOSTED"\nhosts = ["a.test"]\n'
 def planwave(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """Run commands over a storage directory that nobody holds, or that a service does."""
+    """Run commands over a storage directory that nobody holds, or with a service elsewhere."""
     directory = tmp_path / "storage"
     isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(CONFIG)
@@ -48,10 +46,10 @@ def planwave(
     directory.mkdir()
     parts = {"secrets": hosted("a.test")}
     with running_server(directory=directory, token=TOKEN, overrides=parts) as running:
-        lock = DirectoryLock(directory)
-        lock.write_owner({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
+        monkeypatch.delenv("PLANWAVE_STORAGE_DIR")
+        monkeypatch.setenv("PLANWAVE_URL", running.base_url)
+        monkeypatch.setenv("PLANWAVE_TOKEN", TOKEN)
         yield run
-        lock.release()
 
 
 def test_target_is_added_listed_and_removed_and_unknown_things_are_named(planwave: Any) -> None:
@@ -71,9 +69,9 @@ def test_target_is_added_listed_and_removed_and_unknown_things_are_named(planwav
     for args, words in (
         (("add", name, URL, "--secret", "nobody"), "[secrets.nobody]"),
         (("add", name, URL, "--secret", "hosted", "--event", "ended"), "completed, failed"),
-        (("resend", "none"), "no messages"),
+        (("resend", "none"), "no message"),
         (("resend",), "--all"),
-        (("rm", "nobody"), "no targets"),
+        (("rm", "nobody"), "no target"),
         (("rm", added["target_id"][-4:]), "at least 6 characters"),
     ):
         failed = planwave("notifications", *args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
-from planwave.storage.lock import DirectoryLock
 from tests.support.cli.command_process import isolated_directory
 from tests.support.server.running_server import running_server
 from tests.support.triggers.hook_sender import hook_flow
@@ -24,25 +22,25 @@ FLOW = hook_flow(auth="none", secrets=[], sample={"order": 7})
 
 
 @pytest.fixture(scope="module", params=["alone", "served"])
-def storage(
+def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Path]:
-    """A storage directory that nobody holds, or a service that says where it is."""
+) -> Iterator[dict[str, str]]:
+    """The environment of commands in a directory that nobody holds, or with a service elsewhere."""
     directory = tmp_path_factory.mktemp("storage")
     if request.param == "alone":
-        yield directory
+        yield {"PLANWAVE_STORAGE_DIR": str(directory)}
         return
     with running_server(directory=directory, token=TOKEN, unsigned_webhooks=True) as running:
-        lock = DirectoryLock(directory)
-        lock.write_owner({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
-        yield directory
-        lock.release()
+        yield {"PLANWAVE_URL": running.base_url, "PLANWAVE_TOKEN": TOKEN}
 
 
 @pytest.fixture(autouse=True)
-def working_directory(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_directory(
+    place: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     isolated_directory(tmp_path, monkeypatch)
-    monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(storage))
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("PLANWAVE_UNSIGNED_WEBHOOKS", "true")
 
 

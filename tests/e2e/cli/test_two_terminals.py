@@ -196,7 +196,7 @@ def test_subscriber_of_a_killed_command_is_told_how_to_go_on() -> None:
         read_until(watching.stdout, "started    gate")
         process.kill()
         _, err = watching.communicate()
-    assert watching.returncode == 1
+    assert watching.returncode == 5
     assert err == (
         "✗ the command that ran this execution, in another terminal, has ended\n"
         f"  → see it with: planwave show {execution_id}; continue it with: planwave resume {execution_id}\n"
@@ -225,7 +225,7 @@ def test_signal_interrupts_runs_of_other_terminals_which_can_be_resumed() -> Non
         terminal.type("\x03")
         assert terminal.end()[0] == 130
         _, err = second.communicate()
-        assert second.returncode == 1
+        assert second.returncode == 5
         assert "the command that ran this execution, in another terminal, has ended" in err
     open_gate()
     assert invoke_json("resume", "last")["node_results"]["after"] == "on"

@@ -81,7 +81,7 @@ async def test_ambiguous_start_lists_matches() -> None:
     with pytest.raises(InputError) as caught:
         await find(await history(FIRST, third), "01911")
     assert caught.value.code == "ambiguous-id"
-    message = "2 executions or plans have an id that begins or ends with '01911'"
+    message = "2 ids begin or end with '01911'"
     assert caught.value.message == message
     assert caught.value.hint == f"write more of the id: {third}, {FIRST}"
 
@@ -146,7 +146,7 @@ async def test_ambiguous_part_of_flow_ids_lists_them() -> None:
         built = [
             (await service.flows.create(f"Flow {n}", graph=text("x"))).plan_id for n in range(6)
         ]
-        with pytest.raises(InputError, match="6 flows have an id") as refused:
+        with pytest.raises(InputError, match="6 ids begin or end") as refused:
             await find_flow_id(service, built[0][:4])
         assert refused.value.code == "ambiguous-id"
         assert refused.value.hint == f"write more of the id: {', '.join(built[:1:-1])}, …"

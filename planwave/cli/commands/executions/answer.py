@@ -60,7 +60,7 @@ FormOption = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def answer(
     ctx: CommandContext,
     name: ExecutionArgument,

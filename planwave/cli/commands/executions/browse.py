@@ -58,7 +58,7 @@ _TITLE_CHARS = 200
 _STEPS_NAMED = 20
 
 
-@shared_options()
+@shared_options(over_http=True)
 def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None) -> None:
     """List executions, and plans that did not run, newest first.
 
@@ -85,7 +85,7 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.result({**listing, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
-        where = ctx.settings().storage_dir
+        where = ctx.place(ctx.settings())
         start = f'yet. Start with: {ctx.command_hint("run")} "GOAL"; or name another directory'
         start += ": --storage DIR"
         what = f"No {status} execution" if status else "Nothing has been planned or run"
@@ -122,7 +122,7 @@ def _show_executions(
         console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
 
 
-@shared_options()
+@shared_options(over_http=True)
 def show(ctx: CommandContext, name: IdArgument, node: NodeOption = None) -> None:
     """Show an execution (steps, results, usage) or a plan.
 

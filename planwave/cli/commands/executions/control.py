@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
 
 
-@shared_options()
+@shared_options(over_http=True)
 def pause(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Pause an execution: no further step starts, running steps end.
 
@@ -41,7 +41,7 @@ def pause(ctx: CommandContext, name: ExecutionArgument) -> None:
     exit_with(send_command(ctx, name, tell))
 
 
-@shared_options()
+@shared_options(over_http=True)
 def resume(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Resume an execution that was paused, set aside, or interrupted with its process.
 
@@ -83,7 +83,7 @@ async def _still_waiting(
     return Conflict(f"it waits for a timer until {until}", code="not-paused", hint=way)
 
 
-@shared_options()
+@shared_options(over_http=True)
 def cancel(
     ctx: CommandContext,
     name: ExecutionArgument,

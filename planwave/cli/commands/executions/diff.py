@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
     clean,
@@ -44,18 +45,31 @@ _LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
 
 _Document = Mapping[str, Any]
 
+FirstArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="A",
+        autocompletion=completion.executions,
+        help=f"An execution, {_ID_HELP}",
+        show_default=False,
+    ),
+]
+SecondArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="B",
+        autocompletion=completion.executions,
+        help=f"Another one, {_ID_HELP}",
+        show_default=False,
+    ),
+]
 
-@shared_options()
+
+@shared_options(over_http=True)
 def diff(
     ctx: CommandContext,
-    a: Annotated[
-        str,
-        typer.Argument(metavar="A", help=f"An execution, {_ID_HELP}", show_default=False),
-    ],
-    b: Annotated[
-        str,
-        typer.Argument(metavar="B", help=f"Another one, {_ID_HELP}", show_default=False),
-    ],
+    a: FirstArgument,
+    b: SecondArgument,
 ) -> None:
     """Compare two executions: status, time, tokens, cost, and the result of each step.
 

@@ -42,7 +42,7 @@ NodeArgument = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = None) -> None:
     """Explain why a step ran, did not run, or waits, with its inputs and its history.
 

@@ -38,7 +38,7 @@ RerunOption = Annotated[
 ]
 
 
-@shared_options()
+@shared_options(over_http=True)
 def retry(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Run the failed, blocked and cancelled steps of an execution again, as a new execution.
 
@@ -61,7 +61,7 @@ def retry(ctx: CommandContext, name: ExecutionArgument) -> None:
     exit_with(asyncio.run(_follow_new(ctx, name, "a retry", start)))
 
 
-@shared_options()
+@shared_options(over_http=True)
 def fork(
     ctx: CommandContext,
     name: ExecutionArgument,

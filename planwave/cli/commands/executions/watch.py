@@ -16,6 +16,7 @@ import typer
 from planwave.cli.backends.lock_owner import lock_owner
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
+from planwave.cli.follow_run import naming_what_runs_on
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt, Interrupted
@@ -41,7 +42,7 @@ ReadEvents = Callable[[str], AsyncGenerator[Event]]
 """Yields the events of an execution, by its id."""
 
 
-@shared_options()
+@shared_options(over_http=True)
 def watch(ctx: CommandContext, name: ExecutionArgument) -> None:
     """Follow an execution until it ends; replay it if it has ended.
 
@@ -71,9 +72,9 @@ async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, 
     console = ctx.console()
     with Interrupt(console) as interrupt:
         try:
-            execution_id = await interrupt.cancel_on_signal(
-                _follow(ctx, queries, read_events, name)
-            )
+            execution_id = await interrupt.cancel_on_signal(find_execution(queries, name))
+            with naming_what_runs_on(ctx, execution_id):
+                await interrupt.cancel_on_signal(_follow(ctx, queries, read_events, execution_id))
         except Interrupted as left:
             left.message = "left; the execution continues"
             left.hint = f"watch it again with: {ctx.command_hint(f'watch {name}')}"
@@ -92,10 +93,11 @@ async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, 
     return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
 
 
-async def _follow(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> str:
-    """Show an execution until it ends, or no process runs it any more; return its id."""
+async def _follow(
+    ctx: CommandContext, queries: Queries, read_events: ReadEvents, execution_id: str
+) -> None:
+    """Show an execution until it ends, or no process runs it any more."""
     console = ctx.console()
-    execution_id = await find_execution(queries, name)
     async with aclosing(read_events(execution_id)) as events:
         created = await anext(events)
         before = await queries.executions.document(execution_id)
@@ -104,7 +106,6 @@ async def _follow(ctx: CommandContext, queries: Queries, read_events: ReadEvents
         console.line(f"{created.data.get('title') or execution_id}")
         hinted = _with_hints(ctx, console, before, clock.showing(events))
         await show_events(console, progress, hinted, _KEYS_HINT)
-    return execution_id
 
 
 async def _with_hints(

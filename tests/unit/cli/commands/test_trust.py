@@ -45,10 +45,10 @@ def test_it_shows_all_settings_but_no_secret_and_no_escape() -> None:
     assert done.exit_code == 0, done.output
     assert done.stdout == (
         "planwave.toml sets:\n"
-        '  token = "(a secret)"\n'
+        '  token = "set"\n'
         '  openai_base_url = "http://evil/v1"\n'
         '  mcp.x = {"args": ["-c", "\\u001b[2J"], "command": "sh", '
-        f'"cwd": "{Path.cwd()}", "env": {{"KEY": "(a secret)"}}}}\n'
+        f'"cwd": "{Path.cwd()}", "env": {{"KEY": "set"}}}}\n'
         "  limits.nodes = 300\n"
         "✓ Trusted planwave.toml\n"
     )

@@ -1,0 +1,143 @@
+"""What the shell offers for an argument: ids, plans, flows, node types and providers.
+
+Each press of Tab starts a process, which reads the stored data only: it makes and locks no directory,
+asks no service, and offers nothing where anything fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from planwave.cli.lookup import LAST
+from planwave.settings import URL_VARIABLE
+
+if TYPE_CHECKING:
+    from planwave.config.files import LoadedSettings
+    from planwave.service.queries.history import History
+    from planwave.settings import Settings
+
+Offered = list[tuple[str, str]]
+"""Values with a word about each, which some shells show."""
+_OFFERED: Final = 50
+"""Records that are offered, the newest first: more would not be read."""
+
+
+def executions(ctx: typer.Context) -> Offered:
+    """Offer executions, the newest first."""
+    return _read(ctx, _executions)
+
+
+def executions_and_plans(ctx: typer.Context) -> Offered:
+    """Offer executions, then plans, the newest first."""
+
+    async def read(history: History) -> Offered:
+        return [*await _executions(history), *await _plans(history)]
+
+    return _read(ctx, read)
+
+
+def plans(ctx: typer.Context) -> Offered:
+    """Offer plans, the newest first, and flows by their names."""
+
+    async def read(history: History) -> Offered:
+        return [*await _flows(history), *await _plans(history)]
+
+    return _read(ctx, read)
+
+
+def flows(ctx: typer.Context) -> Offered:
+    """Offer flows by their names, the newest first."""
+    return _read(ctx, _flows)
+
+
+def node_types(ctx: typer.Context) -> Offered:
+    """Offer the node types that commands know here."""
+
+    def read(settings: Settings) -> Offered:
+        catalogue = ctx.find_root().obj.catalogue(settings)
+        return [(name, catalogue.describe(name)["summary"]) for name in catalogue.names()]
+
+    return _quietly(lambda: read(_settings(ctx)))
+
+
+def providers(ctx: typer.Context) -> Offered:
+    """Offer the configured providers."""
+
+    def read(settings: Settings) -> Offered:
+        configured, _ = ctx.find_root().obj.providers(settings)
+        return [(each.name, each.reason) for each in configured.list()]
+
+    return _quietly(lambda: read(_settings(ctx)))
+
+
+async def _executions(history: History) -> Offered:
+    records = await history.executions.list(limit=_OFFERED)
+    latest = [(LAST, "the newest one")] if records else []
+    return latest + [(each.execution_id, f"{each.status}: {each.title}") for each in records]
+
+
+async def _plans(history: History) -> Offered:
+    return [(each.plan_id, each.title) for each in await history.plans.list(limit=_OFFERED)]
+
+
+async def _flows(history: History) -> Offered:
+    records = await history.flows.list(limit=_OFFERED)
+    return [(each.name or "", each.title) for each in records]
+
+
+def _read(ctx: typer.Context, read: Callable[[History], Awaitable[Offered]]) -> Offered:
+    """Return what is read of the storage directory; nothing where there is none."""
+
+    async def in_loop() -> Offered:
+        typed, settings = _typed(ctx), _settings(ctx)
+        is_elsewhere = typed.get("url") or os.environ.get(URL_VARIABLE)
+        if is_elsewhere or not settings.storage_dir.is_dir():
+            return []
+        async with ctx.find_root().obj.history(settings) as history:
+            return await read(history)
+
+    return _quietly(lambda: asyncio.run(in_loop()))
+
+
+def _settings(ctx: typer.Context) -> Settings:
+    """Return the settings that the command line typed so far chooses."""
+    typed = _typed(ctx)
+    config, storage = typed.get("config"), typed.get("storage")
+    loaded: LoadedSettings = ctx.find_root().obj.settings(_path(config))
+    settings = loaded.settings
+    update: dict[str, Any] = {} if storage is None else {"storage_dir": _path(storage)}
+    if modules := typed.get("node_modules"):
+        update["node_modules"] = [*settings.node_modules, *modules]
+    return settings.model_copy(update=update)
+
+
+def _typed(ctx: typer.Context) -> dict[str, Any]:
+    """Return the options of every command that are typed so far; one after the command goes first."""
+    typed: dict[str, Any] = {}
+    step: Any = ctx
+    while step is not None:
+        chosen = {name: value for name, value in step.params.items() if value}
+        typed, step = {**chosen, **typed}, step.parent
+    return typed
+
+
+def _path(typed: str | None) -> Path | None:
+    return None if typed is None else Path(os.path.expanduser(typed))
+
+
+def _quietly(read: Callable[[], Offered]) -> Offered:
+    """Return what is read; nothing where that fails, as a shell would show the error in the prompt."""
+    logging.disable()
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - the boundary to the shell
+        return []
+    finally:
+        logging.disable(logging.NOTSET)

@@ -273,7 +273,7 @@ class RemoteBackend:
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
         report, forecast = await self._check(document, source.name)
-        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda *_: forecast)
+        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _, goal: forecast)
         await self._resolve_inputs(inputs, plan)
         self._source = document
         return plan

@@ -51,7 +51,7 @@ from planwave.api.routes.mcp import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
-from planwave.interop.mcp_server.endpoint import McpEndpoint, is_installed
+from planwave.interop.mcp_server.endpoint import McpEndpoint
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
@@ -170,8 +170,7 @@ def create_detached_app(
     )
     app.state.metrics, app.state.in_flight = metrics, in_flight
     problems.register_handlers(app)
-    if is_installed():
-        app.router.routes.append(mcp_route)
+    app.router.routes.append(mcp_route)
     app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

@@ -16,7 +16,7 @@ OpenAPI document shows the model as the request's body (``openapi.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from fastapi import Depends
 from pydantic import BaseModel, ValidationError
@@ -28,6 +28,7 @@ from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
 from planwave.graph.json_values import pointer_part
 from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.graph.suggestions import closest_match
 from planwave.validation import describe_error, json_type
 
 BODY_MODEL_ATTRIBUTE: Final = "planwave_body"
@@ -137,11 +138,32 @@ def _validated(model: type[_Model], value: Any) -> _Model:
 def _issue(model: type[BaseModel], value: Any, detail: Any) -> Diagnostic:
     kind, pointer = detail["type"], _pointer(value, detail["loc"], detail["type"])
     hint = None
-    if kind == "extra_forbidden" and len(detail["loc"]) == 1:
-        hint = f"known are: {', '.join(_names(model))}"
+    if kind == "extra_forbidden" and (inner := _model_at(model, detail["loc"])) is not None:
+        near = closest_match(str(detail["loc"][-1]), _names(inner))
+        hint = f"did you mean {near!r}? " if near else ""
+        hint += f"known are: {', '.join(_names(inner))}"
     code = _CODES.get(kind, "invalid-field")
     message = describe_error(pointer or "the body", detail)
     return Diagnostic(code, "error", message, pointer, hint=hint)
+
+
+def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel] | None:
+    """Return the model of the object that a location is in; None where it is of another kind."""
+    inner: type[BaseModel] | None = model
+    for part in place[:-1]:
+        fields = {} if inner is None else inner.model_fields
+        field = next((each for name, each in fields.items() if part in (name, each.alias)), None)
+        if field is not None:  # else the position in a list, or the name of a branch
+            inner = _model_in(field.annotation)
+    return inner
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the one model in an annotation, such as ``list[Model] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    models = {each for each in map(_model_in, get_args(annotation)) if each is not None}
+    return models.pop() if len(models) == 1 else None
 
 
 def _names(model: type[BaseModel]) -> list[str]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
 
 _EDIT: Final = "e"
+_NOTE: Final = "+"
 _YES: Final = ("y", "yes", "true")
 _NO: Final = ("n", "no", "false")
 _KINDS: Final = {"integer": "whole number", "number": "number", "boolean": "y or n"}
@@ -145,23 +146,24 @@ class _Questions:
             answer["value"] = await self._new_limits()
         if self._form is not None:
             answer["form"] = await self._fill_form(self._form)
-        if note := (await self._read_line("Note (Enter: none): ")).strip():
-            answer["note"] = note
         return answer
 
     async def _decision(self) -> dict[str, Json]:
-        edited: dict[str, Json] = {}
+        more: dict[str, Json] = {}
         can_edit = self._is_editable and _EDIT not in self._actions
         for number, action in enumerate(self._actions, start=1):
             self._console.line(f"  {number}  {action}")
         if can_edit:
             self._console.line(f"  {_EDIT}  edit the value first")
+        self._console.line(f"  {_NOTE}  add a note")
         while True:
             line = (await self._read_line("Decision: ")).strip()
             if can_edit and line == _EDIT:
-                edited = {"value": await self._edit_value(edited.get("value", self._value))}
+                more["value"] = await self._edit_value(more.get("value", self._value))
+            elif line == _NOTE:
+                more["note"] = (await self._read_line("Note: ")).strip()
             elif (chosen := _matching_action(line, self._actions)) is not None:
-                return {"decision": chosen, **edited}
+                return {"decision": chosen, **more}
             elif line:
                 self._console.note(f"decisions are {', '.join(self._actions)}")
 

@@ -20,7 +20,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     ".": "bootstrap jsonio log_records",
     "api": "access_rules dependencies preconditions session_cookies",
     "api/middleware": "audit credential_lifetime security_headers trace_context",
-    "api/routes": "events mcp tokens websocket",
+    "api/routes": "events tokens websocket",
     "api/routes/chats": "collection messages streams",
     "api/routes/openai": "models streams",
     "api/schemas": "requests",

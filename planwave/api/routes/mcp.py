@@ -14,6 +14,8 @@ from starlette.types import Receive, Scope, Send
 from planwave.api.access_rules import access_token
 from planwave.api.auth import Authenticator, authenticate
 from planwave.api.dependencies import app_state
+from planwave.errors import NotFound
+from planwave.interop.mcp_server import endpoint
 from planwave.principals import Principal
 from planwave.storage.access_tokens import AccessTokenRecord
 
@@ -44,6 +46,12 @@ class _Mcp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection = HTTPConnection(scope)
         principal, state = authenticate(connection), app_state(connection)
+        if not endpoint.is_installed():
+            raise NotFound(
+                "this service has no MCP server",
+                code="mcp-not-installed",
+                hint="pip install 'planwave[mcp]' where it runs, and start it again",
+            )
         # Each answer is a stream, and a call or a subscription may take long.
         with state.connection_limiter.slot(
             principal.account, state.settings.limits.socket_connections

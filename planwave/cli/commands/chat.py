@@ -182,7 +182,7 @@ class ChatSession:
         """Ask the person what the reply asks; without a terminal the question stays open."""
         execution_id, request_id = question["runId"], question["requestId"]
         if self._prompter is None:
-            hint = f"planwave answer {execution_id} --request {request_id}"
+            hint = f"planwave answer {execution_id} {request_id}"
             self._console.note(f"{question['summary']} Answer with: {hint}")
             return
         await self._stop_watching()

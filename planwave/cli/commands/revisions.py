@@ -213,7 +213,9 @@ class _EditSession:
             try:
                 is_over = await self._save_or_ask(backend, plan, text, prompter)
             except (GraphInvalid, PreconditionFailed) as error:
-                hint = "" if error.hint is None else f"{error.hint}; "
+                # The errors of a graph are listed with their hints.
+                is_listed = isinstance(error, GraphInvalid) or error.hint is None
+                hint = "" if is_listed else f"{error.hint}; "
                 error.hint = f"{hint}the text is kept in {_save_to_file(text)}"
                 raise
 

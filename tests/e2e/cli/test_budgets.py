@@ -164,7 +164,6 @@ class TestCommand:
     def test_the_budget_in_dollars_is_raised_at_a_terminal(self) -> None:
         script = [
             ("Decision: ", "raise\n"), ("New limit, usd", "1\n"), ("New limit, tokens", "\n"),
-            ("Note (Enter: none): ", "\n"),
         ]  # fmt: skip
         code, seen = typed(["exec", "g.json", "--budget", "0.0026"], script)
         assert code == 0, seen

@@ -43,8 +43,6 @@ def test_messages_follow_each_other_and_questions_are_answered_in_between() -> N
             terminal.type(line)
             terminal.read_until("Decision: ")
             terminal.type("approve\n")
-            terminal.read_until("Note")
-            terminal.type("\n")
             terminal.read_until(f"You said {said}.")
             terminal.read_until("> ")
         terminal.type("/quit\n")

@@ -151,8 +151,9 @@ class TestCommand:
     def test_request_is_answered_at_a_terminal(self) -> None:
         Path("g.json").write_text(json.dumps(approval_graph(form=FORM)), "utf-8")
         script = [
-            ("Decision: ", "e\n"), ("New value (text): ", "Dear you\n"), ("Decision: ", "1\n"),
-            ("How many (whole number): ", "2\n"), ("Note (Enter: none): ", "fine\n"),
+            ("Decision: ", "e\n"), ("New value (text): ", "Dear you\n"),
+            ("Decision: ", "+\n"), ("Note: ", "fine\n"), ("Decision: ", "1\n"),
+            ("How many (whole number): ", "2\n"),
         ]  # fmt: skip
         code, seen = typed(["exec", "g.json"], script)
         assert code == 0, seen
@@ -164,7 +165,7 @@ class TestCommand:
         code, seen = typed(["exec", "g.json"], [("Decision: ", "\x03")])
         assert code == 130, seen
         assert "stays paused" in seen
-        code, seen = typed(["answer", "last"], [("Decision: ", "reject\n"), ("Note", "\n")])
+        code, seen = typed(["answer", "last"], [("Decision: ", "reject\n")])
         assert code == 0, seen
         assert invoke_json("show", "last")["node_results"]["dropped"] == "dropped"
 

@@ -117,7 +117,7 @@ class TestCommand:
         assert invoke_json("show", "last")["node_results"] == {"a": "changed"}
 
     def test_a_plan_is_approved_at_a_terminal(self) -> None:
-        script = [("Decision: ", "approve\n"), ("Note (Enter: none): ", "\n")]
+        script = [("Decision: ", "approve\n")]
         code, seen = typed(["exec", "g.json", "--approve"], script)
         assert (code, "kept" in seen) == (0, True), seen
 
@@ -126,8 +126,8 @@ class TestCommand:
     ) -> None:
         monkeypatch.setenv("EDITOR", "sed -i s/kept/changed/")
         script = [
-            ("Decision: ", "edit\n"), ("Note (Enter: none): ", "\n"),
-            ("Decision: ", "approve\n"), ("Note (Enter: none): ", "\n"),
+            ("Decision: ", "edit\n"),
+            ("Decision: ", "approve\n"),
         ]  # fmt: skip
         code, seen = typed(["exec", "g.json", "--approve"], script)
         assert code == 0, seen

@@ -133,6 +133,16 @@ def test_text_with_errors_is_kept_in_a_file(
     assert len(invoke_ok("revisions", plan_id)["revisions"]) == 1
 
 
+def test_equal_errors_of_an_edited_text_show_their_hint_once_each(
+    plan_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [{"id": each, "type": "no-such-type"} for each in "ab"]
+    editor(tmp_path, f"text = {json.dumps(json.dumps({'nodes': nodes, 'edges': []}))}", monkeypatch)
+    hints = [line for line in planwave("edit", plan_id).stderr.splitlines() if "→" in line]
+    assert len(hints) == 1
+    assert hints[0].strip().startswith("→ the text is kept in ")
+
+
 def test_draft_with_errors_is_kept_on_demand(plan_id: str) -> None:
     refused = planwave("edit", plan_id, "--file", "-", stdin=FAULTY)
     assert refused.exit_code == 3

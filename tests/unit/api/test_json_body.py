@@ -148,6 +148,21 @@ async def test_all_invalid_fields_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "pointer", "hint"),
+    [
+        ('{"gaol": 1}', "/gaol", "did you mean 'goal'? known are: goal, how, parts, names"),
+        ('{"names": {"x": {"sise": 1}}}', "/names/x/sise", "did you mean 'size'? known are: size"),
+        ('{"parts": [{"sise": 1}]}', "/parts/0/sise", "did you mean 'size'? known are: size"),
+    ],
+)
+async def test_an_unknown_field_at_any_depth_has_a_suggestion(
+    content: str, pointer: str, hint: str
+) -> None:
+    issues = (await sent(content)).json()["issues"]
+    assert hint in [each.get("hint") for each in issues if each["pointer"] == pointer]
+
+
+@pytest.mark.parametrize(
     "headers",
     [
         {"content-type": "text/plain"},

@@ -122,9 +122,10 @@ def test_a_service_elsewhere_is_not_asked_nor_confused_with_this_directory(
     assert offered("show", "") == []
 
 
-def test_completion_is_installed_by_the_command_itself() -> None:
-    shown = invoke("--show-completion", "bash")
-    assert "_PLANWAVE_COMPLETE=complete_bash" in shown.output
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_by_the_command_itself(shell: str) -> None:
+    script = CliRunner().invoke(app, [], env={"_PLANWAVE_COMPLETE": f"source_{shell}"}).stdout
+    assert f"_PLANWAVE_COMPLETE=complete_{shell}" in script
     assert "--install-completion" in invoke("--help").output
 
 

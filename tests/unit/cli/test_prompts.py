@@ -48,7 +48,7 @@ async def ask_person(lines: Sequence[str | None], of: OpenRequest, **more: Any) 
 
 @pytest.mark.parametrize("said", ["approve", "1", "a", " APP "])
 async def test_decision_is_matched_by_name_number_or_prefix(said: str) -> None:
-    given, seen = await ask_person([said, ""], request())
+    given, seen = await ask_person([said], request())
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "Check asks (r7)" in seen
     assert "Send it?" in seen
@@ -56,14 +56,14 @@ async def test_decision_is_matched_by_name_number_or_prefix(said: str) -> None:
 
 
 async def test_invalid_decision_is_asked_again() -> None:
-    lines = ["", "3", "x", "r", "no time"]
+    lines = ["", "3", "x", "+", "no time", "r"]
     given, seen = await ask_person(lines, request())
     assert given == PromptResult({"decision": "reject", "note": "no time"})
     assert seen.count("decisions are approve, reject") == 2
 
 
 async def test_ambiguous_prefix_is_asked_again() -> None:
-    given, _ = await ask_person(["re", "redo", ""], request(actions=["reject", "redo"]))
+    given, _ = await ask_person(["re", "redo"], request(actions=["reject", "redo"]))
     assert given.answer["decision"] == "redo"
 
 
@@ -72,28 +72,28 @@ async def test_ambiguous_prefix_is_asked_again() -> None:
     [("Dear all", "Dear you", "Dear you"), ({"a": 1}, '{"a": 2}', {"a": 2}), (1, '"b"', "b")],
 )
 async def test_value_is_edited_on_request(before: Any, typed: str, after: Any) -> None:
-    given, _ = await ask_person(["e", typed, "1", ""], request(value=before))
+    given, _ = await ask_person(["e", typed, "1"], request(value=before))
     assert given == PromptResult({"decision": "approve", "note": "", "value": after})
-    given, _ = await ask_person(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
+    given, _ = await ask_person(["e", "1"], request(value=before), edits=lambda _: typed + "\n")
     assert given.answer["value"] == after
 
 
 async def test_invalid_json_value_is_not_applied() -> None:
-    given, seen = await ask_person(["e", "{", "1", ""], request(value=[1]))
+    given, seen = await ask_person(["e", "{", "1"], request(value=[1]))
     assert given.answer["value"] == [1]
     assert "the value: " in seen
 
 
 async def test_edit_is_not_offered_for_fixed_value() -> None:
-    given, seen = await ask_person(["e", "1", ""], request(editable=False))
+    given, seen = await ask_person(["e", "1"], request(editable=False))
     assert given == PromptResult({"decision": "approve", "note": ""})
     assert "edit" not in seen
-    given, _ = await ask_person(["e", ""], request(actions=["e", "f"]))
+    given, _ = await ask_person(["e"], request(actions=["e", "f"]))
     assert given.answer["decision"] == "e"
 
 
 async def test_form_is_asked_field_by_field() -> None:
-    lines = ["1", "many", "", "3", "2", "", "[1]", "", ""]
+    lines = ["1", "many", "", "3", "2", "", "[1]", ""]
     given, seen = await ask_person(lines, request(form=FORM))
     assert given.answer["form"] == {"n": 3, "to": 2, "fast": False, "more": [1]}
     assert "Copies to print." in seen
@@ -106,19 +106,19 @@ async def test_form_is_asked_field_by_field() -> None:
 @pytest.mark.parametrize(("said", "value"), [("y", True), ("No", False), ("true", True)])
 async def test_boolean_inputs_are_understood(said: str, value: bool) -> None:
     form = {"properties": {"fast": {"type": "boolean"}}}
-    given, _ = await ask_person(["1", said, ""], request(form=form))
+    given, _ = await ask_person(["1", said], request(form=form))
     assert given.answer["form"] == {"fast": value}
 
 
 async def test_form_without_properties_is_json() -> None:
-    given, seen = await ask_person(["1", "{", "{}", ""], request(form={"type": "object"}))
+    given, seen = await ask_person(["1", "{", "{}"], request(form={"type": "object"}))
     assert given.answer["form"] == {}
     assert "this is not JSON" in seen
 
 
 async def test_invalid_answer_is_asked_again() -> None:
     form = {"properties": {"n": {"type": "integer", "minimum": 5}}}
-    given, seen = await ask_person(["1", "3", "", "2", "7", ""], request(form=form))
+    given, seen = await ask_person(["1", "3", "", "2", "7"], request(form=form))
     assert given == PromptResult({"decision": "reject", "note": "", "form": {"n": 7}})
     assert "form/n: " in seen
 
@@ -133,12 +133,12 @@ async def test_custom_request_takes_json_or_text(said: str, answer: Any) -> None
 async def test_interrupted_node_can_be_given_a_result() -> None:
     actions = ["run_again", "give_result", "fail"]
     cut_off = {"kind": "interrupted", "message": "It was cut off.", "actions": actions}
-    given, seen = await ask_person(["give", "sent", ""], request(cut_off))
+    given, seen = await ask_person(["give", "sent"], request(cut_off))
     assert given == PromptResult({"decision": "give_result", "note": "", "value": "sent"})
     assert "It was cut off." in seen
 
 
-@pytest.mark.parametrize("before", [[], ["1"], ["e"]])
+@pytest.mark.parametrize("before", [[], ["+"], ["e"]])
 async def test_prompt_can_be_left_at_any_point(before: list[str]) -> None:
     given, seen = await ask_person([*before, None], request())
     assert given is None
@@ -292,3 +292,11 @@ def test_prompter_on_a_terminal_only(tty: tuple[int, int], monkeypatch: pytest.M
         assert terminal_prompter(terminal_console()) is not None
         assert terminal_prompter(plain_console()) is None
         assert terminal_prompter(CommandConsole(json=True, live=True)) is None
+
+
+async def test_a_note_is_asked_for_on_request_only() -> None:
+    given, seen = await ask_person(["approve"], request())
+    assert given.answer == {"decision": "approve", "note": ""}
+    assert "Note" not in seen
+    given, _ = await ask_person(["+", "well done", "approve"], request())
+    assert given.answer == {"decision": "approve", "note": "well done"}

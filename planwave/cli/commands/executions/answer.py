@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _QUESTION_CHARS: Final = 60
 _FILE_PREFIX: Final = "@"
+_BEGINS_JSON: Final = f'{_FILE_PREFIX}{{["-0123456789'
+"""What begins so is JSON, or meant to be: an error in it is shown, and it is not sent as a text."""
 
 
 RequestArgument = Annotated[
@@ -49,8 +51,8 @@ ValueOption = Annotated[
     str | None,
     typer.Option(
         "--value",
-        metavar="JSON",
-        help="A value in place of the one shown, the result of an interrupted step, or the limits of a "
+        metavar="VALUE",
+        help="JSON, or a text: a value in place of the one shown, the result of an interrupted step, or the limits of a "
         "raised budget; @FILE reads a file. Without a decision, the whole answer.",
     ),
 ]
@@ -207,12 +209,22 @@ def _answer_from_options(
     fields: dict[str, Json] = {"decision": decision, "note": note}
     fields = {name: text for name, text in fields.items() if text is not None}
     if value is not None:
-        fields["value"] = _parse_option(value, "--value")
+        fields["value"] = _json_or_text(value)
     if form is not None:
         fields["form"] = _parse_option(form, "--form")
     if not fields:
         return None
     return (fields["value"],) if fields.keys() == {"value"} else (fields,)
+
+
+def _json_or_text(value: str) -> Json:
+    """Return a value as JSON, or as the text that it is: the request says whether it takes a text."""
+    begins_as_json = value[:1] in _BEGINS_JSON or not value.strip()
+    return _parse_option(value, "--value") if begins_as_json or _is_word(value) else value
+
+
+def _is_word(value: str) -> bool:
+    return value.strip() in ("true", "false", "null")
 
 
 def _parse_option(written: str, option: str) -> Json:

@@ -63,7 +63,7 @@ def test_value_and_form_are_read_from_option_or_file() -> None:
     [
         (["--decision", "aprove"], "did you mean 'approve'?"),
         (["--decision", "approve", "--form", "3"], "form"),
-        (["--decision", "approve", "--value", "Dear you"], "--value: "),
+        (["--decision", "approve", "--value", '{"Dear'], "--value: "),
         (["--decision", "approve", "--value", "@nowhere"], "no file 'nowhere'"),
         (["r99", "--decision", "approve"], "no request 'r99'"),
         (["--note", "hm"], "a decision is missing"),
@@ -76,6 +76,13 @@ def test_invalid_answer_is_reported_and_request_stays_open(args: list[str], says
     assert done.exit_code == 2, done.output
     assert says in done.stderr
     assert invoke_json("show", "last")["waitingForInput"] is True
+
+
+@pytest.mark.parametrize(("written", "value"), [("charged", "charged"), ('"charged"', "charged")])
+def test_a_value_may_be_a_text_where_the_request_takes_one(written: str, value: str) -> None:
+    execute_graph(approval_graph(editable=True))
+    done = invoke_json("answer", "last", "--decision", "approve", "--value", written)
+    assert done["node_results"]["sent"] == f"sent: {value}"
 
 
 def test_all_errors_of_an_answer_are_listed() -> None:

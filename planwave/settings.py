@@ -90,6 +90,9 @@ def _allows_host(allowed: Iterable[str], host: str) -> bool:
 
 _FEWER: Final = Narrows(_in_both, "fewer")
 _FEWER_HOSTS: Final = Narrows(_hosts_in_both, "fewer")
+_FORBIDDEN: Final = Narrows(
+    lambda held, written: "never" if "never" in (held, written) else written, "`never`"
+)
 _SWITCHED_ON: Final = Narrows(lambda held, written: held or written, "`true`")
 _SWITCHED_OFF: Final = Narrows(lambda held, written: held and written, "`false`")
 _LOWER: Final = Narrows(
@@ -495,6 +498,9 @@ class Settings(EnvFirstSettings):
     """The only side effects that node types of such plans may have; None allows all."""
     plan_web_search: bool = False
     """Whether agents of such plans may let their provider search the web."""
+    embedded_model: Annotated[Literal["allow", "never"], _FORBIDDEN] = "allow"
+    """Whether ``local`` may be used: where no API key is set, it is the default, and states wrong facts more often
+    than large models; ``never`` is an error then, before anything runs."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
     model_dir: Path = Path("~/.cache/planwave/models")

@@ -12,6 +12,7 @@ from planwave.cli.formatting import asker_of
 from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.live_run import show_events
+from planwave.cli.views.plan import models_line
 from planwave.cli.views.progress import RunProgress, progress_of
 from planwave.cli.views.result import show_next, show_result
 from planwave.errors import Conflict, Gone, InputError, Unreachable
@@ -102,6 +103,15 @@ async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgr
                 if event.seq >= after:
                     break
     return progress
+
+
+async def show_models(
+    backend: Backend, console: CommandConsole, graph: Mapping[str, Any] | None
+) -> None:
+    """Write which models the steps of a graph call, if any does."""
+    line = models_line(await backend.models(graph)) if graph else None
+    if line is not None:
+        console.line(line)
 
 
 class _RunFollower:

@@ -45,14 +45,17 @@ STATUS_STYLES: Final[dict[str, StatusStyle]] = {
     "skipped": StatusStyle("→", "-", "dim"),
     "blocked": StatusStyle("⊘", "!", "red"),
     "cancelled": StatusStyle("■", "#", "yellow"),
+    "interrupted": StatusStyle("⊘", "!", "yellow"),
     "linked": StatusStyle("∞", "&", "dim"),
     "not_reached": StatusStyle("·", ".", "dim"),
 }
+INTERRUPTED: Final = "interrupted"
+"""The status to show of an execution that nobody runs, though its stored status says so."""
 DID_NOT_RUN: Final = ("reused", "given", "changed")
 """What is shown as the status of a completed node that got its result without a run."""
 _UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
 STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
-EXECUTION_STATUS_WIDTH: Final = len("completed")
+EXECUTION_STATUS_WIDTH: Final = len(INTERRUPTED)
 DURATION_WIDTH: Final = len("59 min 59 s")
 ID_WIDTH: Final = 28
 """Width of an id that is followed by other columns; longer ids are cut."""
@@ -278,8 +281,17 @@ def clock_time(text: str, now: datetime | None = None) -> str:
     return moment.strftime("%H:%M:%S" if moment.date() == today else "%Y-%m-%d %H:%M:%S")
 
 
-def local_time(text: str | None) -> str:
+def local_times(texts: Iterable[str | None]) -> list[str]:
+    """Return stored times in the local time zone; with seconds where two of them would be equal."""
+    written = list(texts)
+    times = [local_time(text) for text in written]
+    if len(set(times)) == len(times):
+        return times
+    return [local_time(text, seconds=True) for text in written]
+
+
+def local_time(text: str | None, *, seconds: bool = False) -> str:
     """Return a stored time in the local time zone; ``not yet`` without a time."""
     if not text:
         return "not yet"
-    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")
+    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M" + ":%S" * seconds)

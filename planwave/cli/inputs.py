@@ -7,8 +7,10 @@ import sys
 from collections.abc import (
     Container,
     Iterable,
+    Mapping,
     Sequence,
 )
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
 
 from planwave.cli.formatting import truncate
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from planwave.service.flows.flow_queries import Flow
 
 InputValues = dict[str, dict[str, Json]]
+_INPUT: Final = "--input"
+_RESULT: Final = "--set-result"
 _SHOWN_CHARS = 60
 _MAX_NODES_NAMED: Final = 8
 _NODE_PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}(:[A-Za-z0-9_.-]+)?=")
@@ -38,41 +42,51 @@ class PlainText(NamedTuple):
     text: str
 
 
-InputArgument = str | PlainText | dict[str, Json]
-"""One ``--input``: a text, perhaps for a named node, a text from stdin, or an object."""
+class StepResult(NamedTuple):
+    """One ``--set-result``: ``NODE=TEXT``, or an object; the step does not run."""
+
+    value: str | dict[str, Json]
 
 
-def read_inputs(written: Iterable[str]) -> list[InputArgument]:
-    """Parse all ``--input`` values as far as possible without the graph.
+InputArgument = str | PlainText | dict[str, Json] | StepResult
+"""One ``--input``: a text, perhaps for a named node, a text from stdin, or an object; or a result."""
+
+
+def read_inputs(written: Iterable[str], results: Iterable[str] = ()) -> list[InputArgument]:
+    """Parse all ``--input`` and ``--set-result`` values as far as possible without the graph.
 
     Raises:
         InputError: A value begins as an object and is not JSON, or stdin cannot be read.
     """
-    return [_parse_input(text) for text in written]
+    given = [_parse_input(text) for text in written]
+    return [*given, *(StepResult(_text_or_object(text, _RESULT)) for text in results)]
 
 
 def _parse_input(text: str) -> InputArgument:
     if text == STDIN:
         return PlainText(_read_stdin_text("the input").removesuffix("\n"))
-    return _object(text) if text.lstrip().startswith("{") else text
+    return _text_or_object(text, _INPUT)
+
+
+def _text_or_object(text: str, option: str) -> str | dict[str, Json]:
+    return _object(text, option) if text.lstrip().startswith("{") else text
 
 
 def resolve_inputs(
     arguments: Sequence[InputArgument], graph: Graph, catalogue: NodeTypes
 ) -> InputValues:
-    """Return all ``--input`` values as checked inputs of a graph.
+    """Return all ``--input`` and ``--set-result`` values as checked inputs of a graph.
 
     Raises:
-        InputError: A value names no node of the graph, or no node and there is no one entry node;
-            an object does not have the shape of an execution's inputs.
+        InputError: A value names no node of the graph, or no node and there is no one entry node; an
+            input names a node that is no entry; an object does not have the shape of an execution's inputs.
     """
     if not arguments:
         return {}
     program, by_node = Program(graph, catalogue), InputValues()
     entries = [graph.nodes[number].id for number in sorted(program.entry_nodes)]
     for each in arguments:
-        more = each if isinstance(each, dict) else _text(each, graph, entries)
-        inputs = copy_inputs(program, more)
+        inputs = copy_inputs(program, _by_node(each, graph, entries))
         for node, values in inputs.items():
             by_node.setdefault(node, {}).update(values)
     return by_node
@@ -81,7 +95,7 @@ def resolve_inputs(
 def merge_inputs(
     arguments: Sequence[InputArgument], graph: Graph, entry_types: Container[str]
 ) -> dict[str, Any]:
-    """Return all ``--input`` values as inputs of a graph; the service checks them.
+    """Return all ``--input`` and ``--set-result`` values as inputs of a graph; the service checks them.
 
     Args:
         arguments: The result of :func:`read_inputs`.
@@ -89,14 +103,13 @@ def merge_inputs(
         entry_types: The node types the service takes as entries.
 
     Raises:
-        InputError: A text names no node of the graph, and there is no one entry node.
+        InputError: A text names no node of the graph, and there is no one entry node; an input names a
+            node that is no entry.
     """
     by_node: dict[str, Any] = {}
     entries = [node.id for node in graph.nodes if node.type in entry_types]
     for each in arguments:
-        inputs: dict[str, Any] = {
-            **(each if isinstance(each, dict) else _text(each, graph, entries))
-        }
+        inputs: dict[str, Any] = {**_by_node(each, graph, entries)}
         if len(entries) == 1 and not inputs.keys() & graph.by_id.keys():
             inputs = {entries[0]: inputs}
         for node, values in inputs.items():
@@ -109,14 +122,37 @@ def merge_inputs(
 def nodes_with_input(arguments: Sequence[InputArgument], graph: Graph) -> set[str]:
     """Return the ids of the nodes that ``--input`` values name; those without a name are for all."""
     node_ids: set[str] = set()
-    for each in arguments:
+    for argument in arguments:
+        each = argument.value if isinstance(argument, StepResult) else argument
         text = each if isinstance(each, str) else ""
         names = each if isinstance(each, dict) else {text.partition("=")[0].partition(":")[0]}
         node_ids |= {name.strip() for name in names} & graph.by_id.keys() or graph.by_id.keys()
     return node_ids
 
 
-def _text(written: str | PlainText, graph: Graph, entries: Sequence[str]) -> InputValues:
+def _by_node(argument: InputArgument, graph: Graph, entries: Sequence[str]) -> Mapping[str, Json]:
+    """Return the values of one argument by node, or by handle of the one entry node."""
+    if isinstance(argument, StepResult):
+        value = argument.value
+        return value if isinstance(value, dict) else _text(value, graph, (), _RESULT)
+    by_node = argument if isinstance(argument, dict) else _text(argument, graph, entries, _INPUT)
+    for node_id in by_node:
+        if node_id in graph.by_id and node_id not in entries:
+            raise _no_entry(node_id, entries)
+    return by_node
+
+
+def _no_entry(node_id: str, entries: Sequence[str]) -> InputError:
+    names = f"entry steps are {', '.join(entries[:_MAX_NODES_NAMED])}" if entries else ""
+    return InputError(
+        f"--input is for entry steps, and {node_id!r} is none: it would not run",
+        hint=f"to set its result instead: {_RESULT} {node_id}=TEXT" + (names and f"; {names}"),
+    )
+
+
+def _text(
+    written: str | PlainText, graph: Graph, entries: Sequence[str], option: str
+) -> InputValues:
     text = written.text if isinstance(written, PlainText) else written
     if isinstance(written, str):
         name, equals, value = text.partition("=")
@@ -124,21 +160,21 @@ def _text(written: str | PlainText, graph: Graph, entries: Sequence[str]) -> Inp
         if equals and node in graph.by_id:
             return {node: {handle or DEFAULT_SOURCE_HANDLE: value}}
         if _NODE_PREFIX.match(text):
-            raise _unknown_node(text, node, graph)
+            raise _unknown_node(text, node, graph, option)
     if len(entries) == 1:
         return {entries[0]: {DEFAULT_SOURCE_HANDLE: text}}
+    why = f", and the graph has {len(entries)} entry nodes" if option == _INPUT else ""
     raise InputError(
-        f"--input {truncate(repr(text), _SHOWN_CHARS)} does not say which node it is for, and the graph has "
-        f"{len(entries)} entry nodes",
+        f"{option} {truncate(repr(text), _SHOWN_CHARS)} does not say which node it is for{why}",
         hint=f"write NODE=TEXT; {_nodes_of(graph)}",
     )
 
 
-def _unknown_node(text: str, node: str, graph: Graph) -> InputError:
+def _unknown_node(text: str, node: str, graph: Graph, option: str) -> InputError:
     near = closest_match(node, graph.by_id)
     names = _nodes_of(graph) if near is None else f"did you mean {near!r}?"
     return InputError(
-        f"--input {truncate(repr(text), _SHOWN_CHARS)}: the graph has no node {node!r}",
+        f"{option} {truncate(repr(text), _SHOWN_CHARS)}: the graph has no node {node!r}",
         hint=f"{names} (a text that contains = is read from stdin with --input -)",
     )
 
@@ -149,12 +185,12 @@ def _nodes_of(graph: Graph) -> str:
     return f"the nodes are {', '.join(ids[:_MAX_NODES_NAMED])}{more}"
 
 
-def _object(text: str) -> dict[str, Json]:
+def _object(text: str, option: str) -> dict[str, Json]:
     try:
         return cast("dict[str, Json]", parse_strict_json(text))
     except GraphInvalid as error:
         raise InputError(
-            f"--input {truncate(repr(text), _SHOWN_CHARS)}: {error.message}",
+            f"{option} {truncate(repr(text), _SHOWN_CHARS)}: {error.message}",
             hint="write {NODE: {HANDLE: VALUE}} as JSON; "
             "a text that begins with a brace is given as NODE=TEXT",
         ) from error
@@ -192,6 +228,22 @@ def read_source(file: str) -> Source:
     except InputError as error:
         error.hint = "name a file with a plan or graph, or - for stdin"
         raise
+
+
+def titled_source(file: str) -> Source:
+    """Read a plan or graph as :func:`read_source` does; one without a title gets the name of its file."""
+    source = read_source(file)
+    if file == STDIN:
+        return source
+    try:
+        document = parse_strict_json(source.content)
+    except GraphInvalid:  # whoever reads it says what is wrong
+        return source
+    fields = cast("dict[str, Json]", document) if isinstance(document, dict) else {}
+    if "nodes" not in fields or fields.get("title"):
+        return source
+    titled = {**fields, "title": PurePath(file).name}
+    return Source(source.name, canonical_json(titled).encode())
 
 
 def flow_source(flow: Flow) -> Source:

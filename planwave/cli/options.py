@@ -224,6 +224,15 @@ InputOption = Annotated[
         "{node: {handle: value}}, or - to read a text from stdin. Can be repeated.",
     ),
 ]
+SetResultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set-result",
+        metavar="NODE=TEXT",
+        help="The result of any step, which does not run then: NODE=TEXT, NODE:HANDLE=TEXT, or a JSON "
+        "object {node: {handle: value}}. Can be repeated.",
+    ),
+]
 LimitOption = Annotated[
     int,
     typer.Option(

@@ -129,8 +129,9 @@ class _Questions:
         self._is_interrupted = fields.get("kind") == "interrupted"
         self._graph = graph
         self._is_plan = is_plan_approval(request)
-        limits = fields.get("limits") if is_budget_request(request) else None
-        self._limits = json_object(limits)
+        is_budget = is_budget_request(request)
+        self._limits = json_object(fields.get("limits") if is_budget else None)
+        self._proposed = json_object(fields.get("proposed") if is_budget else None)
 
     async def answer(self) -> Json:
         """Ask all questions; return the answer, not yet validated."""
@@ -167,11 +168,11 @@ class _Questions:
                 self._console.note(f"decisions are {', '.join(self._actions)}")
 
     async def _new_limits(self) -> Json:
-        """Ask for the new limit of each amount of a budget."""
-        limits: dict[str, Json] = {}
-        for name, most in self._limits.items():
-            now = amount_text(name, cast("float", most))
-            while line := (await self._read_line(f"New limit, {name} (Enter: {now}): ")).strip():
+        """Ask for the new limit of each amount of a budget; Enter takes what is proposed."""
+        limits: dict[str, Json] = {**self._proposed}
+        for name, most in {**self._limits, **self._proposed}.items():
+            usual = amount_text(name, cast("float", most))
+            while line := (await self._read_line(f"New limit, {name} (Enter: {usual}): ")).strip():
                 try:
                     limits[name] = json.loads(line.removeprefix("$").replace(",", ""))
                     break

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from calendar import timegm
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.events.request_text import BUDGET, RAISE, STOP, field_of
@@ -183,7 +184,9 @@ def budget_request(
     budget: Budget,
     used: Mapping[str, float],
     spending: Spending,
-    waiting: Mapping[str, Mapping[str, float]],
+    waiting: Mapping[str, Sequence[Mapping[str, float]]],
+    *,
+    is_out_of_time: bool = False,
 ) -> dict[str, Any]:
     """Return the request for a higher budget.
 
@@ -191,8 +194,13 @@ def budget_request(
         budget: The limits.
         used: The amounts used so far.
         spending: Which node used what.
-        waiting: What the next call of each waiting node may need, by path.
+        waiting: What the next calls of each waiting node may need, by path.
+        is_out_of_time: The time in the budget is used up.
     """
+    calls = [amounts for each in waiting.values() for amounts in each]
+    proposed = _sufficient_limits(budget.limits, used, calls)
+    if is_out_of_time:
+        proposed[WALL_S] = _rounded_up(used[WALL_S] + budget.limits[WALL_S])
     message = f"The budget of this run does not suffice: used {used_text(budget.limits, used)}."
     if steps := _most_used(spending.by_path):
         message += f" Most was used by {steps}."
@@ -205,7 +213,28 @@ def budget_request(
         "limits": dict(budget.limits),
         "used": dict(used),
         "waiting": list(waiting),
+        "proposed": proposed,
     }
+
+
+def _sufficient_limits(
+    limits: Mapping[str, float], used: Mapping[str, float], calls: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """Return limits with which all waiting calls can be made, of the amounts that do not suffice."""
+    raised: dict[str, float] = {}
+    for name, most in limits.items():
+        needed = sum(amounts.get(name, 0.0) for amounts in calls)
+        if needed and used[name] + needed > most:
+            amount = _rounded_up(used[name] + needed)
+            raised[name] = int(amount) if name in WHOLE else amount
+    return raised
+
+
+def _rounded_up(amount: float) -> float:
+    """Return an amount that is at least as large and has one digit that is not 0, such as 5,000 for 4,318."""
+    exact = Decimal(repr(amount))
+    unit = Decimal(1).scaleb(exact.adjusted())
+    return float((exact / unit).to_integral_value(ROUND_CEILING) * unit)
 
 
 def _most_used(by_path: Mapping[str, UsageTotal]) -> str:
@@ -220,8 +249,10 @@ def _most_used(by_path: Mapping[str, UsageTotal]) -> str:
     )
 
 
-def _waiting_text(waiting: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> str:
-    path, needed = next(iter(waiting.items()))
+def _waiting_text(
+    waiting: Mapping[str, Sequence[Mapping[str, float]]], limits: Mapping[str, float]
+) -> str:
+    path, (needed, *_) = next(iter(waiting.items()))
     what = ", ".join(amount_text(n, each) for n, each in needed.items() if n in limits)
     more = len(waiting) - 1
     others = f", and {more} more {'waits' if more == 1 else 'wait'}" if more else ""

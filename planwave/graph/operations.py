@@ -36,7 +36,7 @@ class RemoveNode:
 
 @dataclass(frozen=True, slots=True)
 class AddEdge:
-    """Add an edge at the end; without an id it gets one."""
+    """Add an edge at the end; without an id it gets one, and without a channel it is a flow edge."""
 
     op: ClassVar = "add_edge"
     edge: Mapping[str, Json]

@@ -11,14 +11,26 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import FLOW, Graph, Json
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 
 if TYPE_CHECKING:
     from planwave.shapes.graphs import DiagnosticResponse
 
+_MAX_NAME_CHARS: Final = 60
 _LEVELS_ABOVE_PARTS: Final = 2
 """Levels of nesting above the fields of a node in a document."""
+
+
+def title_of_steps(graph: Graph) -> str:
+    """Return a title for a graph that has none: the names of its first and its last step."""
+    edges = [edge for edge in graph.edges if edge.channel == FLOW]
+    sources, targets = {edge.source for edge in edges}, {edge.target for edge in edges}
+    steps = [node for node in graph.nodes if node.id in sources | targets] or graph.nodes
+    firsts = [node for node in steps if node.id not in targets]
+    lasts = [node for node in steps if node.id not in sources]
+    ends = dict.fromkeys(node.name for node in (*firsts[:1], *lasts[-1:]))
+    return " to ".join(name[:_MAX_NAME_CHARS] for name in ends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ from planwave.providers.protocols import (
     ModelRequest,
     PromptMessage,
     Usage,
+    highest_price,
+    reserved_reply,
     text_tokens,
 )
 from planwave.redaction import Redactor
@@ -63,8 +65,6 @@ _IMAGES: Final = "images"
 _WARNED: Final = "warned"
 """Where an attempt keeps the warnings of replies, each of which is logged once."""
 _MAX_NAMES_SHOWN: Final = 4
-_REPLY_TOKENS: Final = 4_096
-"""The most tokens that are reserved for a reply; few replies are longer."""
 _UNPRICED: Final = "unpriced models"
 
 
@@ -495,12 +495,8 @@ class CallBudget:
         return f"the price of {name} is not known: its calls count as $0 in the budget"
 
     def _price(self, request: ModelRequest, tokens: Usage) -> float | None:
-        """Return the most that a call may cost: all of its prompt may be written to the provider's cache."""
         providers = services_of(self._context).providers
-        least = providers.profile(request.provider, request.model).cached_tokens
-        if least is not None and tokens.input_tokens >= least:
-            tokens = replace(tokens, cache_write_tokens=tokens.input_tokens)
-        return providers.price(request.provider, request.model, tokens)
+        return highest_price(providers, request.provider, request.model, tokens)
 
     def take(self) -> list[Reservation]:
         """Return what is reserved now, for the caller to release."""
@@ -519,6 +515,4 @@ def _is_priced(budget: Budget | None) -> bool:
 
 def _expected(request: ModelRequest) -> Usage:
     """Return the tokens of the prompt and of a reply, as far as they are known before the call."""
-    tools = (f"{each.name}{each.description}{each.parameters}" for each in request.tools)
-    most = _REPLY_TOKENS if request.max_tokens is None else request.max_tokens
-    return Usage(text_tokens(*request.texts, *tools), min(most, _REPLY_TOKENS))
+    return Usage(text_tokens(*request.texts), reserved_reply(request.max_tokens))

@@ -160,6 +160,17 @@ def text_tokens(*texts: str) -> int:
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
+EMBEDDED: Final = "local"
+"""The name of the provider of the embedded model."""
+MAX_RESERVED_REPLY: Final = 4_096
+"""The most tokens that a budget reserves for a reply; few replies are longer."""
+
+
+def reserved_reply(max_tokens: int | None) -> int:
+    """Return the tokens that a budget reserves for a reply; None is a call without a limit."""
+    return MAX_RESERVED_REPLY if max_tokens is None else min(max_tokens, MAX_RESERVED_REPLY)
+
+
 class Delta(NamedTuple):
     """A piece of a reply as it arrives; ``discarded`` takes back the text so far, which was none."""
 
@@ -485,6 +496,24 @@ class Providers(Protocol):
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Return the price in US dollars, or None if unknown."""
         ...
+
+
+def fallback_reason(providers: Providers) -> str | None:
+    """Return why the embedded model is the default; None where another provider is available."""
+    others = [info for info in providers.list() if info.kind != "local"]
+    if any(info.available for info in others):
+        return None
+    hosted = [info.reason for info in others if info.kind in ("openai", "anthropic")]
+    no_key = all(reason.endswith("is not set") for reason in hosted)
+    return "no API key is set" if no_key else "no other provider is available"
+
+
+def highest_price(providers: Providers, provider: str, model: str, tokens: Usage) -> float | None:
+    """Return the most that a call may cost: its whole prompt may be written to the provider's cache."""
+    least = providers.profile(provider, model).cached_tokens
+    if least is not None and tokens.input_tokens >= least:
+        tokens = replace(tokens, cache_write_tokens=tokens.input_tokens)
+    return providers.price(provider, model, tokens)
 
 
 class LocalProvider(Protocol):

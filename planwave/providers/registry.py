@@ -58,6 +58,7 @@ _SEARCHING_KINDS: tuple[ProviderKind, ...] = ("openai", "anthropic")
 _MODEL_NAME_CHARS = 200
 _ADD_PROVIDER = "add [providers.NAME] with a base_url to planwave.toml"
 _NEW_PROVIDER_HINT = f"name one of these, or {_ADD_PROVIDER}"
+_LOCAL_FORBIDDEN = (False, "the setting embedded_model is never", "set embedded_model to allow")
 _LOCAL_MISSING = (False, "the embedded model is not part of this installation", "")
 
 
@@ -241,7 +242,10 @@ class ProviderRegistry:
 
     def _describe_local(self) -> ProviderInfo:
         local = self.local
-        available, reason, how_to_enable = local.availability() if local else _LOCAL_MISSING
+        if self._settings.embedded_model == "never":
+            available, reason, how_to_enable = _LOCAL_FORBIDDEN
+        else:
+            available, reason, how_to_enable = local.availability() if local else _LOCAL_MISSING
         return ProviderInfo(
             name="local",
             kind="local",

@@ -57,8 +57,8 @@ def _has_channel(data: dict[str, Any]) -> bool:
     return isinstance(data.get("channel"), str)
 
 
-class EdgeDocument(TypedDict):
-    """One wire."""
+class EdgeEnds(TypedDict):
+    """What an edge of a graph and an edge that an operation adds have in common."""
 
     id: NotRequired[str | None]
     source: str
@@ -66,8 +66,20 @@ class EdgeDocument(TypedDict):
     target: str
     targetHandle: NotRequired[str | None]
     type: NotRequired[str | None]
+
+
+class EdgeDocument(EdgeEnds):
+    """One wire."""
+
     data: Annotated[dict[str, Any], Predicate(_has_channel)]
     """`{"channel": "flow" | "link"}`, and other fields of an editor."""
+
+
+class AddedEdgeDocument(EdgeEnds):
+    """One wire that an operation adds; a flow edge where it names no channel."""
+
+    data: NotRequired[dict[str, Any] | None]
+    """`{"channel": "flow" | "link"}`, `flow` by default, and other fields of an editor."""
 
 
 class GraphDocument(TypedDict):

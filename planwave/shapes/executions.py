@@ -76,6 +76,8 @@ class ExecutionSummary(TypedDict):
     title: str
     user_prompt: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     timestamp: str
     """When it was made, UTC; the same as `created_at`."""
     created_at: str
@@ -126,7 +128,7 @@ class OpenRequestResponse(TypedDict):
     request: Any
     """The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval
     of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a
-    higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`."""
+    higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`."""
     since: str
     """When it was asked, UTC."""
     timeout_s: float | None
@@ -216,6 +218,8 @@ class ExecutionResponse(TypedDict):
     title: str
     user_prompt: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     node_states: dict[str, NodeStatus]
     """Status by node path, in graph order."""
     logs: list[str]
@@ -414,6 +418,8 @@ class DocumentResponse(TypedDict):
     title: str
     timestamp: str
     status: ExecutionStatus
+    interrupted: NotRequired[bool]
+    """True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise."""
     started_at: str | None
     completed_at: str | None
     last_seq: int

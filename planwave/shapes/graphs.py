@@ -76,6 +76,16 @@ class Effect(TypedDict):
     effect: Literal["write", "once"]
 
 
+class ForecastModel(TypedDict):
+    """A model that the steps of a plan call."""
+
+    provider: str
+    model: str
+    calls: int
+    reason: NotRequired[str]
+    """Why it is the embedded one, though no step names it."""
+
+
 class ForecastResponse(TypedDict):
     """The forecast of a plan: calls, tokens and cost, before anything runs."""
 
@@ -93,6 +103,8 @@ class ForecastResponse(TypedDict):
     cost_usd: Span | None
     """Null where a price is unknown."""
     effects: list[Effect]
+    models: NotRequired[list[ForecastModel]]
+    """The models that its steps call, that of most calls first; left out where none does."""
 
 
 class PortResponse(TypedDict):

@@ -70,13 +70,19 @@ def document_pieces(
     record: ExecutionRecord,
     calls: Iterable[StoredCall] = (),
     names: Collection[str] | None = None,
+    *,
+    is_interrupted: bool = False,
 ) -> Iterator[bytes]:
     """Yield the compact JSON of a document in pieces, none larger than one node or one other member.
 
-    ``names`` are the members of the document that are wanted; None for all.
+    ``names`` are the members of the document that are wanted; None for all. One that is interrupted
+    says so.
     """
+    members: _Document = _members(events, record, calls)
+    if is_interrupted:
+        members["interrupted"] = True
     before = b"{"
-    for name, value in _members(events, record, calls).items():
+    for name, value in members.items():
         if names is not None and name not in names:
             continue
         yield before + dumps_trusted(name) + b":"

@@ -164,14 +164,15 @@ class ExecutionRecord:
         return self.status in SETTLED_STATUSES and self.document_seq < self.last_seq
 
 
-def is_interrupted(status: str, *, is_owned: bool) -> bool:
+def is_interrupted(status: str, *, is_owned: bool, was_accepted: bool = True) -> bool:
     """Return whether an execution was cut off: its status says that it runs, and nobody runs it.
 
     Args:
         status: Its stored status.
         is_owned: Whether a live process may be running it; of a directory, ``lock.is_owned``.
+        was_accepted: Whether its start was accepted; one that is only created waits to be started.
     """
-    return not is_owned and status in ("starting", "executing")
+    return not is_owned and (status == "executing" or (status == "starting" and was_accepted))
 
 
 Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -311,7 +311,7 @@ async def list_executions(
     page, next_cursor = paginate(records, size)
     digests = await service.executions.digests.of(page) if digest else {}
     listed: ExecutionsResponse = {
-        "executions": [_summary(record, digests.get(record.execution_id)) for record in page],
+        "executions": await _summaries(service, page, digests),
         "next_cursor": next_cursor,
     }
     if counts:
@@ -423,9 +423,12 @@ async def execution_state_json(service: Service, execution_id: str) -> Execution
         Conflict: ``unreadable_error``.
     """
     events = await service.executions.events(execution_id)
-    return await asyncio.to_thread(
+    document = await asyncio.to_thread(
         _state_json, events, service.executions.runner.position(execution_id)
     )
+    if await service.executions.interrupted([await service.executions.get(execution_id)]):
+        document["interrupted"] = True
+    return document
 
 
 def _state_json(events: Sequence[Event], queue_position: int | None) -> ExecutionResponse:
@@ -547,7 +550,23 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
     return json_response(document, status, location=f"/api/executions/{record.execution_id}")
 
 
-def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> ExecutionSummary:
+async def _summaries(
+    service: Service, page: Sequence[ExecutionRecord], digests: Mapping[str, ExecutionDigest]
+) -> list[ExecutionSummary]:
+    cut_off = await service.executions.interrupted(page)
+    return [
+        _summary(
+            record,
+            digests.get(record.execution_id),
+            is_interrupted=record.execution_id in cut_off,
+        )
+        for record in page
+    ]
+
+
+def _summary(
+    record: ExecutionRecord, digest: ExecutionDigest | None, *, is_interrupted: bool
+) -> ExecutionSummary:
     document: ExecutionSummary = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
@@ -564,4 +583,6 @@ def _summary(record: ExecutionRecord, digest: ExecutionDigest | None) -> Executi
     }
     if digest is not None:
         document["digest"] = digest.as_json()
+    if is_interrupted:
+        document["interrupted"] = True
     return document

@@ -39,7 +39,7 @@ from planwave.api.schemas.requests import AuthoredRequest, Documented, RequestMo
 from planwave.graph import operations as edits
 from planwave.graph.editing.forms import MAX_TITLE_CHARS
 from planwave.service.plans.revisions import revision_json, revision_summary
-from planwave.shapes.common import EdgeDocument, GraphDocument, NodeDocument
+from planwave.shapes.common import AddedEdgeDocument, GraphDocument, NodeDocument
 from planwave.shapes.plans import (
     PlanResponse,
     RevisionDiffResponse,
@@ -75,10 +75,10 @@ class RemoveNodeOperation(RequestModel):
 
 
 class AddEdgeOperation(RequestModel):
-    """Adds an edge at the end; without an id it gets one."""
+    """Adds an edge at the end; without an id it gets one, and without a channel it is a flow edge."""
 
     op: Literal["add_edge"]
-    edge: Annotated[dict[str, Any], Documented(EdgeDocument)]
+    edge: Annotated[dict[str, Any], Documented(AddedEdgeDocument)]
 
 
 class RemoveEdgeOperation(RequestModel):

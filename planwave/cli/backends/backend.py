@@ -127,6 +127,10 @@ class StoredExecutions(Protocol):
         """Return the JSON document of an execution."""
         ...
 
+    async def interrupted(self, records: Sequence[ExecutionRecord], /) -> Collection[str]:
+        """Return the ids of those that were cut off: their status says that they run, and nobody runs them."""
+        ...
+
     def document_path(self, execution_id: str) -> Path | None:
         """Return the path of the JSON document of an execution."""
         ...
@@ -390,6 +394,10 @@ class Backend(Queries, Protocol):
             NotFound: No execution has this id.
             Conflict: The execution has not ended.
         """
+        ...
+
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """Return the models that the steps of a graph call, as a forecast has them."""
         ...
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:

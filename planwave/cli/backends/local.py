@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planwave.cli.backends.backend import PlanUpdate
 from planwave.cli.inputs import InputArgument, Source, resolve_inputs
@@ -64,9 +64,8 @@ class LocalBackend:
             plan = await self.service.plans.read(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = plan
-        return plan
+        return self._with_inputs(plan, inputs)
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Backend.plan_flow`."""
@@ -77,9 +76,16 @@ class LocalBackend:
         plan = replace(
             plan_of_flow(flow), diagnostics=checked.diagnostics, forecast=checked.forecast
         )
-        resolve_inputs(inputs, plan.graph, self.service.catalogue)
         self._source = FlowRef(flow.plan_id, flow.revision)
-        return plan
+        return self._with_inputs(plan, inputs)
+
+    def _with_inputs(self, plan: Plan, inputs: Sequence[InputArgument]) -> Plan:
+        """Return a plan with the forecast for the inputs of its execution, which are checked first."""
+        values = resolve_inputs(inputs, plan.graph, self.service.catalogue)
+        if not values:
+            return plan
+        found = self.service.plans.forecast_graph(plan.graph, plan.user_prompt, values)
+        return replace(plan, forecast=found)
 
     async def resume(self, execution_id: str) -> None:
         """See :meth:`Backend.resume`."""
@@ -100,6 +106,11 @@ class LocalBackend:
     def _follow(self, record: ExecutionRecord) -> str:
         self._followed.add(record.execution_id)
         return record.execution_id
+
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """See :meth:`Backend.models`."""
+        found = self.service.plans.forecast_report(self.service.plans.check(graph))
+        return (found or {}).get("models") or ()
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
         """See :meth:`Backend.check`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +91,8 @@ class RemoteExecutions:
     ) -> None:
         self._client, self._pages = client, pages
         self._directory, self._is_service = directory, is_service
+        self._cut_off: set[str] = set()
+        """The executions of the lists so far that nobody runs, as the service says."""
         self._seen: dict[str, int] = {}
         """The number of the last event that was yielded, by execution."""
 
@@ -107,7 +109,12 @@ class RemoteExecutions:
             return await self._client.executions(status=status, cursor=cursor, limit=size)
 
         items = await self._pages.read(read, "executions", "execution_id", before, limit)
+        self._cut_off |= {each["execution_id"] for each in items if each.get("interrupted")}
         return [execution_from_json(each) for each in items]
+
+    async def interrupted(self, records: Sequence[ExecutionRecord]) -> Collection[str]:
+        """See :meth:`StoredExecutions.interrupted`; of executions that were listed."""
+        return {record.execution_id for record in records} & self._cut_off
 
     async def document(self, execution_id: str) -> DocumentResponse:
         """See :meth:`StoredExecutions.document`; read from its file where the command that wrote it has ended."""
@@ -266,7 +273,7 @@ class RemoteBackend:
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
         report, forecast = await self._check(document, source.name)
-        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _: forecast)
+        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _, goal: forecast)
         await self._resolve_inputs(inputs, plan)
         self._source = document
         return plan
@@ -334,6 +341,11 @@ class RemoteBackend:
     async def check(self, document: dict[str, Json]) -> list[Diagnostic]:
         """See :meth:`Backend.check`."""
         return _diagnostics(await self._client.check(document))
+
+    async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
+        """See :meth:`Backend.models`."""
+        forecast = (await self._client.check({**graph}))["forecast"] or {}
+        return forecast.get("models") or ()
 
     def _reject_imports(self) -> None:
         if self._import_conflict is not None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from planwave.cli import completion
 from planwave.cli.context import CommandContext
+from planwave.cli.follow_run import show_models
 from planwave.cli.formatting import one_line, truncate
 from planwave.cli.lookup import find_flow
 from planwave.cli.options import ModelOption, ProviderOption, shared_options
@@ -89,7 +90,18 @@ async def _talk(
         plan_id = None if plan is None else plan.plan_id
         chosen = None if plan_id is not None else config
         chat_id = await chats_of(backend).create(plan_id, None, chosen)
+        graph = _model_graph(config) if plan is None else plan.graph
+        await show_models(backend, console, graph)
         await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
+
+
+def _model_graph(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a graph with the one call of a chat with a model."""
+    chosen = {name: config[name] for name in ("provider", "model") if name in config}
+    return {
+        "nodes": [{"id": "reply", "type": "llm", "data": {"prompt": "…", **chosen}}],
+        "edges": [],
+    }
 
 
 class ChatSession:

@@ -30,6 +30,7 @@ from planwave.cli.options import (
     RunToOption,
     Scheduling,
     SchedulingOption,
+    SetResultOption,
     shared_options,
 )
 from planwave.cli.views.flow import flow_lines, publication_lines, show_flow
@@ -334,6 +335,7 @@ def run(
     name: NameArgument,
     revision: RevisionOption = None,
     inputs: InputOption = None,
+    set_result: SetResultOption = None,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
     max_parallel: MaxParallelOption = None,
@@ -350,7 +352,7 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --revision 2 --json`
     """
-    arguments = read_inputs(inputs or ())
+    arguments = read_inputs(inputs or (), set_result or ())
     amounts = run_budget(budget, budget_tokens)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from, amounts)
     flow = ctx.read(lambda queries: find_flow(queries, name, revision))

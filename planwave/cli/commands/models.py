@@ -311,6 +311,8 @@ def missing_model(factories: Factories, settings: Settings, source: Source | Non
     Raises:
         InputError: The goal needs the embedded model to plan, and this model cannot plan.
     """
+    if settings.embedded_model == "never":
+        return None
     providers, local = factories.providers(settings)
     missing = local.required_download()
     if missing is None:

@@ -19,7 +19,7 @@ from planwave.cli.inputs import (
     nodes_with_input,
     read_goal,
     read_inputs,
-    read_source,
+    titled_source,
 )
 from planwave.cli.options import (
     ApproveOption,
@@ -35,6 +35,7 @@ from planwave.cli.options import (
     RunToOption,
     Scheduling,
     SchedulingOption,
+    SetResultOption,
     shared_options,
 )
 from planwave.cli.signals import Interrupt, Interrupted
@@ -115,6 +116,7 @@ def exec_(
     run_to: RunToOption = None,
     run_from: RunFromOption = None,
     inputs: InputOption = None,
+    set_result: SetResultOption = None,
     approve: ApproveOption = False,
     budget: BudgetOption = None,
     budget_tokens: BudgetTokensOption = None,
@@ -132,9 +134,9 @@ def exec_(
     run_and_exit(
         ctx,
         RunJob(
-            source=read_source(file),
+            source=titled_source(file),
             options=options,
-            inputs=read_inputs(inputs or ()),
+            inputs=read_inputs(inputs or (), set_result or ()),
             require_approval=approve,
         ),
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import webbrowser
+from contextlib import suppress
 from json import dumps
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +16,14 @@ import typer
 
 from planwave.cli.context import CommandContext
 from planwave.cli.options import shared_options
+from planwave.errors import InputError
 from planwave.settings import parse_root_path
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
     from planwave.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 HostOption = Annotated[
     str | None,
@@ -77,6 +82,7 @@ def serve(
     console = ctx.console()
 
     def on_listening(url: str) -> None:
+        _warn_of_embedded_model(ctx, settings)
         _show_address(console, settings, url, has_web_ui=ctx.factories.has_web_ui())
         if open_page:  # a browser in a terminal holds up its caller until it is closed
             Thread(target=_open, args=(console, _page(settings, url)), daemon=True).start()
@@ -84,6 +90,25 @@ def serve(
     code = asyncio.run(ctx.factories.serve(settings, on_listening))
     if code:
         raise typer.Exit(code)
+
+
+def _warn_of_embedded_model(ctx: CommandContext, settings: Settings) -> None:
+    """Log once that steps without a model fall back to the embedded one, unless that was chosen."""
+    if settings.provider is not None:
+        return
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.providers.protocols import EMBEDDED, fallback_reason
+
+    providers, _ = ctx.factories.providers(settings)
+    with suppress(InputError):  # no provider at all is no fall-back
+        provider, model = providers.resolve(None, settings.model)
+        if provider == EMBEDDED and (reason := fallback_reason(providers)) is not None:
+            _log.warning(
+                "%s: steps that name no model use the embedded one, %s, whose facts are often wrong; "
+                'set a key, or embedded_model = "never"',
+                reason,
+                model,
+            )
 
 
 def _parsed(root_path: str | None) -> str | None:

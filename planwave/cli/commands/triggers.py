@@ -13,7 +13,7 @@ from rich.text import Text
 from planwave.cli import completion
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.context import CommandContext
-from planwave.cli.formatting import local_time, truncate
+from planwave.cli.formatting import local_time, local_times, truncate
 from planwave.cli.lookup import find_flow, find_id
 from planwave.cli.options import shared_options
 
@@ -345,8 +345,9 @@ def trigger_lines(console: CommandConsole, triggers: Sequence[TriggerResponse]) 
         if (rejection := trigger["last_rejection"]) is not None:
             at, reason = local_time(rejection["at"]), truncate(rejection["reason"], _NOTE_CHARS)
             yield Text.assemble("    ", ("last rejected: ", "yellow"), f"{at}  {reason}")
-        for delivery in trigger["deliveries"]:
-            yield _delivery_line(delivery)
+        times = local_times(each["received_at"] for each in trigger["deliveries"])
+        for delivery, at in zip(trigger["deliveries"], times, strict=True):
+            yield _delivery_line(delivery, at)
 
 
 def _items(value: Any) -> list[Any]:
@@ -364,10 +365,10 @@ def _trigger_line(trigger: TriggerResponse, shown_id: str) -> Line:
     )
 
 
-def _delivery_line(delivery: DeliveryResponse) -> Line:
+def _delivery_line(delivery: DeliveryResponse, at: str) -> Line:
     note = f"  {truncate(delivery['note'], _NOTE_CHARS)}" if delivery["note"] else ""
     return Text.assemble(
-        f"    {local_time(delivery['received_at'])}  ",
+        f"    {at}  ",
         (f"{delivery['outcome'] or 'under way':<10}", "dim"),
         (delivery["execution_id"] or "", "cyan"),
         (note, "dim"),

@@ -31,6 +31,8 @@ from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
 from planwave.graph.shape import measure
 
+_MODELS_SHOWN: Final = 4
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -120,6 +122,8 @@ def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iter
     parts.append(_cost(forecast))
     dot = f" {console.symbol('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
+    if (models := models_line(forecast.get("models") or ())) is not None:
+        yield models
     path = [str(step) for step in forecast.get("critical_path") or ()]
     if len(path) > 1:
         arrow = f" {console.symbol('→', '->')} "
@@ -128,6 +132,24 @@ def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iter
     if effects:
         named = ", ".join(f"{e.get('node')} ({e.get('effect')})" for e in effects)
         yield Text.assemble(("Changes   ", "bold yellow"), one_line(named))
+
+
+def models_line(models: Iterable[Mapping[str, Any]]) -> Text | None:
+    """Return the line that names the models that steps call; None where none does."""
+    listed = list(models)
+    if not listed:
+        return None
+    named = [_model_text(each, counts=len(listed) > 1) for each in listed[:_MODELS_SHOWN]]
+    if (more := len(listed) - _MODELS_SHOWN) > 0:
+        named.append(f"and {more} more")
+    return Text.assemble(("Model     ", "bold"), one_line(", ".join(named)))
+
+
+def _model_text(model: Mapping[str, Any], *, counts: bool) -> str:
+    notes = [counted(_number(model, "calls"), "call")] if counts else []
+    notes += [str(model["reason"])] if model.get("reason") else []
+    text = f"{model.get('provider')} {model.get('model')}"
+    return f"{text} ({', '.join(notes)})" if notes else text
 
 
 def _node_lines(

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from planwave.cli.formatting import (
     DID_NOT_RUN,
     DURATION_WIDTH,
     ID_WIDTH,
+    INTERRUPTED,
     STATUS_WIDTH,
     asker_of,
     awaited,
@@ -142,6 +143,8 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
         status, path = _node_status(node), _path(node)
+        if document.get("interrupted") and status in _AT_WORK:
+            status = INTERRUPTED
         took = None if status in DID_NOT_RUN else node.get("execution_time")
         seconds = duration(float(took)) if isinstance(took, int | float) else ""
         line = Text.assemble(
@@ -194,7 +197,7 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
 
 def summary(console: CommandConsole, document: Document) -> Text:
     """Return a line of totals: status, completed nodes without nested ones, time, tokens, cost."""
-    status = str(document.get("status"))
+    status = INTERRUPTED if document.get("interrupted") else str(document.get("status"))
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
     # Linked nodes are made on demand and never run; those not reached are no part of this run.
     nodes = [node for node in steps if node.get("status") not in ("linked", "not_reached")]
@@ -255,17 +258,29 @@ def _is_nested(node: Mapping[str, Any]) -> bool:
     return "/" in str(node.get("path") or "")
 
 
+_AT_WORK: Final = ("executing", "retrying")
+"""Of nodes whose work was cut off in an interrupted execution."""
 _VALUE_LINES: Final = 12
 _VALUE_CHARS: Final = 2_000
 """A longer value would push the answer command off the screen; an inline prompt shows more."""
 
 
 def show_next(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
-    """Write the commands that continue an execution: its answers, or its retry."""
+    """Write the commands that continue an execution: its answers, its retry, or that resume it."""
     show_waiting(ctx, console, document)
+    show_interrupted(ctx, console, document)
     if document.get("status") == "failed" and _root_failures(document):
         again = ctx.command_hint(f"retry {document.get('execution_id')}")
         console.verbatim(f"Run what failed again with: {again}")
+
+
+def show_interrupted(
+    ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]
+) -> None:
+    """Write that nobody runs an execution, and the command that continues it."""
+    if document.get("interrupted"):
+        again = ctx.command_hint(f"resume {document.get('execution_id')}")
+        console.verbatim(f"Nobody runs this execution any more; continue with: {again}")
 
 
 def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
@@ -304,9 +319,8 @@ def answer_command(
     if decisions := _decisions(request):
         words += f" --decision {decisions[0]}"
     if is_budget_request(request):
-        limits = json_object(json_object(request).get("limits"))
-        doubled = json.dumps({name: 2 * cast("float", limit) for name, limit in limits.items()})
-        words += f" --value {shlex.quote(doubled)}"
+        limits = json.dumps(json_object(request).get("proposed"))
+        words += f" --value {shlex.quote(limits)}"
     return ctx.command_hint(words)
 
 

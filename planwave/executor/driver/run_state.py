@@ -140,11 +140,17 @@ class RunBudget:
 
     def request(self, wall_s: float) -> Json:
         """Return the request for a higher budget."""
-        waiting: dict[str, Mapping[str, float]] = {}
+        waiting: dict[str, list[Mapping[str, float]]] = {}
         for call in self.waiting.values():
             if call.attempt.phase is not DONE:
-                waiting.setdefault(call.attempt.path, call.amounts)
-        return budget_request(self.budget, self.used(wall_s), self.spending, waiting)
+                waiting.setdefault(call.attempt.path, []).append(call.amounts)
+        return budget_request(
+            self.budget,
+            self.used(wall_s),
+            self.spending,
+            waiting,
+            is_out_of_time=self.is_out_of_time,
+        )
 
 
 class Causes:

@@ -19,7 +19,7 @@ from planwave.expressions.renaming import (
     rename_in_template,
 )
 from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.editing.forms import EDGES, NODES, check_operations, form_errors
+from planwave.graph.editing.forms import EDGES, NODES, check_operations, form_errors, with_channel
 from planwave.graph.editing.merge_patch import apply_merge_patch
 from planwave.graph.model import Json
 from planwave.graph.operations import (
@@ -141,7 +141,7 @@ class _Editor:
     def _add_edge(self, edge: Mapping[str, Json], pointer: str) -> None:
         if edge.get("id") is not None:
             self._require_unused(EDGES, edge["id"], f"{pointer}/id")
-        self.edges += _with_ids([edge], self.edges)
+        self.edges += _with_ids([with_channel(edge)], self.edges)
 
     def _rename(self, node_id: str, new_id: str, pointer: str) -> None:
         at = self._index(NODES, node_id, f"{pointer}/id")

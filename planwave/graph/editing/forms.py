@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from planwave.errors import InvalidOperation
 from planwave.graph.diagnostics import Diagnostic, short_repr
 from planwave.graph.json_values import pointer_part
-from planwave.graph.model import ID_HINT, Json, is_id
+from planwave.graph.model import FLOW, ID_HINT, Json, is_id
 from planwave.graph.operations import (
     AddEdge,
     AddNode,
@@ -18,6 +18,7 @@ from planwave.graph.operations import (
     SetTitle,
     UpdateNode,
 )
+from planwave.graph.reading.fields import CHANNEL_HINT
 from planwave.validation import json_type
 
 MAX_TITLE_CHARS: Final = 200
@@ -71,7 +72,7 @@ def _operation_errors(operation: Operation, pointer: str) -> list[Diagnostic]:
         case AddNode(node):
             return form_errors(NODES, node, f"{pointer}/node")
         case AddEdge(edge):
-            return form_errors(EDGES, edge, f"{pointer}/edge")
+            return form_errors(EDGES, with_channel(edge), f"{pointer}/edge")
         case ReplaceGraph(graph):
             return _graph_errors(graph, f"{pointer}/graph")
         case UpdateNode(_, changes) if "id" in changes:
@@ -86,6 +87,19 @@ def _operation_errors(operation: Operation, pointer: str) -> list[Diagnostic]:
             return [Diagnostic("invalid-title", "error", message, f"{pointer}/title", hint=hint)]
         case _:
             return []
+
+
+def with_channel(edge: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return an edge that an operation adds, as a flow edge where it names no channel.
+
+    Graph documents have to name the channel of each edge.
+    """
+    data = edge.get("data")
+    if data is None:
+        return {**edge, "data": {"channel": FLOW}}
+    if isinstance(data, dict) and cast("dict[str, Json]", data).get("channel") is None:
+        return {**edge, "data": {**data, "channel": FLOW}}
+    return edge
 
 
 def form_errors(kind: str, item: Any, pointer: str) -> list[Diagnostic]:
@@ -108,18 +122,32 @@ def form_errors(kind: str, item: Any, pointer: str) -> list[Diagnostic]:
         if isinstance(value, types):
             continue
         here = f"{pointer}/{name}"
-        if value is None:
-            errors.append(
-                Diagnostic("missing-field", "error", f"{article} {what} needs {name}", here)
-            )
+        if value is None and (kind, name) == (EDGES, "data"):
+            errors += _channel_errors({}, here)
+        elif value is None:
+            message = f"{article} {what} needs {name}"
+            errors.append(Diagnostic("missing-field", "error", message, here))
         else:
             expected = json_type("" if str in types else {})
             message = f"{name} must be {expected}, got {json_type(value)}"
             errors.append(Diagnostic("invalid-field", "error", message, here))
+    if kind == EDGES and isinstance(data := fields.get("data"), dict):
+        errors += _channel_errors(cast("dict[str, Json]", data), f"{pointer}/data")
     own_id = fields.get("id")
     if kind == NODES and isinstance(own_id, str):
         errors += _id_errors(own_id, f"{pointer}/id")
     return errors
+
+
+def _channel_errors(data: Mapping[str, Json], pointer: str) -> list[Diagnostic]:
+    """Return the error of an edge without a channel; the check reports one that is unknown."""
+    channel = data.get("channel")
+    if isinstance(channel, str):
+        return []
+    code, message = "missing-channel", "an edge needs a channel"
+    if channel is not None:
+        code, message = "invalid-field", f"channel must be text, got {json_type(channel)}"
+    return [Diagnostic(code, "error", message, f"{pointer}/channel", hint=CHANNEL_HINT)]
 
 
 def _id_errors(own_id: str, pointer: str) -> list[Diagnostic]:

@@ -34,6 +34,7 @@ NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
 _NODE_EXAMPLE: Final = 'a node is {"id": "a", "type": "text", "data": {"text": "…"}}'
 _EDGE_EXAMPLE: Final = 'an edge is {"source": "a", "target": "b", "data": {"channel": "flow"}}'
+CHANNEL_HINT: Final = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
 CHANNELS: Final[tuple[Channel, ...]] = (FLOW, LINK)
 MAX_HANDLE_CHARS: Final = 256
 
@@ -272,8 +273,8 @@ class FieldReader:
         code, message = "unknown-channel", f"{label}: unknown channel {short_repr(value)}"
         if value is None:
             code, message = "missing-channel", f"{label} has no channel"
-        hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
-        self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
+        pointer = f"{entry.pointer}/data/channel"
+        self._add(code, message, pointer, edge=edge_id, hint=CHANNEL_HINT)
 
 
 def _read_channel(value: Any) -> Channel:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from planwave.graph.model import Effect, Json
 from planwave.graph.protocols import FlowContext
+from planwave.providers.protocols import ToolSpec
 
 TOOL: Final = "tool"
 """The socket type of tools."""
@@ -91,6 +92,11 @@ class Tool:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     definition: str = ""
     fingerprint: str = ""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What a model is told of it."""
+        return ToolSpec(self.name, self.description, self.parameters)
 
 
 class ToolGroup(list[Tool]):

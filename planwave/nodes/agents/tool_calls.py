@@ -86,9 +86,7 @@ class ToolCalls:
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as a model is offered them."""
-        return tuple(
-            ToolSpec(tool.name, tool.description, tool.parameters) for tool in self._tools.values()
-        )
+        return tuple(tool.spec for tool in self._tools.values())
 
     async def run(self, calls: Sequence[ToolCall]) -> list[PromptMessage]:
         """Make the calls of one reply; return their results for the model, in the order of the calls.

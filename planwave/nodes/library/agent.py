@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, Literal, cast
 
@@ -16,9 +16,10 @@ from planwave.graph.model import (
     LINK,
     DataValue,
     Json,
+    Node,
     Port,
 )
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, NodeTypes
 from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
 from planwave.nodes.agents.linked_tools import linked_tools
@@ -252,6 +253,10 @@ class Agent(NodeType):
     ) -> Tool:
         """Return the agent as a tool of the agents that it is linked to."""
         return agent_as_tool(context.runtime.get_node(context.node_id))
+
+    def tool_texts(self, node: Node, catalogue: NodeTypes) -> Sequence[str]:
+        """Return what the model of another agent reads of this one, as a tool."""
+        return agent_as_tool(node).spec.texts
 
     def check(self, data: AgentData | None, view: NodeView) -> Iterable[NodeFinding]:
         described = view.node.description.strip()

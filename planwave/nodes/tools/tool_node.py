@@ -8,9 +8,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
-from planwave.graph.model import LINK, Edge, Json, Port
+from planwave.graph.model import LINK, Edge, Json, Node, Port
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import NodeTypes
 from planwave.nodes.agents.tool import TOOL, TOOLS_HANDLE, Approval
 from planwave.nodes.agents.tool_names import LinkedName, first_duplicate, tool_name, unique_names
+from planwave.nodes.agents.tool_registry import HasTools, ToolRegistry
 from planwave.nodes.authoring.data_fields import POLICY
 from planwave.nodes.authoring.node_type import LinkType, NodeFinding
 from planwave.nodes.checking.node_view import NodeView
@@ -47,6 +50,18 @@ class ToolNode(LinkType, ABC):
         Args:
             data: The data as written: perhaps incomplete, invalid, or templates.
         """
+
+    def tool_texts(self, node: Node, catalogue: NodeTypes) -> Sequence[str]:
+        """Return what a model reads of its tools, as far as it is known before a run.
+
+        Args:
+            node: A node of this type.
+            catalogue: The node types, with the registered tools.
+        """
+        tools = catalogue.tools if isinstance(catalogue, HasTools) else ToolRegistry()
+        entries = (tools.get(name) for name in self.tool_names(node.data))
+        specs = [entry.tool.spec for entry in entries if entry is not None]
+        return [canonical_json(dict(node.data)), *(text for spec in specs for text in spec.texts)]
 
     def check_data(self, data: Any, view: NodeView) -> Iterable[NodeFinding]:
         """Yield errors and warnings about a node's data; see ``check``."""

@@ -7,12 +7,13 @@ import logging
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
+from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_timer
 from planwave.events.types import WAITING, SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.model import Json
+from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines
@@ -28,6 +29,7 @@ from planwave.service.executions.command_rules import (
 )
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.recovery import Recovery
+from planwave.service.executions.run_spec import require_known_types
 from planwave.service.executions.runner import ExecutionRunner
 from planwave.service.executions.session import ExecutionSession, set_aside_data
 from planwave.service.queries.history import ExecutionQueries
@@ -91,6 +93,14 @@ class ExecutionCommands(ExecutionQueries):
             await self.runner.__aexit__(None, None, None)
             self.live_executions.close()
             await self.tasks.__aexit__(None, None, None)
+
+    def _may_be_running(self, record: ExecutionRecord) -> bool:
+        """Return whether an execution runs here, is queued, or is still to be recovered."""
+        is_recovered = self._recovery is not None and self._recovery.done()
+        if record.status == "starting" or not is_recovered or self.runner.is_draining:
+            return True
+        live = self.live_executions.get(record.execution_id)
+        return live is not None and (live.session is not None or live.commands.locked())
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
@@ -327,6 +337,8 @@ class ExecutionCommands(ExecutionQueries):
         async with self.live_executions.acquire(execution_id) as live:
             await self._finish_edit(live)
             async with live.commands:
+                if not live.is_over:
+                    self._require_types(live)
                 was_accepted = (await load_record(self._store, execution_id)).queued
                 if live.is_unscheduled and _must_run(live.state, was_accepted=was_accepted):
                     self._submit_left(live)
@@ -392,6 +404,8 @@ class ExecutionCommands(ExecutionQueries):
         async with live.commands:
             await load_record(self._store, live.execution_id)  # it may have been deleted
             command.check(live.state)
+            if isinstance(command, Answer | Resume):
+                self._require_types(live)
             self._require_writable()
             if live.execution is None:
                 await self._to_its_end(self.runner.apply_while_idle(live, command))
@@ -401,6 +415,18 @@ class ExecutionCommands(ExecutionQueries):
             done = command.send(live.execution, live.state)
         if done is not None:
             await done
+
+    def _require_types(self, live: LiveExecution) -> None:
+        """Check that there are all node types of an execution that is not running: it would be set aside.
+
+        Raises:
+            InputError: ``unknown-node-type``.
+        """
+        if live.execution is not None or not live.state.graph:
+            return
+        with suppress(GraphInvalid):  # who loads it says why it cannot be read
+            graph, _ = read_graph(live.state.graph)
+            require_known_types(graph, self._dependencies.catalogue)
 
     def _require_writable(self) -> None:
         """Raise if the store cannot write now.

@@ -25,7 +25,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.suggestions import closest_match
 from planwave.service.executions.plan_approval import approval_of_fork
-from planwave.service.executions.run_spec import RunSpec, parent_data
+from planwave.service.executions.run_spec import RunSpec, parent_data, require_known_types
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
@@ -190,9 +190,10 @@ def fork_spec(
     Raises:
         Conflict: ``still-running``.
         GraphInvalid: ``invalid-changes``, or the changed graph cannot run.
-        InputError: The inputs do not fit it any more.
+        InputError: ``unknown-node-type``; the inputs do not fit it any more.
     """
     fork = build_fork(parent, before.graph, request, limits=limits)
+    require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
     preset = validate_inputs(program, fork.preset)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from planwave.errors import InputError
@@ -12,7 +12,10 @@ from planwave.events.types import typed_event
 from planwave.events.unreadable import unreadable_error
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Graph, Json
+from planwave.graph.plan import title_of_steps
+from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import read_graph
+from planwave.graph.subgraphs import all_nodes
 from planwave.principals import Principal, current_principal
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
@@ -96,6 +99,8 @@ def new_execution(
         by: Who makes it; the current principal by default.
     """
     by = by or current_principal()
+    if not (spec.title or spec.goal):
+        spec = replace(spec, title=title_of_steps(spec.graph))
     facts = {**_facts(spec, waves), "created_by": by.as_json()}
     record = ExecutionRecord(
         execution_id,
@@ -132,6 +137,22 @@ def _facts(spec: RunSpec, waves: int) -> dict[str, Any]:
         "flow": spec.flow,
     }
     return facts | {name: value for name, value in others.items() if value is not None}
+
+
+def require_known_types(graph: Graph, catalogue: NodeTypes) -> None:
+    """Check that there are all node types of a stored graph, before anything is done with its execution.
+
+    Raises:
+        InputError: ``unknown-node-type``, with each missing type once.
+    """
+    types = dict.fromkeys(each.node.type for each in all_nodes(graph, catalogue))
+    missing = [name for name in types if catalogue.type_info(name) is None]
+    if missing:
+        raise InputError(
+            f"it uses the types {', '.join(missing)}, which no module here has",
+            code="unknown-node-type",
+            hint="add --import MODULE, or name the module in node_modules of planwave.toml; in Python, import it",
+        )
 
 
 def parent_data(

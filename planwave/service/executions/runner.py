@@ -395,7 +395,13 @@ class ExecutionRunner:
             title=spec.title,
             goal=spec.goal,
             plan_id=spec.plan_id,
-            forecast=forecast(spec.graph, dependencies.catalogue, dependencies.providers),
+            forecast=forecast(
+                spec.graph,
+                dependencies.catalogue,
+                dependencies.providers,
+                goal=spec.goal,
+                inputs=spec.inputs,
+            ),
         )
 
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:

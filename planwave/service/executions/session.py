@@ -27,7 +27,7 @@ from planwave.planner.plan_check import admission
 from planwave.service.executions.command_rules import Command, require_not_ended
 from planwave.service.executions.parent_results import ReuseDependencies, load_reuse
 from planwave.service.executions.plan_approval import hash_to_approve
-from planwave.service.executions.run_spec import RunSpec, run_spec_from_events
+from planwave.service.executions.run_spec import RunSpec, require_known_types, run_spec_from_events
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.streaming.stored_execution import ExecutionReader, load_record
 
@@ -194,10 +194,12 @@ class ExecutionSession:
         """Return the graph bound to its node types; it is checked now, if it was not just now.
 
         Raises:
+            InputError: ``unknown-node-type``.
             GraphInvalid: It does not fit the node types that there are here.
         """
         if self.program is None:
             graph, dependencies = self.spec.graph, self._dependencies
+            require_known_types(graph, dependencies.catalogue)
             raise_for_run(check(graph, dependencies.catalogue, dependencies.limits))
             self.program = Program(graph, dependencies.catalogue)
         return self.program

@@ -26,6 +26,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension
+from planwave.planner.capabilities import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.service.executions.answers import request_answered
@@ -323,7 +324,7 @@ class Run:
             status,
             outputs,
             error,
-            is_interrupted(status, is_owned=is_owned),
+            is_interrupted(status, is_owned=is_owned, was_accepted=loaded.record.queued),
             self,
             loaded,
             tuple(loaded.events),
@@ -347,19 +348,19 @@ class Run:
     @property
     def _loaded(self) -> LoadedRun:
         if not isinstance(self._source, LoadedRun):
-            run_now(self._read)
-        assert isinstance(self._source, LoadedRun)  # noqa: S101
+            return run_now(self._read)
         return self._source
 
-    async def _read(self) -> None:
+    async def _read(self) -> LoadedRun:
         """Read what is stored of the run, without owning its directory."""
         if isinstance(self._source, LoadedRun) and not self._source.is_stored:
-            return
+            return self._source
         async with open_store(self.environment.store, read_only=True) as store:
             loaded = await self._load(store)
             if loaded.is_stored:
                 await loaded.catch_up(store)
                 await loaded.read_calls(store)
+            return loaded
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -513,6 +514,9 @@ class Run:
         if dependencies.services is None and (uses_services(loaded.program) or spec.written_by):
             opening = environment.services_factory(spec.goal, dependencies.parent_calls)
             dependencies.services = await resources.enter_async_context(opening)
+            providers = dependencies.services.providers
+            with self._rejected_once():
+                require_default_model(spec.graph, environment.catalogue, providers)
         if spec.written_by and len(loaded.events) == 1:
             first = await first_graph(dependencies.store, spec.parent)
             with self._rejected_once():

@@ -228,7 +228,9 @@ async def list_stored(
         is_owned = is_owned_elsewhere(source)
         async for record in _records(store, status=stored_status, text=text, since=since):
             is_driven = is_owned or is_driven_here(record.execution_id)
-            interrupted = is_interrupted(record.status, is_owned=is_driven)
+            interrupted = is_interrupted(
+                record.status, is_owned=is_driven, was_accepted=record.queued
+            )
             if interrupted or status != "interrupted":
                 found.append(
                     StoredExecution(

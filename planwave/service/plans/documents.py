@@ -17,7 +17,7 @@ from planwave.errors import (
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
-from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
+from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document, title_of_steps
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.documents import (
     is_execution_document,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from planwave.shapes.plans import PlanDocument
     from planwave.storage.sqlite.sql_store import Store
 
-
-UNTITLED_PLAN: Final = "Plan made by hand"
 
 _GRAPH_FIELDS: Final = ("nodes", "edges")
 _PLAN_FIELDS: Final = frozenset(
@@ -189,7 +187,7 @@ def plan_from_graph(
     *,
     plan_id: str,
     created_at: str,
-    forecast: Callable[[Graph], Mapping[str, Any]],
+    forecast: Callable[[Graph, str], Mapping[str, Any]],
 ) -> Plan:
     """Make a plan of a checked document.
 
@@ -204,13 +202,13 @@ def plan_from_graph(
     return Plan(
         plan_id=plan_id,
         user_prompt=_text(envelope.get("user_prompt")),
-        title=_text(envelope.get("title")) or UNTITLED_PLAN,
+        title=_text(envelope.get("title")) or title_of_steps(graph),
         graph=graph,
         hash=graph_hash(graph),
         created_at=created_at,
         diagnostics=tuple(finding.as_json() for finding in report.diagnostics),
         fixes=tuple(finding.fix for finding in report.diagnostics if finding.fix),
-        forecast=forecast(graph),
+        forecast=forecast(graph, _text(envelope.get("user_prompt"))),
     )
 
 

@@ -229,7 +229,7 @@ class PlanService(PlanQueries):
     def _forecast_record(self, record: PlanRecord) -> ForecastResponse:
         graph = self.readable_plan(record).graph
         raise_for_graph(self.check_graph(graph))
-        return self.forecast_graph(graph)
+        return self.forecast_graph(graph, record.user_prompt)
 
     async def delete(self, plan_id: str, *, force: bool = False) -> None:
         """Delete a plan with its revisions. Its executions stay: they carry their graph.
@@ -434,9 +434,12 @@ class PlanService(PlanQueries):
             for reload in self.releases:
                 await reload()
 
-    def forecast_graph(self, graph: Graph) -> ForecastResponse:
-        """Return the forecast of a graph without errors."""
-        return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
+    def forecast_graph(
+        self, graph: Graph, goal: str = "", inputs: Mapping[str, Mapping[str, Json]] | None = None
+    ) -> ForecastResponse:
+        """Return the forecast of a graph without errors, for a goal and the inputs of an execution."""
+        catalogue, providers = self._dependencies.catalogue, self._dependencies.providers
+        return forecast(graph, catalogue, providers, goal=goal, inputs=inputs)
 
     def forecast_report(self, report: CheckReport) -> ForecastResponse | None:
         """Return the forecast of a checked graph, or None if it can run nowhere."""

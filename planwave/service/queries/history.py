@@ -45,7 +45,8 @@ from planwave.storage.documents import (
     open_document,
 )
 from planwave.storage.event_codec import ACTIVE_STATUSES
-from planwave.storage.records import ExecutionRecord, PageCursor, StoredCall
+from planwave.storage.lock import is_owned
+from planwave.storage.records import ExecutionRecord, PageCursor, StoredCall, is_interrupted
 
 if TYPE_CHECKING:
     from planwave.service.dependencies import Observer
@@ -313,13 +314,36 @@ class ExecutionQueries:
         second = first if other_id == execution_id else await self.events(other_id)
         return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
+    async def interrupted(self, records: Sequence[ExecutionRecord]) -> Collection[str]:
+        """Return the ids of those that were cut off: their status says that they run, and nobody runs them.
+
+        They go on once they are resumed.
+        """
+        cut_off: list[str] = []
+        for record in filter(self._is_cut_off, records):
+            latest = await self._store.execution(record.execution_id)
+            if latest is not None and self._is_cut_off(latest):  # it may have gone on or ended
+                cut_off.append(record.execution_id)
+        return cut_off
+
+    def _is_cut_off(self, record: ExecutionRecord) -> bool:
+        may_be = is_interrupted(record.status, is_owned=False, was_accepted=record.queued)
+        return may_be and not self._may_be_running(record)
+
+    def _may_be_running(self, record: ExecutionRecord) -> bool:
+        """Return whether a live process may be running an execution."""
+        return self._directory is None or is_owned(self._directory)
+
     @_after_document
     async def document(self, execution_id: str) -> DocumentResponse:
         """Return the JSON document of an execution, projected from its present events."""
         record = await load_record(self._store, execution_id)
         events = await self._events(execution_id)
         calls = await self._calls_of(execution_id)
-        return await asyncio.to_thread(build_document, events, record, calls)
+        document = await asyncio.to_thread(build_document, events, record, calls)
+        if await self.interrupted([record]):
+            document["interrupted"] = True
+        return document
 
     @_after_document
     async def document_file(self, execution_id: str) -> BinaryIO | None:
@@ -356,7 +380,8 @@ class ExecutionQueries:
         record = await load_record(self._store, execution_id)
         events = await self._events(execution_id)
         calls = await self._calls_of(execution_id)
-        return document_pieces(events, record, calls, names)
+        is_cut_off = bool(await self.interrupted([record]))
+        return document_pieces(events, record, calls, names, is_interrupted=is_cut_off)
 
     async def _calls_of(self, execution_id: str) -> Sequence[StoredCall]:
         return (await self._store.calls([execution_id])).get(execution_id, ())

@@ -175,7 +175,7 @@ def test_branch_not_taken_names_the_decision() -> None:
 
 def test_branch_without_a_value_names_the_output() -> None:
     Path("graph.json").write_text(json.dumps(approval_graph()))
-    assert invoke("exec", "graph.json", "--input", "q=yes").exit_code == 0
+    assert invoke("exec", "graph.json", "--set-result", "q=yes").exit_code == 0
     shown = invoke("show", "last").stdout
     assert "sent     not taken: q has no value on 'approve'\n" in shown
 

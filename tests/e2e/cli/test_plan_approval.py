@@ -93,7 +93,7 @@ class TestCommand:
         stopped = invoke("exec", "g.json", "--approve")
         assert stopped.exit_code == 0
         assert "--decision approve   (or reject, edit)" in stopped.stdout
-        assert "Run the plan 'Plan made by hand'?" in stopped.stdout
+        assert "Run the plan 'g.json'?" in stopped.stdout
         wrong = invoke_json("answer", "last", "--decision", "edit", code=2)
         assert [each["pointer"] for each in wrong["diagnostics"]] == ["/value"]
         done = invoke("answer", "last", "--decision", "approve")

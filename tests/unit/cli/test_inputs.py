@@ -32,9 +32,45 @@ def test_text_goes_to_the_only_entry_node() -> None:
 
 
 def test_node_and_handle_can_be_named() -> None:
-    written = ["b=x=y", "begin:output=z"]
-    assert resolved(*written) == {"b": {"output": "x=y"}, "begin": {"output": "z"}}
-    assert resolved(*written, "begin=w")["begin"] == {"output": "w"}
+    written = ["s1=x=y", "s2:output=z"]
+    both = {"s1": {"output": "x=y"}, "s2": {"output": "z"}}
+    assert resolved(*written, graph=TWO) == both
+    assert resolved(*written, "s2=w", graph=TWO)["s2"] == {"output": "w"}
+
+
+@pytest.mark.parametrize("written", ["b=hi", "b:output=hi", '{"b": {"output": "hi"}}'])
+def test_input_of_a_step_that_is_no_entry_names_the_way_to_set_its_result(written: str) -> None:
+    for read in (
+        lambda: resolved(written),
+        lambda: merge_inputs(read_inputs([written]), ONE, {"start"}),
+    ):
+        with pytest.raises(InputError, match="'b' is none: it would not run") as refused:
+            read()
+        assert refused.value.hint is not None
+        assert "--set-result b=TEXT" in refused.value.hint
+        assert "entry steps are begin" in refused.value.hint
+
+
+@pytest.mark.parametrize("written", ["b=hi", "b:output=hi", '{"b": {"output": "hi"}}'])
+def test_the_result_of_any_step_can_be_set(written: str) -> None:
+    arguments = read_inputs(["begin=x"], [written])
+    expected = {"begin": {"output": "x"}, "b": {"output": "hi"}}
+    assert resolve_inputs(arguments, ONE, library_registry()) == expected
+    assert merge_inputs(arguments, ONE, {"start"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("hello", "--set-result 'hello' does not say which node it is for"),
+        ("bb=hello", "--set-result 'bb=hello': the graph has no node 'bb'"),
+        ("{x", "--set-result '{x': "),
+    ],
+)
+def test_a_result_names_its_step(written: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        resolve_inputs(read_inputs([], [written]), ONE, library_registry())
+    assert refused.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +137,11 @@ def test_no_input_is_empty() -> None:
     "written",
     [
         ["a = b"],
-        ["b=x=y", "begin:output=z"],
-        ["begin=first", "begin=second", "b=other"],
-        ['{"begin": {"output": [1]}}', "b=x"],
+        ["begin:output=z"],
+        ["begin=first", "begin=second"],
+        ['{"begin": {"output": [1]}}', "begin=x"],
         ['{"output": 1}'],
-        ['{"b": {"output": 1}}', '{"b": {"output": 2}, "begin": {"output": null}}'],
+        ['{"begin": {"output": 1}}', '{"begin": {"output": null}}'],
     ],
 )
 def test_remote_and_local_inputs_are_equal(written: list[str]) -> None:

@@ -20,6 +20,7 @@ from planwave.graph.plan import (
     graph_content,
     graph_hash,
     is_plain_document,
+    title_of_steps,
     unreadable_hash,
 )
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
@@ -150,3 +151,28 @@ def test_hash_of_an_unreadable_graph_is_its_own_and_leaves_places_out() -> None:
     assert unreadable_hash(document) == unreadable_hash(moved)
     assert unreadable_hash(document) != graph_hash(graph)
     assert unreadable_hash(document) != unreadable_hash({**document, "edges": []})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "title"),
+    [
+        ("a", "", "A"),
+        ("a b c", "a>b b>c", "A to C"),
+        ("c b a", "a>b b>c", "A to C"),
+        ("a b c", "a>c b>c", "A to C"),
+        ("a t b", "a>b", "A to B"),
+        ("a b", "a>b b>a", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_graph_without_a_title_is_called_by_its_first_and_last_step(
+    nodes: str, edges: str, title: str
+) -> None:
+    graph = Graph(
+        tuple(Node(each, "text", each.upper()) for each in nodes.split()),
+        tuple(
+            Edge(each, each[0], "output", each[2], "input", "flow", {"channel": "flow"}, None)
+            for each in edges.split()
+        ),
+    )
+    assert title_of_steps(graph) == title

@@ -317,3 +317,13 @@ def test_own_endpoint_is_the_default_without_others() -> None:
     box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
     registry = ProviderRegistry(Settings(providers={"box": box}), environ={})
     assert registry.resolve(None, None) == ("box", "m-1")
+
+
+def test_the_embedded_model_can_be_forbidden() -> None:
+    settings = Settings(embedded_model="never")
+    providers = ProviderRegistry(settings, environ={})
+    (local,) = [info for info in providers.list() if info.name == "local"]
+    assert (local.available, local.how_to_enable) == (False, "set embedded_model to allow")
+    for provider in (None, "local"):
+        with pytest.raises(UnavailableProvider, match="the setting embedded_model is never"):
+            providers.resolve(provider, None)

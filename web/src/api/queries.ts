@@ -134,6 +134,12 @@ export function useExecution(executionId: string | null) {
   });
 }
 
+/** Whether nobody runs an execution whose status says that it runs; false without one. */
+export function useInterrupted(executionId: string | null): boolean {
+  const { data } = useExecution(executionId);
+  return executionId !== null && data?.interrupted === true;
+}
+
 /** The whole execution as one document; it may be megabytes. */
 export function useDocument(executionId: string, enabled = true) {
   return useQuery({

@@ -618,7 +618,7 @@ export type OpenRequestResponse = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;
@@ -1122,6 +1122,15 @@ export type Effect = {
   effect: "write" | "once";
 };
 
+/** A model that the steps of a plan call. */
+export type ForecastModel = {
+  provider: string;
+  model: string;
+  calls: number;
+  /** Why it is the embedded one, though no step names it. */
+  reason?: string;
+};
+
 /** The forecast of a plan: calls, tokens and cost, before anything runs. */
 export type ForecastResponse = {
   waves: number;
@@ -1138,6 +1147,8 @@ export type ForecastResponse = {
   /** Null where a price is unknown. */
   cost_usd: Span | null;
   effects: Effect[];
+  /** The models that its steps call, that of most calls first; left out where none does. */
+  models?: ForecastModel[];
 };
 
 /** The result of checking a graph. */
@@ -1301,6 +1312,8 @@ export type DocumentResponse = {
   title: string;
   timestamp: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   started_at: string | null;
   completed_at: string | null;
   last_seq: number;
@@ -1400,6 +1413,8 @@ export type ExecutionResponse = {
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** Status by node path, in graph order. */
   node_states: Record<string, NodeStatus>;
   logs: string[];
@@ -1449,6 +1464,8 @@ export type ExecutionSummary = {
   title: string;
   user_prompt: string;
   status: ExecutionStatus;
+  /** True where nobody alive runs it though its status says so: it goes on once it is resumed. Left out otherwise. */
+  interrupted?: boolean;
   /** When it was made, UTC; the same as `created_at`. */
   timestamp: string;
   created_at: string;
@@ -1675,7 +1692,7 @@ export type PendingRequest = {
   request_id: string;
   /** Of the node that asks; null where the execution asks, for approval of its plan or a higher budget. */
   path: string | null;
-  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting}`. */
+  /** The request. An `approval` has `{kind, prompt, actions, form, value, editable}`, the approval of a plan (`plan-approval`) `{kind, prompt, actions, plan_hash, plan_id, title, goal, forecast}`, a higher budget (`budget`) `{kind, message, actions, limits, used, waiting, proposed}`. */
   request: unknown;
   /** When it was asked, UTC. */
   since: string;
@@ -2103,10 +2120,22 @@ export type RemoveNodeOperation = {
   id: string;
 };
 
-/** Adds an edge at the end; without an id it gets one. */
+/** One wire that an operation adds; a flow edge where it names no channel. */
+export type AddedEdgeDocument = {
+  id?: string | null;
+  source: string;
+  sourceHandle?: string | null;
+  target: string;
+  targetHandle?: string | null;
+  type?: string | null;
+  /** `{"channel": "flow" | "link"}`, `flow` by default, and other fields of an editor. */
+  data?: Record<string, unknown> | null;
+};
+
+/** Adds an edge at the end; without an id it gets one, and without a channel it is a flow edge. */
 export type AddEdgeOperation = {
   op: "add_edge";
-  edge: EdgeDocument;
+  edge: AddedEdgeDocument;
 };
 
 /** Removes an edge. */

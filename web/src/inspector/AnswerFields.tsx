@@ -50,7 +50,7 @@ export function AnswerFields({ request, draft, errors = {} }: AnswerFieldsProps)
   );
 }
 
-/** The new limits of a budget; those that are left empty stay. */
+/** The new limits of a budget, at first those that suffice; those that are left empty stay. */
 function Limits({ request, draft }: AnswerFieldsProps) {
   const limits = Object.entries(request.limits);
   if (limits.length === 0) return null;
@@ -64,7 +64,7 @@ function Limits({ request, draft }: AnswerFieldsProps) {
           step="any"
           label={`New limit: ${LIMIT_NAMES[name] ?? name}`}
           hint={`Used: ${amountWords(name, request.used[name] ?? 0)} of ${amountWords(name, most)}. Empty keeps it.`}
-          value={draft.limits[name] ?? ""}
+          value={draft.limits[name] ?? String(request.proposed[name] ?? "")}
           onChange={(event) => draft.setLimit(name, event.target.value)}
         />
       ))}

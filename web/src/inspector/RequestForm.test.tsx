@@ -107,6 +107,27 @@ test("a budget is raised by the limits that are filled in, or the run is stopped
   expect(answers).toEqual([{ decision: "raise", value: { usd: 7.5 } }, { decision: "stop" }]);
 });
 
+test("a budget is raised by what is proposed, if nothing else is filled in", () => {
+  const answers = show({
+    kind: "budget",
+    message: "Raise the budget, or stop the run?",
+    actions: ["raise", "stop"],
+    limits: { usd: 5, tokens: 2000 },
+    used: { usd: 0, tokens: 0 },
+    proposed: { tokens: 5000 },
+  });
+  fireEvent.click(screen.getByRole("button", { name: "Raise" }));
+  const tokens = screen.getByLabelText("New limit: tokens") as HTMLInputElement;
+  expect(tokens.value).toBe("5000");
+  fireEvent.change(tokens, { target: { value: "" } });
+  fireEvent.change(screen.getByLabelText("New limit: dollars"), { target: { value: "7.5" } });
+  fireEvent.click(screen.getByRole("button", { name: "Raise" }));
+  expect(answers).toEqual([
+    { decision: "raise", value: { tokens: 5000 } },
+    { decision: "raise", value: { usd: 7.5 } },
+  ]);
+});
+
 const CALL = {
   kind: "approval",
   prompt: "May the tool send_mail be called with these arguments?",

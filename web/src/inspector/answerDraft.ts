@@ -116,15 +116,15 @@ export function useAnswerDraft(key: string, request: RequestFields): AnswerDraft
       ...(note && { note }),
       ...(sends(decision) && { value: edited }),
       ...(fields !== null && decision !== REJECT && { value: fields }),
-      ...(decision === RAISE && { value: numbersIn(limits) }),
+      ...(decision === RAISE && { value: numbersIn({ ...request.proposed, ...limits }) }),
       ...(request.form && { form }),
     }),
   };
 }
 
-/** Returns the limits that were filled in. */
-function numbersIn(limits: Readonly<Record<string, string>>): Record<string, number> {
-  const filled = Object.entries(limits).filter(([, text]) => text.trim() !== "");
+/** Returns the limits that are not empty. */
+function numbersIn(limits: Readonly<Record<string, string | number>>): Record<string, number> {
+  const filled = Object.entries(limits).filter(([, text]) => String(text).trim() !== "");
   return Object.fromEntries(filled.map(([name, text]) => [name, Number(text)]));
 }
 

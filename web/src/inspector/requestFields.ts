@@ -37,6 +37,8 @@ export type RequestFields = {
   limits: Readonly<Record<string, number>>;
   /** And what is used of them. */
   used: Readonly<Record<string, number>>;
+  /** And the limits with which the run can go on, of those that do not suffice. */
+  proposed: Readonly<Record<string, number>>;
 };
 
 /** Reads the request of a step; fields of an unknown form are left out. */
@@ -56,6 +58,7 @@ export function readRequest({ request, since, timeout_s }: OpenRequestResponse):
     timeoutAction: text(fields.timeoutAction) || null,
     limits: fields.kind === BUDGET ? numbersOf(fields.limits) : {},
     used: fields.kind === BUDGET ? numbersOf(fields.used) : {},
+    proposed: fields.kind === BUDGET ? numbersOf(fields.proposed) : {},
   };
 }
 

@@ -21,6 +21,7 @@ export const STATUS_WORDS = {
   starting: "Starting",
   executing: "Running",
   paused: "Paused",
+  interrupted: "Interrupted",
 } as const;
 
 const PENDING = <circle cx="8" cy="8" r="5.7" strokeDasharray="2.4 2.08" />;
@@ -53,6 +54,7 @@ const SHAPES: Record<StatusName, ReactNode> = {
   retrying: <path d="M13 8a5 5 0 11-1.500-3.500L13 6M13 2.500V6H9.500" />,
   waiting: PAUSE,
   paused: PAUSE,
+  interrupted: PAUSE,
   completed: disc("M5.200 8.300l2 2 3.700-4.300"),
   failed: disc("M5.800 5.800l4.400 4.400M10.200 5.800l-4.400 4.400"),
   skipped: <path d="M3 4l5 4-5 4zM12.500 4v8" />,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +14,13 @@ from planwave.cli.errors import show_diagnostics
 from planwave.cli.formatting import (
     DURATION_WIDTH,
     EXECUTION_STATUS_WIDTH,
+    INTERRUPTED,
     counted,
     duration,
     facts_lines,
     json_object,
     local_time,
+    local_times,
     one_line,
     parse_time,
     status_style,
@@ -40,7 +42,6 @@ from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.principals import Principal, principal_json
 from planwave.service.plans.documents import (
-    UNTITLED_PLAN,
     is_provider_error,
     plan_json,
     plan_of,
@@ -68,16 +69,19 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
     """
     console = ctx.console()
 
-    async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
+    async def read(
+        queries: Queries,
+    ) -> tuple[Sequence[ExecutionRecord], list[PlanRecord], Collection[str]]:
         executions = await queries.executions.list(limit=limit + 1, status=status)
         plans: Sequence[PlanRecord] = () if status else await queries.plans.list(limit=limit)
         started = {record.plan_id for record in executions}
-        return executions, [plan for plan in plans if plan.plan_id not in started]
+        cut_off = await queries.executions.interrupted(executions)
+        return executions, [plan for plan in plans if plan.plan_id not in started], cut_off
 
-    records, plans = ctx.read(read)
+    records, plans, cut_off = ctx.read(read)
     executions = records[:limit]
     if console.json:
-        listing = {"executions": [_execution_json(record) for record in executions]}
+        listing = {"executions": [_execution_json(record, cut_off) for record in executions]}
         console.result({**listing, "plans": [_plan_json(plan) for plan in plans]})
         return
     if not executions and not plans:
@@ -88,14 +92,34 @@ def ls(ctx: CommandContext, limit: LimitOption = 20, status: StatusOption = None
         console.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     ids = console.short_ids([each.execution_id for each in executions] + [p.plan_id for p in plans])
-    console.lines(_execution_line(console, each, ids[each.execution_id]) for each in executions)
+    _show_executions(ctx, console, executions, ids, cut_off)
     if len(records) > limit:
         pagination_hint(console, ctx, "ls", limit)
     if plans:
         if executions:
             console.line()
         console.line("Plans without an execution above:")
-        console.lines(_plan_line(plan, ids[plan.plan_id]) for plan in plans)
+        times = local_times(plan.created_at for plan in plans)
+        console.lines(
+            _plan_line(plan, ids[plan.plan_id], at) for plan, at in zip(plans, times, strict=True)
+        )
+
+
+def _show_executions(
+    ctx: CommandContext,
+    console: CommandConsole,
+    executions: Sequence[ExecutionRecord],
+    ids: Mapping[str, str],
+    cut_off: Collection[str],
+) -> None:
+    times = local_times(each.created_at for each in executions)
+    console.lines(
+        _execution_line(console, each, ids[each.execution_id], at, cut_off)
+        for each, at in zip(executions, times, strict=True)
+    )
+    for record in [each for each in executions if each.execution_id in cut_off][:1]:
+        again = ctx.command_hint(f"resume {record.execution_id}")
+        console.verbatim(f"Nobody runs what was interrupted; continue with: {again}")
 
 
 @shared_options(over_http=True)
@@ -198,7 +222,11 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, stored: _Store
         "By": Principal.from_json(document.get("created_by")),
         **_parent_fact(json_object(document.get("parent"))),
     }
-    console.line(Text(one_line(str(document.get("title") or UNTITLED_PLAN)), style="bold"))
+    console.line(
+        Text(
+            one_line(str(document.get("title") or document.get("user_prompt") or "")), style="bold"
+        )
+    )
     console.texts(facts_lines(facts))
     console.line()
     console.lines(node_lines(console, document))
@@ -256,28 +284,36 @@ def _sample(names: Iterable[Any]) -> str:
     return ", ".join(texts[:_STEPS_NAMED]) + more
 
 
-def _execution_line(console: CommandConsole, record: ExecutionRecord, shown_id: str) -> Line:
-    words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
+def _execution_line(
+    console: CommandConsole,
+    record: ExecutionRecord,
+    shown_id: str,
+    at: str,
+    cut_off: Collection[str],
+) -> Line:
+    status = INTERRUPTED if record.execution_id in cut_off else record.status
+    words = f"{status_text(status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (shown_id, "cyan"),
-        f"  {local_time(record.created_at)}  ",
-        (f"{console.glyph(record.status)} {words}", status_style(record.status).style),
+        f"  {at}  ",
+        (f"{console.glyph(status)} {words}", status_style(status).style),
         (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
-        truncate(record.title or record.user_prompt or UNTITLED_PLAN, _TITLE_CHARS),
+        truncate(record.title or record.user_prompt, _TITLE_CHARS),
     )
 
 
-def _plan_line(plan: PlanRecord, shown_id: str) -> Line:
+def _plan_line(plan: PlanRecord, shown_id: str, at: str) -> Line:
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
         (shown_id, "cyan"),
-        f"  {local_time(plan.created_at)}  ",
+        f"  {at}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
         truncate(plan.title or plan.user_prompt, _TITLE_CHARS),
     )
 
 
-def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
+def _execution_json(record: ExecutionRecord, cut_off: Collection[str]) -> dict[str, Any]:
+    interrupted = {"interrupted": True} if record.execution_id in cut_off else {}
     return {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
@@ -287,6 +323,7 @@ def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,
+        **interrupted,
         "created_at": record.created_at,
         "started_at": record.started_at,
         "completed_at": record.completed_at,

@@ -10,7 +10,7 @@ import typer
 
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
-from planwave.cli.follow_run import follow_run
+from planwave.cli.follow_run import follow_run, show_models
 from planwave.cli.formatting import clock_time, one_line
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
@@ -190,6 +190,8 @@ async def _send_command(
             if outcome.execution_id not in (None, execution_id):
                 execution_id, before = outcome.execution_id, 0
             if outcome.may_continue and backend.runs_in_process:
+                graph = (await backend.executions.document(execution_id)).get("graph")
+                await show_models(backend, console, graph)
                 return await follow_run(ctx, backend, interrupt, execution_id, after=before)
             status = outcome.status or str(
                 (await backend.executions.document(execution_id))["status"]

@@ -23,12 +23,12 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
-from planwave.cli.views.result import nodes_of, traceback_lines
+from planwave.cli.views.result import nodes_of, show_interrupted, traceback_lines
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole, Line
-    from planwave.shapes.executions import ExplainResponse
+    from planwave.shapes.executions import DocumentResponse, ExplainResponse
 
 _INPUT_CHARS: Final = 400
 
@@ -53,31 +53,32 @@ def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = N
     """
     console = ctx.console()
 
-    async def read(queries: Queries) -> tuple[str, list[ExplainResponse]]:
+    async def read(queries: Queries) -> tuple[DocumentResponse, list[ExplainResponse]]:
         execution_id = await find_execution(queries, name)
         document = await queries.executions.document(execution_id)
         if node is not None:
             paths = [str(find_node(document, node)["path"])]
         else:
             paths = [each["path"] for each in nodes_of(document) if "/" not in each["path"]]
-        return execution_id, [
-            await queries.executions.explain(execution_id, path) for path in paths
-        ]
+        return document, [await queries.executions.explain(execution_id, path) for path in paths]
 
-    execution_id, explained = ctx.read(read)
+    document, explained = ctx.read(read)
+    cut_off = {"interrupted": True} if document.get("interrupted") else {}
     if node is not None:
         if console.json:
-            console.result(explained[0])
+            console.result({**explained[0], **cut_off})
         else:
             console.texts(_details(console, explained[0]))
+            show_interrupted(ctx, console, document)
         return
     if console.json:
         fields = ("path", "status", "code", "reason")
         nodes = [{field: each[field] for field in fields} for each in explained]
-        console.result({"execution_id": execution_id, "nodes": nodes})
+        console.result({"execution_id": document["execution_id"], **cut_off, "nodes": nodes})
         return
     width = min(ID_WIDTH, max((len(each["path"]) for each in explained), default=0))
     console.texts(_overview_line(console, each, width) for each in explained)
+    show_interrupted(ctx, console, document)
 
 
 def _overview_line(console: CommandConsole, explained: Mapping[str, Any], width: int) -> Line:

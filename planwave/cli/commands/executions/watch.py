@@ -83,7 +83,7 @@ async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, 
         show_result(console, document, queries.executions.document_path(execution_id))
     show_next(ctx, console, document)
     status = document["status"]
-    if status not in (*ENDED_STATUS, "paused"):
+    if status not in (*ENDED_STATUS, "paused") and not document.get("interrupted"):
         resume = f"resume it with: {ctx.command_hint(f'resume {execution_id}')}"
         cancel = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
         console.error(

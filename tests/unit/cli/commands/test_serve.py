@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from planwave.cli.app import app
 from planwave.errors import InputError
+from planwave.providers.protocols import ProviderInfo
 from planwave.settings import Settings
 from tests.support.cli.fake_factories import fake_factories
+from tests.support.llm.fake_providers import FakeProviders
 from tests.support.polling import until
 
 
@@ -126,3 +128,24 @@ def test_serve_reports_refused_address_as_usage_error() -> None:
 def test_serve_rejects_invalid_port() -> None:
     done = CliRunner().invoke(app, ["serve", "--port", "65536"], obj=fake_factories())
     assert done.exit_code == 2
+
+
+class Keyless(FakeProviders):
+    infos = (
+        ProviderInfo("openai", "openai", False, "OPENAI_API_KEY is not set", "set it"),
+        ProviderInfo("local", "local", True, "", "", ("small",), "small", open_models=False),
+    )
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        return super().resolve(provider or "local", model)
+
+
+@pytest.mark.parametrize(("providers", "warnings"), [(Keyless(), 1), (FakeProviders(), 0)])
+def test_serve_warns_once_that_steps_fall_back_to_the_embedded_model(
+    providers: FakeProviders, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    obj = fake_factories(serve=Server(), providers=providers)
+    assert CliRunner().invoke(app, ["serve"], obj=obj).exit_code == 0
+    logged = [each.getMessage() for each in caplog.records if "embedded one" in each.getMessage()]
+    assert len(logged) == warnings
+    assert all(text.startswith("no API key is set: ") and "small" in text for text in logged)

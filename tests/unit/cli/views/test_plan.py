@@ -1,7 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
-from planwave.cli.views.plan import PlanDraft, forecast_lines, live_draft, show_plan
+from planwave.cli.views.plan import PlanDraft, forecast_lines, live_draft, models_line, show_plan
 from planwave.graph.model import Node
 from planwave.planner.progress import PlanProgress
 from tests.support.cli.fake_console import (
@@ -164,3 +164,23 @@ def test_draft_is_reset_by_a_repair() -> None:
     for each in STORY[:7]:
         draft.apply(each)
     assert (draft.title, draft.steps, draft.text) == ("", [], "")
+
+
+def test_the_models_of_steps_are_one_line() -> None:
+    local = {"provider": "local", "model": "small", "calls": 2, "reason": "no API key is set"}
+    others = [{"provider": "openai", "model": f"m{n}", "calls": 1} for n in range(5)]
+
+    def line(*models: dict[str, Any]) -> str | None:
+        shown = models_line(models)
+        return None if shown is None else shown.plain
+
+    assert line() is None
+    assert line(local) == "Model     local small (no API key is set)"
+    assert line(others[0]) == "Model     openai m0"
+    assert line(local, others[0]) == (
+        "Model     local small (2 calls, no API key is set), openai m0 (1 call)"
+    )
+    assert line(*others) == (
+        "Model     openai m0 (1 call), openai m1 (1 call), openai m2 (1 call), openai m3 (1 call), "
+        "and 1 more"
+    )

@@ -150,6 +150,7 @@ async def test_an_exhausted_budget_pauses_with_one_request_and_a_raise_lets_all_
         "limits": {"tokens": 100, "calls": 9},
         "used": {"tokens": 90, "calls": 3},
         "waiting": ["c"],
+        "proposed": {"tokens": 200},
     }
     resumed = harness.data_of("execution.resumed")
     assert [data.get("request_id") for data in resumed] == [paused["request_id"]]

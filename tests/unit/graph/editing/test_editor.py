@@ -101,11 +101,24 @@ def test_edge_is_added_with_its_data_unchanged() -> None:
 
 
 def test_each_new_edge_gets_an_id_of_its_own() -> None:
-    bare = {"source": "a", "target": "b", "data": {}}
+    bare = {"source": "a", "target": "b", "data": {"channel": "flow"}}
     graph = graph_after(AddEdge({**bare, "id": "e1"}), AddEdge(bare), AddEdge(bare))
     assert ids(graph["edges"])[2:] == ["e1", "e2", "e3"]
     replaced = graph_after(ReplaceGraph({"nodes": [], "edges": [bare, {**bare, "id": "e1"}, bare]}))
     assert ids(replaced["edges"]) == ["e2", "e1", "e3"]
+
+
+@pytest.mark.parametrize("data", [None, {}, {"channel": None}, {"label": "x"}], ids=str)
+def test_added_edge_is_a_flow_edge_where_it_names_no_channel(data: Any) -> None:
+    added = graph_after(AddEdge({"source": "a", "target": "c", "data": data}))["edges"][-1]
+    assert added["data"] == {**(data or {}), "channel": "flow"}
+
+
+@pytest.mark.parametrize("channel", ["link", "flow", "data"])
+def test_added_edge_keeps_the_channel_that_it_names(channel: Any) -> None:
+    data = {"channel": channel, "label": "x"}
+    added = graph_after(AddEdge({"source": "a", "target": "c", "data": data}))["edges"][-1]
+    assert added["data"] == data
 
 
 def test_renamed_node_keeps_edges_and_references() -> None:
@@ -198,7 +211,7 @@ REFUSED: list[tuple[Operation, str, str]] = [
     (UpdateNode("a", {"type": None}), "missing-field", "/set/type"),
     (UpdateNode("a", {"ui": "x"}), "invalid-field", "/set/ui"),
     (RemoveNode("nobody"), "unknown-node", "/id"),
-    (AddEdge({"source": "a", "target": "b"}), "missing-field", "/edge/data"),
+    (AddEdge({"source": "a", "target": "b", "data": 1}), "invalid-field", "/edge/data"),
     (AddEdge(edge("a", "b")), "duplicate-id", "/edge/id"),
     (RemoveEdge("nothing"), "unknown-edge", "/id"),
     (Rename("nobody", "x"), "unknown-node", "/id"),
@@ -211,6 +224,16 @@ REFUSED: list[tuple[Operation, str, str]] = [
     (ReplaceGraph({"nodes": []}), "invalid-field", "/graph/edges"),
     (ReplaceGraph({"nodes": [1], "edges": []}), "invalid-field", "/graph/nodes/0"),
     (ReplaceGraph({"nodes": [], "edges": [{}, 2]}), "missing-field", "/graph/edges/0/source"),
+    (
+        ReplaceGraph({"nodes": [], "edges": [{"source": "a", "target": "b"}]}),
+        "missing-channel",
+        "/graph/edges/0/data/channel",
+    ),
+    (
+        AddEdge({"source": "a", "target": "b", "data": {"channel": 1}}),
+        "invalid-field",
+        "/edge/data/channel",
+    ),
     (ReplaceGraph({"nodes": [], "edges": [], "a/b": 1}), "unknown-field", "/graph/a~1b"),
 ]
 

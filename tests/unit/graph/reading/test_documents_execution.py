@@ -40,7 +40,7 @@ async def test_the_graph_of_a_stored_execution_is_read(as_text: bool) -> None:
     assert read_and_check(source, default_registry())[0] == graph
     report = check_source(source, default_registry(), Limits())
     assert report.can_run
-    plan = plan_from_graph(report, plan_id="p", created_at="", forecast=lambda _: {})
+    plan = plan_from_graph(report, plan_id="p", created_at="", forecast=lambda *_: {})
     assert (plan.title, plan.user_prompt) == ("Its title", "Its goal")
     assert planwave.build(source).graph.nodes == expected.nodes
 

@@ -101,10 +101,13 @@ def test_record_knows_whether_it_is_plain(where: str, odd: float) -> None:
 
 def test_plan_without_title_gets_one() -> None:
     plan = plan_from_graph(
-        checked(GRAPH.to_document()), plan_id="p", created_at="now", forecast=lambda _: {"waves": 2}
+        checked(GRAPH.to_document()),
+        plan_id="p",
+        created_at="now",
+        forecast=lambda *_: {"waves": 2},
     )
     assert (plan.title, plan.user_prompt, plan.forecast) == (
-        "Plan made by hand",
+        "a to b",
         "",
         {"waves": 2},
     )

@@ -39,6 +39,16 @@ test("nothing changed needs no operation", () => {
   expect(operationsBetween(BEFORE, structuredClone(BEFORE))).toEqual([]);
 });
 
+test("an edge without a channel is a flow edge", () => {
+  const ends = { id: "e", source: "a", target: "b" };
+  const { content: changed } = applyOperations(BEFORE, [
+    { op: "add_edge", edge: ends },
+    { op: "add_edge", edge: { ...ends, data: { channel: "link" } } },
+  ]);
+  const channels = changed.graph.edges.slice(-2).map((each) => each.data.channel);
+  expect(channels).toEqual(["flow", "link"]);
+});
+
 test("changes of different nodes by two editors are both kept", () => {
   const mine = content({
     ...BEFORE.graph,

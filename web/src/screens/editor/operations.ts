@@ -100,10 +100,9 @@ function applyOperation(content: PlanContent, operation: PlanOperation): PlanCon
     case "remove_node":
       return hasNode(operation.id) ? withGraph(withoutNode(content.graph, operation.id)) : null;
     case "add_edge": {
-      const { source, target } = operation.edge;
-      return hasNode(source) && hasNode(target)
-        ? withGraph({ edges: [...edges, operation.edge] })
-        : null;
+      const { source, target, data } = operation.edge;
+      const edge = { ...operation.edge, data: { channel: "flow", ...data } };
+      return hasNode(source) && hasNode(target) ? withGraph({ edges: [...edges, edge] }) : null;
     }
     case "remove_edge":
       return edges.some((edge) => edge.id === operation.id)

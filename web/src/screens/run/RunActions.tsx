@@ -10,6 +10,8 @@ import { Menu, type MenuItem } from "@/ui/Menu";
 
 type RunActionsProps = {
   run: RunState;
+  /** Its status says that it runs, and nobody runs it. */
+  isInterrupted: boolean;
   onFork: () => void;
   /** Shows the run's stored JSON. */
   onJson: () => void;
@@ -20,12 +22,12 @@ export function RunActions(props: RunActionsProps) {
   return props.run.endedAt ? <EndedActions {...props} /> : <LiveActions {...props} />;
 }
 
-function LiveActions({ run, onFork, onJson }: RunActionsProps) {
+function LiveActions({ run, isInterrupted, onFork, onJson }: RunActionsProps) {
   const pause = usePause(run.executionId);
   const resume = useResume(run.executionId);
   const cancel = useCancel(run.executionId);
   const isPaused = run.status === "paused";
-  const isRequested = isPaused && run.pause !== "waiting";
+  const isRequested = isInterrupted || (isPaused && run.pause !== "waiting");
   return (
     <>
       {isRequested ? (

@@ -26,6 +26,8 @@ import {
 
 type RunHeaderProps = {
   run: RunState;
+  /** Its status says that it runs, and nobody runs it. */
+  isInterrupted: boolean;
   /** In ms since 1970. */
   now: number;
   /** The buttons of the run. */
@@ -33,15 +35,15 @@ type RunHeaderProps = {
 };
 
 /** What a run is and how far it has come, in two rows. */
-export function RunHeader({ run, now, actions }: RunHeaderProps) {
-  const words = statusWords(run);
+export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) {
+  const words = isInterrupted ? undefined : statusWords(run);
   return (
     <header className={styles.header}>
       <span className={styles.glyph}>
         <WaveGlyph waves={statusesByWave(run)} size="header" />
       </span>
       <div className={styles.title}>
-        <Status status={run.status} pill>
+        <Status status={isInterrupted ? "interrupted" : run.status} pill>
           {words}
         </Status>
         <h1 title={run.goal}>{run.title || run.goal || "A run"}</h1>

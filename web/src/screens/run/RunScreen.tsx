@@ -10,6 +10,7 @@ import {
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
+import { useInterrupted } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
@@ -83,6 +84,7 @@ function Loading() {
 function LoadedRun() {
   const run = useRun((state) => state);
   const now = useNow(run.endedAt === null);
+  const isInterrupted = useInterrupted(run.status === "executing" ? run.executionId : null);
   const [selected, select] = useSelectedStep(run);
   const [forking, setForking] = useState<{ path: string | null } | null>(null);
   const [runTab, setRunTab] = useState<RunTab>("result");
@@ -98,6 +100,7 @@ function LoadedRun() {
       <ConnectionNote />
       <RunActions
         run={run}
+        isInterrupted={isInterrupted}
         onFork={() => setForking({ path: selected ? outerStep(selected.path) : null })}
         onJson={showJson}
       />
@@ -105,7 +108,7 @@ function LoadedRun() {
   );
   return (
     <div className={styles.screen} ref={screen}>
-      <RunHeader run={run} now={now} actions={actions} />
+      <RunHeader run={run} isInterrupted={isInterrupted} now={now} actions={actions} />
       <Panels run={run} now={now} selectedPath={selected?.path ?? null} onSelect={select}>
         {selected ? (
           <SelectedStep

@@ -6,7 +6,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
+from planwave.cli.formatting import local_time, local_times
 from planwave.events import Event
+from planwave.executor.options import RunOptions
+from planwave.graph.plan import title_of_steps
+from planwave.service.executions.run_spec import RunSpec, new_execution
 from planwave.service.queries.history import ExecutionQueries, History
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite.sql_store import MemoryStore
@@ -74,20 +78,27 @@ def test_ls_shows_executions_and_plans() -> None:
     assert "2 steps  A plan" in lines[-1]
 
 
-def test_execution_without_title_and_goal_is_listed_and_shown_under_a_name() -> None:
+def test_execution_without_title_and_goal_is_listed_and_shown_by_its_steps() -> None:
     store = filled_store()
-    record = ExecutionRecord(ID[:-1] + "2", None, "", "", "starting", AT)
-    created = event(1, "execution.created", goal="", title="", graph=GRAPH.to_document())
-    asyncio.run(
-        store.create_execution(record, [created._replace(execution_id=record.execution_id)])
-    )
+    spec = RunSpec(graph=GRAPH, inputs={}, options=RunOptions())
+    record, created = new_execution(spec, 2, ID[:-1] + "2", AT)
+    asyncio.run(store.create_execution(record, [created]))
     obj = fake_factories(history=lambda _: History(store, None))
     listed, shown = (
         CliRunner().invoke(app, args, obj=obj).stdout
         for args in (["ls"], ["show", record.execution_id])
     )
-    assert listed.splitlines()[0].endswith("Plan made by hand")
-    assert shown.startswith("Plan made by hand\n")
+    title = title_of_steps(GRAPH)
+    assert listed.splitlines()[0].endswith(title)
+    assert shown.startswith(f"{title}\n")
+
+
+def test_times_that_would_be_equal_have_seconds() -> None:
+    later, next_hour = "2026-01-01T00:00:40+00:00", "2026-01-01T01:00:00+00:00"
+    assert local_times([AT, next_hour]) == [local_time(AT), local_time(next_hour)]
+    same = local_times([AT, later])
+    assert [text.rpartition(":")[2] for text in same] == ["00", "40"]
+    assert local_times([]) == []
 
 
 def test_ls_json_has_executions_and_plans() -> None:

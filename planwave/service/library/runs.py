@@ -28,7 +28,7 @@ from planwave.expressions.renderer import Renderer
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import NodeTypes, Suspension
 from planwave.nodes.services import with_recorder
-from planwave.planner.capabilities import require_default_model
+from planwave.planner.cost_estimate import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.providers.protocols import Recorder

@@ -66,6 +66,11 @@ def status_style(status: str) -> StatusStyle:
     return STATUS_STYLES.get(status, _UNKNOWN_STYLE)
 
 
+def interrupted_text(again: str) -> str:
+    """Return the sentence about an execution that nobody runs; ``again`` is the command that continues it."""
+    return f"Nobody runs this execution any more; continue with: {again}"
+
+
 def shown_status(status: str, facts: Mapping[str, Any]) -> str:
     """Return the status to show for a node; a node that completed without a run has its own.
 

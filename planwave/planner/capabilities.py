@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError
-from planwave.graph.model import LINK, Graph, Json, Node, Port
+from planwave.graph.model import LINK, Json, Node, Port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
-from planwave.graph.subgraphs import subgraphs_of
 from planwave.json_types import schema_text
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.model_files import MODEL_FILES
@@ -22,8 +21,6 @@ TOOL_TYPE = "tool"
 """The socket type of tools."""
 _WEB_SEARCH: Final = "web_search"
 _MODEL_FIELDS = frozenset({"provider", "model"})
-_MODEL_HANDLES: Final = ("provider", "model")
-"""The ports by which nodes take a model, or the name of one."""
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
 _MAX_MODELS = 12
@@ -120,26 +117,6 @@ def _may_be_planned(catalogue: NodeTypes, name: str, rules: PlanRules) -> bool:
 def calls_model(catalogue: NodeTypes, node_type: str) -> bool:
     """Return whether nodes of a type call a model: their ``data`` has ``provider`` and ``model``."""
     return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
-
-
-def require_default_model(graph: Graph, catalogue: NodeTypes, providers: Providers) -> None:
-    """Check that there is a model for the steps that name none, before anything of the graph runs.
-
-    Raises:
-        UnavailableProvider: There is none.
-    """
-    if any(_needs_default(node, graph, catalogue) for node in graph.nodes):
-        providers.resolve(None, None)
-    for node in graph.nodes:
-        for inner in subgraphs_of(node, catalogue):
-            require_default_model(inner, catalogue, providers)
-
-
-def _needs_default(node: Node, graph: Graph, catalogue: NodeTypes) -> bool:
-    if not calls_model(catalogue, node.type) or node.data.get("provider") or node.data.get("model"):
-        return False
-    edges = graph.incoming.get(node.id, ())
-    return all(edge.target_handle not in _MODEL_HANDLES for edge in edges)
 
 
 def tool_texts(catalogue: NodeTypes, node: Node) -> Sequence[str]:

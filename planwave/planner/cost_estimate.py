@@ -60,6 +60,7 @@ _LABEL_TOKENS: Final = 3
 """What a result is introduced with, besides the name and the id of its node."""
 _LAST_STEP_FACTOR: Final = 2
 """An embedded model may write so many times its usual tokens in a last step."""
+_PROVIDER_HANDLE: Final = "provider"
 _MODEL_HANDLE: Final = "model"
 """The port by which nodes take a linked model."""
 _CONVERSATION_FIELD: Final = "messages"
@@ -141,6 +142,26 @@ def forecast(
 
 def _has_tools(graph: Graph) -> bool:
     return any(edge.channel == LINK and edge.target_handle == _TOOLS_HANDLE for edge in graph.edges)
+
+
+def require_default_model(graph: Graph, catalogue: NodeTypes, providers: Providers) -> None:
+    """Check that there is a model for the steps that name none, before anything of the graph runs.
+
+    Raises:
+        UnavailableProvider: There is none.
+    """
+    if any(_needs_default(node, graph, catalogue) for node in graph.nodes):
+        providers.resolve(None, None)
+    for node in graph.nodes:
+        for inner in subgraphs_of(node, catalogue):
+            require_default_model(inner, catalogue, providers)
+
+
+def _needs_default(node: Node, graph: Graph, catalogue: NodeTypes) -> bool:
+    if not calls_model(catalogue, node.type) or node.data.get("provider") or node.data.get("model"):
+        return False
+    edges = graph.incoming.get(node.id, ())
+    return all(edge.target_handle not in (_PROVIDER_HANDLE, _MODEL_HANDLE) for edge in edges)
 
 
 def _measure_graph(graph: Graph, catalogue: NodeTypes) -> GraphShape:

@@ -25,6 +25,7 @@ from planwave.cli.formatting import (
     counted,
     duration,
     error_text,
+    interrupted_text,
     json_object,
     money,
     one_line,
@@ -268,19 +269,12 @@ _VALUE_CHARS: Final = 2_000
 def show_next(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:
     """Write the commands that continue an execution: its answers, its retry, or that resume it."""
     show_waiting(ctx, console, document)
-    show_interrupted(ctx, console, document)
+    if document.get("interrupted"):
+        again = ctx.command_hint(f"resume {document.get('execution_id')}")
+        console.verbatim(interrupted_text(again))
     if document.get("status") == "failed" and _root_failures(document):
         again = ctx.command_hint(f"retry {document.get('execution_id')}")
         console.verbatim(f"Run what failed again with: {again}")
-
-
-def show_interrupted(
-    ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]
-) -> None:
-    """Write that nobody runs an execution, and the command that continues it."""
-    if document.get("interrupted"):
-        again = ctx.command_hint(f"resume {document.get('execution_id')}")
-        console.verbatim(f"Nobody runs this execution any more; continue with: {again}")
 
 
 def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:

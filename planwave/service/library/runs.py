@@ -26,7 +26,7 @@ from planwave.executor.driver.execution import Execution
 from planwave.executor.driver.publisher import Subscription
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import Suspension
-from planwave.planner.capabilities import require_default_model
+from planwave.planner.cost_estimate import require_default_model
 from planwave.planner.plan_check import require_for_author
 from planwave.principals import LIBRARY
 from planwave.service.executions.answers import request_answered
@@ -125,8 +125,7 @@ class Run:
         is_cancelled = any(isinstance(each, Cancel) for each in self.__dict__.get("_commands", ()))
         if self.__dict__.get("_task", self) is None and self._has_work and not is_cancelled:
             warnings.warn(
-                f"{self!r} was never awaited, so it did not begin; await it, iterate over it, or call "
-                "its wait()",
+                f"{self!r} was never awaited, so it did not begin; await it or iterate over it",
                 RuntimeWarning,
                 stacklevel=2,
                 source=self,

@@ -15,6 +15,7 @@ from planwave.cli.formatting import (
     ID_WIDTH,
     STATUS_WIDTH,
     clock_time,
+    interrupted_text,
     json_object,
     one_line,
     status_style,
@@ -23,7 +24,7 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
-from planwave.cli.views.result import nodes_of, show_interrupted, traceback_lines
+from planwave.cli.views.result import nodes_of, traceback_lines
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -69,7 +70,7 @@ def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = N
             console.result({**explained[0], **cut_off})
         else:
             console.texts(_details(console, explained[0]))
-            show_interrupted(ctx, console, document)
+            _show_interrupted(ctx, console, document)
         return
     if console.json:
         fields = ("path", "status", "code", "reason")
@@ -78,7 +79,15 @@ def explain(ctx: CommandContext, name: ExecutionArgument, node: NodeArgument = N
         return
     width = min(ID_WIDTH, max((len(each["path"]) for each in explained), default=0))
     console.texts(_overview_line(console, each, width) for each in explained)
-    show_interrupted(ctx, console, document)
+    _show_interrupted(ctx, console, document)
+
+
+def _show_interrupted(
+    ctx: CommandContext, console: CommandConsole, document: DocumentResponse
+) -> None:
+    if document.get("interrupted"):
+        again = ctx.command_hint(f"resume {document['execution_id']}")
+        console.verbatim(interrupted_text(again))
 
 
 def _overview_line(console: CommandConsole, explained: Mapping[str, Any], width: int) -> Line:

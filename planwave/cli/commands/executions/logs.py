@@ -198,6 +198,10 @@ def _text_of(event: Event) -> str | None:
     match event.type:
         case "node.started":
             return "started again: it was cut off" if data.get("reentry") else "started"
+        case "execution.created":
+            return f"created: {data.get('title') or data.get('goal') or 'no title'}"
+        case "node.completed" if data.get("given"):
+            return "given with the inputs"
         case "node.completed" if not data.get("reused"):
             took = data.get("duration_s")
             return "completed" if took is None else f"completed in {float(took):.2f} s"

@@ -51,6 +51,7 @@ def texts(done: Result) -> list[str]:
 def test_logs_has_steps_calls_retries_and_tracebacks(tmp_path: Path) -> None:
     done = logs(Stored([LOGGED]), tmp_path)
     assert texts(done) == [
+        "INFO     created: A run",
         "INFO     Starting execution...",
         "INFO     a  started",
         'INFO     a  call look_up {"order": "1"} → {"cents": 100} 0.2 s',
@@ -74,7 +75,7 @@ def test_logs_of_one_step_or_from_a_level_up(
 def test_logs_as_json_are_one_object(tmp_path: Path) -> None:
     said = json.loads(logs(Stored([LOGGED]), tmp_path, "--json").stdout)
     assert said["execution_id"] == ID
-    assert said["lines"][4] == {
+    assert said["lines"][5] == {
         "at": "2026-01-01T00:00:07+00:00", "level": "error", "node": "b", "text": "failed: KeyError: x",
         "traceback": TRACE,
     }  # fmt: skip

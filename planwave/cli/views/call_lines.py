@@ -124,7 +124,8 @@ def decision_text(name: object, answer: Any, asked: Any) -> str:
     decision = field_of(answer, "decision")
     word = _DECISIONS.get(str(decision), one_line(str(decision)))
     changed = field_of(answer, "value")
-    arguments = changed if decision == "approve" and isinstance(changed, dict) else asked
+    is_changed = decision == "approve" and "value" in json_object(answer)
+    arguments = json_object(changed) if is_changed else asked
     note = field_of(answer, "note")
     return f"{word} {call_text(name, arguments)}" + (f": {one_line(str(note))}" if note else "")
 

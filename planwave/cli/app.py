@@ -56,6 +56,7 @@ _COMMANDS: Final = {
     "explain": "executions.explain:explain",
     "diff": "executions.diff:diff",
     "watch": "executions.watch:watch",
+    "logs": "executions.logs:logs",
     "answer": "executions.answer:answer",
     "pause": "executions.control:pause",
     "resume": "executions.control:resume",

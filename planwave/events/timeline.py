@@ -11,11 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from planwave.events.request_text import PERSON, field_of
 from planwave.events.types import (
+    TOOL_CALL_ENDS,
+    TOOL_CALL_STARTS,
     CancelledData,
     Event,
     NodeAnsweredData,
     NodeBlockedData,
     NodeCompletedData,
+    NodeEventData,
     NodeFailedData,
     NodeRetryingData,
     NodeSkippedData,
@@ -30,8 +33,8 @@ class TimelineEntry(NamedTuple):
     Attributes:
         seq: Number of the event that the entry was made from.
         at: Time of the event, UTC.
-        what: ``started entered-again tried-again asked answered parked unparked completed failed
-            skipped blocked cancelled``; ``given reused changed`` for a result without a run: preset by
+        what: ``started entered-again tried-again asked answered called completed failed skipped
+            blocked cancelled``; ``called`` is the end of a call of a tool; ``given reused changed`` for a result without a run: preset by
             the client, reused from the parent of the fork, or changed by the client in the fork.
         attempt: Number of the attempt, None where there was none.
         details: More fields of the entry, as JSON.
@@ -54,10 +57,17 @@ class TimelineEntry(NamedTuple):
 def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
     """Return the timelines of all nodes that have entries, by path."""
     entries: dict[str, list[TimelineEntry]] = {}
+    arguments: dict[tuple[str | None, object], Any] = {}
     for event in events:
+        if event.type == "node.event" and event.data.get("event_type") in TOOL_CALL_STARTS:
+            call = event.data.get("data")
+            arguments[event.path, field_of(call, "call_id")] = field_of(call, "arguments")
         tell = _CONVERTERS.get(event.type)
-        if tell is not None and event.path is not None:
-            what, facts = tell(event.data)
+        if tell is not None and event.path is not None and (parts := tell(event.data)):
+            what, facts = parts
+            if what == "called":
+                given = arguments.get((event.path, facts.pop("call_id", None)))
+                facts = {"arguments": given, **facts} if given is not None else facts
             step = TimelineEntry(event.seq, event.at, what, event.attempt, facts)
             entries.setdefault(event.path, []).append(step)
     return entries
@@ -104,6 +114,14 @@ def _answered(data: NodeAnsweredData) -> _EntryParts:
     return "answered", facts
 
 
+def _called(data: NodeEventData) -> _EntryParts | None:
+    if data["event_type"] not in TOOL_CALL_ENDS:
+        return None
+    named = ("call_id", "name", "result", "error", "duration_s")
+    values = {name: field_of(data.get("data"), name) for name in named}
+    return "called", {name: value for name, value in values.items() if value is not None}
+
+
 def _completed(data: NodeCompletedData) -> _EntryParts:
     if reused := data.get("reused"):
         return "reused", {"reused": reused}
@@ -134,13 +152,12 @@ def _cancelled(data: CancelledData) -> _EntryParts:
     return "cancelled", {"cause": data.get("cause")}
 
 
-_CONVERTERS: Final[Mapping[str, Callable[[Any], _EntryParts]]] = {
+_CONVERTERS: Final[Mapping[str, Callable[[Any], _EntryParts | None]]] = {
     "node.started": _started,
     "node.retrying": _retrying,
     "node.waiting": _waiting,
     "node.answered": _answered,
-    "node.parked": lambda _: ("parked", {}),
-    "node.unparked": lambda _: ("unparked", {}),
+    "node.event": _called,
     "node.completed": _completed,
     "node.failed": _failed,
     "node.skipped": _skipped,

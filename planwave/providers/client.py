@@ -233,7 +233,7 @@ class ModelClient:
                 may_repeat = not delivered and not is_last
                 is_adapted = may_repeat and _adapt(classified, attempt, learned)
                 will_retry = may_repeat and (is_adapted or classified.retry)
-                self._report(request, classified.error.code, attempt, will_retry=will_retry)
+                self._report(request, classified.error, attempt, will_retry=will_retry)
                 if not will_retry:
                     raise classified.error from error
             finally:
@@ -286,21 +286,23 @@ class ModelClient:
     def _report(
         self,
         request: ModelRequest,
-        outcome: str,
+        outcome: str | ProviderError,
         attempt: _Attempt | None = None,
         reply: ModelReply | None = None,
         *,
         will_retry: bool = False,
     ) -> None:
+        error = outcome if isinstance(outcome, ProviderError) else None
         report = CallReport(
             request.provider,
             request.model,
-            outcome,
+            str(outcome) if error is None else error.code,
             0.0 if attempt is None else self._clock() - attempt.began,
             reply,
             will_retry,
             None if attempt is None else attempt.first_token_s,
             None if attempt is None or attempt.client is None else attempt.client.base_url,
+            None if error is None else error.retry_after_s,
         )
         if attempt is not None and attempt.trace is not None:
             attempt.trace.end(report)

@@ -250,6 +250,7 @@ class CallReport(NamedTuple):
         first_token_s: From the beginning of the attempt to the first text of the reply, reasoning too, or to
             the end of a reply that only calls tools.
         server: The URL of the server; None if no request was made.
+        retry_after_s: How long the provider asks to wait; None if it does not.
     """
 
     provider: str
@@ -260,6 +261,7 @@ class CallReport(NamedTuple):
     will_retry: bool = False
     first_token_s: float | None = None
     server: str | None = None
+    retry_after_s: float | None = None
 
 
 ORDINALS_PER_ANSWER: Final = 1_000

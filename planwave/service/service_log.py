@@ -130,6 +130,7 @@ class ServiceLog(Observer):
             "model": call.model,
             "code": call.outcome,
             "duration_s": round(call.duration_s, 3),
+            "retry_after_s": call.retry_after_s,
             "server": call.server,
         }
         level = logging.WARNING if call.will_retry else logging.ERROR

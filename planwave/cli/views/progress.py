@@ -22,6 +22,7 @@ from planwave.cli.formatting import (
     shown_status,
     status_reason,
 )
+from planwave.cli.views.call_lines import CallEvents
 from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.budget import Spending
 from planwave.events.paths import outermost_path
@@ -104,6 +105,8 @@ class RunProgress:
         reason: The reason of a pause.
         requests: The open requests by id, oldest first.
         timers: Ids of all requests so far that are timers rather than questions.
+        calls: The calls of tools so far.
+        call_line: The line of the last event, where it was about a call.
         written_waves: Number of waves already printed above the live area of the screen.
 
     Args:
@@ -143,6 +146,8 @@ class RunProgress:
         self.requests: dict[str, OpenRequest] = {}
         self.timers: set[str] = set()
         self.written_waves = 0
+        self.calls = CallEvents()
+        self.call_line: str | None = None
         self._active: set[str] = set()
         self._spending = Spending()
         self._clock = clock
@@ -210,6 +215,7 @@ class RunProgress:
         """
         typed = typed_event(event)
         self._spending.observe(typed)
+        self.call_line = self.calls.read(event)
         if event.type.startswith("execution."):
             self._execution(event)
         if event.path is None:
@@ -221,6 +227,10 @@ class RunProgress:
                 self._delta(node, event)
             elif event.type.startswith("node."):
                 self._node(node, event)
+        elif self.call_line is not None and (holder := self.nodes.get(outermost_path(event.path))):
+            holder.tail = self.call_line
+        elif self.calls.is_question(event.path):
+            pass  # an approval is no step: its end reads as if the call had been made
         elif event.type in _EVENT_WORDS and (holder := self.nodes.get(outermost_path(event.path))):
             holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
 
@@ -367,6 +377,8 @@ def event_line(event: Event, progress: RunProgress) -> str | None:
         return f"resumed: {event.data.get('reason')}"
     if (message := message_line(event, progress)) is not None:
         return message
+    if progress.calls.is_question(event.path):
+        return None
     if (words := _plan_progress(event)) is not None:
         return f"planning   {event.path}: {words}"
     node = _node_line(event, progress)
@@ -421,7 +433,12 @@ def _route_of(facts: Mapping[str, Any]) -> str:
 
 
 def message_line(event: Event, progress: RunProgress) -> str | None:
-    """Return the line of a node's message to the caller, nested nodes included; else None."""
+    """Return the line of a call of a tool, or of a node's message to the caller; else None."""
+    if progress.call_line is not None:
+        agent = (
+            (event.path or "").rpartition("[")[0] if progress.calls.is_question(event.path) else ""
+        )
+        return f"  {agent or event.path}: {progress.call_line}"
     if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
         return None
     node = progress.nodes.get(event.path or "")

@@ -36,6 +36,7 @@ from planwave.cli.formatting import (
     tokens_text,
     truncate,
 )
+from planwave.cli.views.call_lines import question_text, recorded_lines
 from planwave.errors import NESTED_FAILED
 from planwave.events.budget import used_text
 from planwave.events.paths import ancestor_paths, path_prefix
@@ -137,12 +138,16 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     """Return a line for each node (status, time, path, name, reason) and for each answer."""
     lines: list[Text] = []
     nodes = sorted(nodes_of(document), key=_nested_order(document))
+    by_path = {str(node.get("path")): node for node in nodes}
     asking = {
         each.get("path"): {name: each.get(name) for name in ("request_id", "request")}
         for each in map(json_object, document.get("requests") or ())
     }
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
+        if (question := question_text(node, by_path)) is not None:
+            lines.append(Text(f"      {question}", style="dim"))
+            continue
         status, path = _node_status(node), _path(node)
         if document.get("interrupted") and status in _AT_WORK:
             status = INTERRUPTED
@@ -163,6 +168,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
+        lines += [Text(f"      {call}", style="dim") for call in recorded_lines(node)]
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
 

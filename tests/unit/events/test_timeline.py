@@ -95,3 +95,24 @@ def test_only_requests_of_interrupted_nodes_are_decisions() -> None:
     assert is_decision({"kind": "interrupted"})
     assert not is_decision({"kind": "approval"})
     assert not is_decision("interrupted")
+
+
+def test_calls_of_tools_are_steps_with_their_arguments_and_waits_for_them_are_none() -> None:
+    call = {"call_id": "c1", "name": "look_up"}
+    ended = {**call, "result": {"cents": 100}, "duration_s": 0.2}
+    data = {"arguments": {"order": "1"}, **call}
+    steps = steps_of(
+        ("node.event", {"event_type": "tool_call_start", "data": data}),
+        ("node.parked", {}),
+        ("node.unparked", {}),
+        ("node.event", {"event_type": "tool_call_end", "data": ended}),
+        ("node.event", {"event_type": "tool_call_error", "data": {"name": "x", "error": {"code": "no"}}}),
+        ("node.event", {"event_type": "prompt", "data": {}}),
+    )  # fmt: skip
+    assert [(step.what, step.details) for step in steps] == [
+        (
+            "called",
+            {"name": "look_up", "arguments": {"order": "1"}, "result": {"cents": 100}, "duration_s": 0.2},
+        ),
+        ("called", {"name": "x", "error": {"code": "no"}}),
+    ]  # fmt: skip

@@ -141,10 +141,17 @@ def test_trouble_of_a_provider_is_a_line_and_success_none(caplog: pytest.LogCapt
         ("provider-unreachable", False),
         ("completed", False),
     ):
-        log.model_called(CallReport("openai", "gpt", outcome, 0.5, will_retry=will_retry))
+        wait_s = 3.0 if will_retry else None
+        log.model_called(
+            CallReport("openai", "gpt", outcome, 0.5, will_retry=will_retry, retry_after_s=wait_s)
+        )
     about = {"provider": "openai", "model": "gpt", "duration_s": 0.5}
     assert said(caplog, "planwave.provider") == [
-        ("WARNING", "call failed, tried again", {**about, "code": "rate-limited"}),
+        (
+            "WARNING",
+            "call failed, tried again",
+            {**about, "code": "rate-limited", "retry_after_s": 3.0},
+        ),
         ("ERROR", "call failed", {**about, "code": "provider-unreachable"}),
     ]
 

@@ -51,7 +51,7 @@ from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import services_with
 from tests.support.server.in_process_client import InProcessClient, in_process_client
-from tests.support.service.dependencies import dependencies
+from tests.support.service.dependencies import dependencies, execute_goal
 from tests.support.service.spans import KeptSpans, context_of, in_order, traceparent_of
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -567,3 +567,24 @@ def test_missing_extra_is_an_error_that_names_the_way_out(
     assert caught.value.code == "tracing-unavailable"
     assert "planwave[otel]" in (caught.value.hint or "")
     assert not (tmp_path / "storage").exists()
+
+
+async def test_lines_of_the_log_name_the_spans_of_an_execution() -> None:
+    spans = KeptSpans()
+    held = HeldNode()
+    async with Service(
+        dependencies(make_graph(Node("h", "held", "H")), types=[held], tracer=spans.tracer)
+    ) as service:
+        execution_id = (await execute_goal(service)).execution_id
+        await held.started.wait()
+        of_node = spans.tracer.span_ids(execution_id, "h")
+        of_execution = spans.tracer.span_ids(execution_id, None)
+        held.release.set()
+        await service.executions.wait(execution_id)
+    assert spans.tracer.span_ids(execution_id, None) == {}
+    ids = {
+        (f"{context_of(span).trace_id:032x}", f"{context_of(span).span_id:016x}")
+        for span in spans.ended
+    }
+    assert {tuple(of_node.values()), tuple(of_execution.values())} <= ids
+    assert of_node["trace_id"] == of_execution["trace_id"]

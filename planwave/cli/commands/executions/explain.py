@@ -24,6 +24,7 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
+from planwave.cli.views.call_lines import call_text, outcome_text
 from planwave.cli.views.result import nodes_of, traceback_lines
 
 if TYPE_CHECKING:
@@ -128,5 +129,7 @@ def _details(console: CommandConsole, explained: Mapping[str, Any]) -> Iterator[
     for step in history:
         attempt = f" (attempt {step['attempt']})" if (step.get("attempt") or 1) > 1 else ""
         words = str(step.get("what")).replace("-", " ")
+        if step.get("what") == "called":
+            words += f" {call_text(step.get('name'), step.get('arguments'))}{outcome_text(step)}"
         yield f"  {clock_time(str(step.get('at')))}  {words}{attempt}"
         yield from traceback_lines(step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -58,13 +58,20 @@ def watch(ctx: CommandContext, name: ExecutionArgument) -> None:
 
 
 async def _watch(ctx: CommandContext, name: str) -> int:
+    async with events_reader(ctx) as (queries, read_events):
+        return await _show(ctx, queries, read_events, name)
+
+
+@asynccontextmanager
+async def events_reader(ctx: CommandContext) -> AsyncGenerator[tuple[Queries, ReadEvents]]:
+    """Open the stored data, and what reads the events of executions as they happen."""
     settings = ctx.settings()
     if (remote := ctx.remote_backend(settings)) is not None:
         async with remote:
-            return await _show(ctx, remote, partial(_watch_service, remote), name)
+            yield remote, partial(_watch_service, remote)
+        return
     async with ctx.history(settings) as stored:
-        read_events = partial(_poll_store, stored, settings.storage_dir)
-        return await _show(ctx, stored, read_events, name)
+        yield stored, partial(_poll_store, stored, settings.storage_dir)
 
 
 async def _show(ctx: CommandContext, queries: Queries, read_events: ReadEvents, name: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError
+from planwave.log_records import FIELDS
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from tests.support.virtual_loop import virtual_time
 
@@ -184,3 +185,20 @@ def test_rounding_does_not_exceed_the_retry_budget() -> None:
         budget.spend(is_retry=True)
         tries += 1
     assert tries == 10
+
+
+def test_the_log_says_when_a_circuit_opens_and_closes(caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch()
+    circuit = open_circuit(clock=watch)
+    watch.now += 10
+    assert circuit.try_acquire("probe")
+    circuit.record_failure("probe", DOWN)
+    watch.now += 10
+    assert circuit.try_acquire("probe")
+    circuit.record_success("probe")
+    lines = [each for each in caplog.records if each.name == "planwave.provider"]
+    about = {"provider": "box", "code": "provider-overloaded"}
+    assert [(each.getMessage(), getattr(each, FIELDS)) for each in lines] == [
+        ("circuit open: calls wait", {**about, "next_try_s": 1.0}),
+        ("circuit closed: the provider answers again", about),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from planwave.errors import NotFound
 from planwave.events import Event
+from planwave.log_records import FIELDS
 from planwave.service.executions.recovery import PROGRESS_TIMEOUT_S, Recovery
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
@@ -73,3 +75,17 @@ def test_crashing_executions_are_recovered_last_one_after_the_other() -> None:
 def test_execution_without_progress_delays_others_for_a_limited_time(kind: str) -> None:
     taken = Left(kind, a=4, b=4).recovered(recoveries_per_s=10_000, recoveries=5)
     assert [(own, round(at)) for own, at in taken] == [("a", 0), ("b", round(PROGRESS_TIMEOUT_S))]
+
+
+def test_the_log_says_what_was_taken_up_and_what_was_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "planwave.recovery")
+    left = Left(a=1, b=1, gone=1)
+    left.gone.add("gone")
+    left.recovered(recoveries_per_s=2)
+    line = caplog.records[-1]
+    assert (line.name, line.levelname) == ("planwave.recovery", "WARNING")
+    said = getattr(line, FIELDS)
+    assert (said["resumed"], said["failed"], said["ids"], said["took_s"]) == (2, 1, "gone", 1.0)
+    caplog.clear()
+    Left().recovered()
+    assert caplog.records == []

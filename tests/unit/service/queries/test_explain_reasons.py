@@ -276,7 +276,7 @@ async def test_parent_waiting_for_nested_node_names_it() -> None:
     found = explain(received, "loop")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
     assert found["because"] == [{"node": "loop[2]/q", "status": "waiting"}]
-    assert [step["what"] for step in found["course"]] == ["started", "parked"]
+    assert [step["what"] for step in found["course"]] == ["started"]
 
 
 async def test_unknown_node_lists_the_nodes() -> None:

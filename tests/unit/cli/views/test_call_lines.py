@@ -1,0 +1,127 @@
+"""Lines about calls of tools, from the events of agents that the golden logs have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from planwave.cli.commands.executions.logs import ExecutionLog
+from planwave.cli.views.call_lines import CallEvents, question_text, recorded_lines
+from planwave.events import Event
+from tests.support.paths import ROOT
+
+AGENTS = ROOT / "tests" / "contract" / "engine" / "golden_logs" / "logs" / "agents.json"
+
+
+def events() -> Iterator[Event]:
+    """Yield the events of a run of agents with approvals; numbers of seconds are left out there."""
+    stored = json.loads(AGENTS.read_text().replace('"<seconds>"', "0.2"))
+    for seq, (event_type, path, attempt, data) in enumerate(stored["events"], start=1):
+        yield Event("e1", seq, "2026-01-01T00:00:00+00:00", event_type, path, attempt, data)
+
+
+def test_each_call_and_each_answer_has_a_line() -> None:
+    calls = CallEvents()
+    lines = [line for event in events() if (line := calls.read(event)) is not None]
+    assert lines[:5] == [
+        "call look {} → {} 0.2 s",
+        "call lock failed: there is no tool 'lock'. Did you mean 'look'? 0.2 s",
+        'asks about send {"to": "Ada"}',
+        'asks about send {"to": "Bob"}',
+        "call look {} → {} 0.2 s",
+    ]
+    assert 'approved send {"to": "Ada Lovelace"}' in lines
+    assert 'rejected send {"to": "Bob"}: Not him.' in lines
+    assert any(line.startswith('call send {"to": "Ada Lovelace"} → ') for line in lines)
+    assert not [*calls.unfinished()]
+
+
+def test_a_call_that_was_cut_off_is_said_at_the_end() -> None:
+    calls, before = CallEvents(), list(events())
+    end = next(
+        each.seq
+        for each in before
+        if each.data.get("event_type") == "tool_call_end" and each.data["data"]["name"] == "send"
+    )
+    for event in before[: end - 1]:
+        calls.read(event)
+    assert ("lead", 'call send {"to": "Ada Lovelace"} has begun and not ended') in [
+        *calls.unfinished()
+    ]
+
+
+def test_the_log_of_an_execution_never_shows_an_approval_as_a_call() -> None:
+    log = ExecutionLog()
+    lines = [line for event in events() if (line := log.line_of(event)) is not None]
+    about = [(line.node, line.text) for line in lines if "send" in line.text]
+    assert about[0] == ("lead", 'asks about send {"to": "Ada"}')
+    assert not [each for each in lines if "approve-" in f"{each.node} {each.text}"]
+    assert not [text for _, text in about if text.startswith(("completed", "started"))]
+
+
+def test_levels_and_tracebacks_of_failures_and_retries() -> None:
+    def line_of(event_type: str, **data: Any) -> Any:
+        event = Event("e1", 2, "2026-01-01T00:00:00+00:00", event_type, "a", 1, data)
+        return ExecutionLog().line_of(event)
+
+    error = {"code": "node-failed", "message": "KeyError: x"}
+    failed = line_of("node.failed", error=error, traceback="in a")
+    assert (failed.level, failed.text, failed.traceback) == ("error", "failed: KeyError: x", "in a")
+    handled = line_of("node.failed", error=error, handled=True)
+    assert handled.level == "warning"
+    retrying = line_of("node.retrying", error=error, delay_s=2.0, next_attempt=2, traceback="in a")
+    assert retrying.level == "warning"
+    assert retrying.text == "attempt 1 failed: KeyError: x; tries again in 2.0 s"
+    assert line_of("node.log", level="debug", message="x").level == "debug"
+
+
+CALL = {
+    "ordinal": 3, "attempt": 1, "kind": "tool", "name": "charge", "duration_s": 0.2,
+    "request": {"arguments": {"order": "1"}}, "result": {"cents": 100},
+}  # fmt: skip
+AGENT = {
+    "path": "clerk",
+    "id": "clerk",
+    "type": "agent",
+    "calls": [{**CALL, "kind": "model"}, CALL],
+}
+
+
+def test_recorded_calls_of_a_document_are_lines() -> None:
+    assert [*recorded_lines(AGENT)] == ['call charge {"order": "1"} → {"cents": 100} 0.2 s']
+    failed = {**CALL, "error": {"code": "x", "message": "no\nmoney"}}
+    assert [*recorded_lines({"calls": [failed]})] == [
+        'call charge {"order": "1"} failed: no money 0.2 s'
+    ]
+    large = {"kind": "tool", "name": "read", "request_bytes": 9_000, "result_bytes": 8_000}
+    assert [*recorded_lines({"calls": [large]})] == ['call read "9,000 bytes" → 8,000 bytes']
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"decision": "approve"}, 'approved charge {"order": "1"}'),
+        ({"decision": "approve", "value": {"order": "2"}}, 'approved charge {"order": "2"}'),
+        ({"decision": "reject", "note": "no"}, 'rejected charge {"order": "1"}: no'),
+        ({"decision": "run_again"}, 'to be run again: charge {"order": "1"}'),
+        (None, 'asks about charge {"order": "1"}'),
+    ],
+)
+@pytest.mark.parametrize("key", ["approve-1-3", "interrupted-1-3-0", "repeat-1-3"])
+def test_a_question_of_a_document_is_what_a_person_decided(
+    answer: dict[str, Any] | None, text: str, key: str
+) -> None:
+    path = f"clerk[{key}]/charge"
+    answers = [] if answer is None else [{"answer": answer}]
+    node = {
+        "path": path,
+        "id": "charge",
+        "type": "tool_approval",
+        "status": "completed",
+        "answers": answers,
+    }
+    assert question_text(node, {"clerk": AGENT, path: node}) == text
+    assert question_text(AGENT, {}) is None

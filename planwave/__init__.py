@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     )
     from planwave.nodes.agents.tool import Tool, ToolCallContext, ToolError
     from planwave.nodes.agents.tool_function import tool
-    from planwave.nodes.authoring.function import Result, node
+    from planwave.nodes.authoring.function import Collected, Result, node
     from planwave.nodes.authoring.node_type import (
         LinkType,
         NodeData,
@@ -154,7 +154,7 @@ _MODULES = {
     ),
     "planwave.nodes.agents.tool": ("Tool", "ToolCallContext", "ToolError"),
     "planwave.nodes.agents.tool_function": ("tool",),
-    "planwave.nodes.authoring.function": ("Result", "node"),
+    "planwave.nodes.authoring.function": ("Collected", "Result", "node"),
     "planwave.nodes.authoring.node_type": (
         "LinkType",
         "NodeData",
@@ -178,6 +178,7 @@ __all__ = [
     "AsyncClient",
     "BuiltGraph",
     "Client",
+    "Collected",
     "Conflict",
     "DataValue",
     "Edge",

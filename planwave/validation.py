@@ -20,6 +20,14 @@ _TYPES: Final = {
     "model_type": "an object",
     "model_attributes_type": "an object",
     "none_required": "null",
+    "date_type": "a date",
+    "datetime_type": "a date and time",
+    "time_type": "a time",
+    "bytes_type": "text",
+    "set_type": "an array",
+    "frozen_set_type": "an array",
+    "dataclass_type": "an object",
+    "dataclass_exact_type": "an object",
 }
 _VALUES: Final = {
     "bool_parsing": "true or false",
@@ -90,8 +98,16 @@ def json_type(value: object) -> str:
             return "text"
         case list() | tuple():
             return "an array"
-        case _:
+        case Mapping():
             return "an object"
+        case _:
+            return described(value)
+
+
+def described(value: object) -> str:
+    """Return the name of a Python value's type with its article, for messages: "a date"."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _actual_type(error: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ There are two rules, one for each source of a value:
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
 from planwave.graph.model import Json
 from planwave.jsonio import MAX_JSON_DEPTH, SCALAR_TYPES
+from planwave.validation import described
 
 NO_LIMIT: Final = 1 << 62
 """Stands for "no limit" where comparing with a number is cheaper than testing for None."""
@@ -140,8 +142,7 @@ def _scalar_error(item: Any) -> str | None:
     if isinstance(item, int):
         too_long = item.bit_length() > _INTEGER_BITS
         return "an integer of more than 4000 digits" if too_long else None
-    name = type(item).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    return described(item)
 
 
 def is_utf8_text(text: str) -> bool:
@@ -324,5 +325,18 @@ def _leaf_error(item: object, where: str, limits: JsonLimits) -> Diagnostic:
     hint = "use plain dict, list, str, int, float, bool and None"
     if isinstance(item, type):
         message = f"{place} is the Python class {item.__name__}, not a JSON value"
-        hint = f"write its name as text: {item.__name__!r}"
+        hint = _class_hint(item)
     return Diagnostic("not-json-value", "error", message, where, hint=hint)
+
+
+def _class_hint(kind: type) -> str:
+    """Return what to write in place of a class: most are meant as the JSON Schema of their values."""
+    name = kind.__name__
+    if hasattr(kind, "model_json_schema"):
+        return f"write {name}.model_json_schema(), or give an agent the class as output_type"
+    if dataclasses.is_dataclass(kind):
+        return (
+            f"write pydantic.TypeAdapter({name}).json_schema(), or give an agent the class as "
+            "output_type"
+        )
+    return f"write its name as text: {name!r}"

@@ -9,11 +9,11 @@
 * The name is that of the function, the description the first paragraph of its docstring. The model sees
   both, and the texts under ``Args:``.
 * The JSON Schema of the arguments comes from the annotations: everything that pydantic reads, with
-  ``Literal``, ``Annotated[int, Field(ge=1)]``, lists, dataclasses and models. Arguments are converted
-  to these types. A parameter with a default may be left out.
+  ``Literal``, ``Annotated[int, Field(ge=1)]``, lists, dataclasses and models. The arguments are read as
+  JSON of these types, without silent conversion. A parameter with a default may be left out.
 * A parameter annotated ``ToolCallContext`` gets the context of the call and is not in the schema.
 * A function without ``async`` runs in a thread, as with ``@planwave.node``.
-* The result is JSON, or a dataclass or model, which becomes JSON.
+* The result is JSON of the return annotation, or of its own type where there is none.
 
 Without an ``effect`` a tool counts as ``once``: planwave knows nothing about the function, and one that
 sends a mail must not be called a second time after a crash without asking a person. Say ``read`` or
@@ -24,37 +24,35 @@ sends a mail must not be called a second time after a crash without asking a per
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
 
+from planwave.errors import PermanentError
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Effect, Json
+from planwave.json_types import JsonType, without_titles
 from planwave.nodes.agents.tool import Approval, Tool, ToolCallContext, ToolError
 from planwave.nodes.agents.tool_registry import HasTools, default_tools
 from planwave.nodes.authoring.signatures import (
     fields_config,
+    name_or_function,
     require_function,
     require_named_parameter,
     type_hints,
 )
 from planwave.nodes.authoring.threads import call_in_thread
-from planwave.validation import describe_error
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _NAMED_TYPES: Final = {"ToolCallContext": ToolCallContext}
-_VALUES: Final = frozenset({"default", "const", "enum", "examples"})
-"""Keywords of a schema that hold values, in which a ``title`` is no keyword."""
 
 
 class FunctionTool(Generic[P, R]):
@@ -85,11 +83,14 @@ class FunctionTool(Generic[P, R]):
         self.module: str = function.__module__
         self.line: int = function.__code__.co_firstlineno
         texts = read_docstring(function)
-        self._model, self._context = _read_parameters(what, function, texts)
+        hints = type_hints(what, function, _NAMED_TYPES)
+        model, self._context = _read_parameters(what, function, hints, texts)
+        self._arguments = JsonType[BaseModel](model, what)
+        self._result_type = JsonType[Any](hints.get("return", Any), f"{what}: the result")
         self.tool = Tool(
             name or function.__name__,
             texts.summary,
-            _schema_of(what, self._model),
+            _schema_of(what, model),
             self._call,
             effect,
             approval,
@@ -120,11 +121,9 @@ class FunctionTool(Generic[P, R]):
 
     def _convert(self, arguments: Mapping[str, Json]) -> dict[str, Any]:
         try:
-            read = self._model.model_validate(dict(arguments))
-        except ValidationError as error:
-            errors = error.errors(include_url=False, include_input=False)
-            reasons = (describe_error(".".join(map(str, each["loc"])), each) for each in errors)
-            raise ToolError("; ".join(reasons), code="invalid-arguments") from error
+            read = self._arguments.read(dict(arguments), "")
+        except PermanentError as error:
+            raise ToolError(error.message, code="invalid-arguments") from error
         # What was left out keeps the function's own default, which pydantic may have copied.
         return {
             cast("str", info.alias): getattr(read, field)
@@ -134,8 +133,12 @@ class FunctionTool(Generic[P, R]):
 
     def _result(self, result: Any) -> Json:
         try:
-            return to_json(_plain(result))
-        except (NotJson, ValueError, RecursionError) as error:
+            return to_json(self._result_type.write(result, "the result"))
+        except PermanentError as error:
+            raise ToolError(
+                f"the tool {self.tool.name!r}: {error.message}", code=error.code, hint=error.hint
+            ) from error
+        except NotJson as error:
             raise ToolError(
                 f"the tool {self.tool.name!r} returned no JSON: {error}",
                 code="result-not-json",
@@ -143,6 +146,9 @@ class FunctionTool(Generic[P, R]):
             ) from error
 
 
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
 def tool(
     name: str | None = None,
     *,
@@ -150,8 +156,18 @@ def tool(
     approval: Approval = "never",
     timeout_s: float | None = None,
     registry: HasTools | None = None,
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]:
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    name: str | Callable[..., Any] | None = None,
+    *,
+    effect: Effect = "once",
+    approval: Approval = "never",
+    timeout_s: float | None = None,
+    registry: HasTools | None = None,
+) -> Any:
     """Register a function as a tool for agents; see this module for what the model sees of it.
+
+    It stands above the function alone (``@planwave.tool``), or with arguments.
 
     Args:
         name: What the model calls it; the function's name if None.
@@ -164,27 +180,22 @@ def tool(
     Raises:
         TypeError, ValueError: It cannot be a tool, or the name is taken; the message says why.
     """
-    if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(
-            f"a tool is named by text, not {name!r}; write @planwave.tool(), or "
-            '@planwave.tool("name"), with parentheses above the function'
-        )
 
-    def register(function: Callable[P, R]) -> FunctionTool[P, R]:
+    def register(function: Callable[..., Any]) -> FunctionTool[..., Any]:
         function_tool = FunctionTool(
-            function, name, effect=effect, approval=approval, timeout_s=timeout_s
+            function, own_name, effect=effect, approval=approval, timeout_s=timeout_s
         )
         tools = default_tools() if registry is None else registry.tools
         return tools.register(function_tool)
 
-    return register
+    own_name, function = name_or_function("a tool", name)
+    return register if function is None else register(function)
 
 
 def _read_parameters(
-    what: str, function: Callable[..., Any], texts: Docstring
+    what: str, function: Callable[..., Any], hints: Mapping[str, Any], texts: Docstring
 ) -> tuple[type[BaseModel], str | None]:
     """Return the model of the arguments, and the parameter for the context."""
-    hints = type_hints(function, _NAMED_TYPES, include_extras=True)
     fields: dict[str, Any] = {}
     context: str | None = None
     for parameter in inspect.signature(function).parameters.values():
@@ -200,7 +211,7 @@ def _read_parameters(
         # Numbered, since a parameter may be called ``schema`` or ``copy``.
         fields[f"p{len(fields)}"] = annotation, Field(default, alias=name, **described)
     try:
-        model = create_model(what, __config__=fields_config(strict=False), **fields)
+        model = create_model(what, __config__=fields_config(), **fields)
     except PydanticSchemaGenerationError as error:
         raise TypeError(
             f"{what}: a parameter has a type that is not JSON: {error.message.splitlines()[0]}"
@@ -221,36 +232,12 @@ def _schema_of(what: str, model: type[BaseModel]) -> dict[str, Any]:
         raise TypeError(
             f"{what}: a parameter has a type that is not JSON: {error.message}"
         ) from error
-    return {"properties": {}, **_without_titles(schema)}
-
-
-def _without_titles(schema: Any) -> Any:
-    """Leave out the titles that pydantic makes of names; they say nothing to a model."""
-    if isinstance(schema, list):
-        return [_without_titles(each) for each in cast("list[Any]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: value if key in _VALUES else _without_titles(value)
-        for key, value in cast("dict[str, Any]", schema).items()
-        if not (key == "title" and isinstance(value, str))
-    }
+    return {"properties": {}, **without_titles(schema)}
 
 
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _plain(value: Any) -> Any:
-    """Return models and dataclasses, alone or in lists, as JSON."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return to_jsonable_python(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in cast("list[Any]", value)]
-    return value
 
 
 _ARGUMENTS: Final = frozenset({"Args:", "Arguments:", "Parameters:"})

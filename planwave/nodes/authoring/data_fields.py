@@ -8,18 +8,20 @@ overrides the value written in ``data``. The wire is a flow edge or a link edge.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin
+from typing import Any, Final, NamedTuple, cast, get_args
 
+import pydantic_core
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
 from pydantic.fields import FieldInfo
 
 from planwave.expressions.json_text import to_text
 from planwave.expressions.templates import has_template
+from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import FLOW, LINK, Channel, DataValue, Json, Port
+from planwave.json_types import JsonType
 
 FIELD_PORT_SIDE: Final = "bottom"
 """``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
@@ -37,9 +39,12 @@ _COERCIONS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"integer", "number", "boolean", "json"}),
 }
 """The one coercion table: what a socket takes besides its own type and ``any``."""
+_SCHEMA_SOCKETS: Final = {
+    "string": "text", "boolean": "boolean", "integer": "integer", "number": "number",
+    "object": "json", "array": "json",
+}  # fmt: skip
 _JSON_TYPES: Final = frozenset({"text", "boolean", "integer", "number", "json"})
 _JSON_CLASSES: Final = (str, bool, int, float, NoneType, dict, list, tuple)
-_CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 class DataField(NamedTuple):
@@ -104,21 +109,26 @@ def coerce(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Js
 
 
 def socket_type(annotation: Any) -> str:
-    """Return the socket type of values of a Python type: ``serialize``, ``integer``, …, ``any``."""
+    """Return the socket type of the JSON of a Python type: ``text``, ``integer``, …, ``any``."""
     if annotation in _SCALARS:
         return _SCALARS[annotation]
-    origin = get_origin(annotation)
-    if origin in (Union, types.UnionType):
-        sockets = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
-        sockets -= {"integer"} if "number" in sockets else set()
-        return sockets.pop() if len(sockets) == 1 else "any"
-    if origin is Literal:
-        sockets = {socket_type(type(choice)) for choice in get_args(annotation)}
-        return sockets.pop() if len(sockets) == 1 else "any"
-    kind: Any = origin or annotation
-    if isinstance(kind, type) and issubclass(kind, (*_CONTAINERS, BaseModel)):
-        return "json"
-    return "any"
+    try:
+        schema = JsonType[Any](annotation).schema("serialization")
+    except TypeError:  # an object that only links bring
+        return "any"
+    return "any" if schema is None else _schema_socket(schema, schema.get("$defs", {}))
+
+
+def _schema_socket(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Return the socket type of the values of a JSON Schema; one that also takes null is as without."""
+    if "$ref" in schema:
+        return _schema_socket(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices is None:
+        return _SCHEMA_SOCKETS.get(str(schema.get("type")), "any")
+    sockets = {_schema_socket(each, definitions) for each in choices if each.get("type") != "null"}
+    sockets -= {"integer"} if "number" in sockets else set()
+    return sockets.pop() if len(sockets) == 1 else "any"
 
 
 def value_type(value: Json) -> str:
@@ -186,6 +196,19 @@ def _names_flow(annotation: Any) -> bool:
     """Return whether a field takes a ``FlowName``, which declares ``names_flow``."""
     kinds: tuple[Any, ...] = (annotation, *get_args(annotation))
     return any(getattr(kind, "names_flow", False) for kind in kinds)
+
+
+def read_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
+    """Read ``data`` into its model as JSON, so that a field may be a date or a model.
+
+    Raises:
+        ValidationError: The data are invalid.
+    """
+    try:
+        checked = to_json(data)
+    except NotJson:  # a link may bring any object
+        return model.model_validate(data)
+    return model.model_validate_json(pydantic_core.to_json(checked), strict=True)
 
 
 def is_open(port: Port) -> bool:

@@ -6,7 +6,7 @@ a :class:`FieldBundle`, which brings several fields at once; a wire into one of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from planwave.errors import PermanentError
@@ -61,11 +61,18 @@ class FieldWires:
         "_link_fields",
         "_open_ports",
         "_port_types",
+        "_read_as_typed",
         "has_typed_inputs",
     )
 
-    def __init__(self, fields: Iterable[DataField], declared: Iterable[Port]) -> None:
+    def __init__(
+        self,
+        fields: Iterable[DataField],
+        declared: Iterable[Port],
+        read_as_typed: Collection[str] = (),
+    ) -> None:
         declared = tuple(declared)
+        self._read_as_typed = frozenset(read_as_typed)
         self._fields = {field.json_name: field for field in fields}
         self._flow_fields = {
             each.json_name for each in sockets_of(self._fields.values(), declared, FLOW)
@@ -78,7 +85,9 @@ class FieldWires:
             for port in declared
             if port.channel == LINK and port.name in self._flow_fields
         }
-        inputs = [port for port in declared if port.channel == FLOW]
+        inputs = [
+            port for port in declared if port.channel == FLOW and port.name not in read_as_typed
+        ]
         self._port_types = {port.name: port.type for port in inputs if not is_open(port)}
         self._open_ports = [port for port in inputs if is_open(port)]
         self.has_typed_inputs = any(port.type != "any" for port in inputs)
@@ -216,6 +225,8 @@ class FieldWires:
         self, wired: WiredValue, name: str, value: DataValue, context: FlowContext
     ) -> WiredValue:
         field = self._fields[name]
+        if name in self._read_as_typed:
+            return wired._replace(value=value.value)
         content, refused = coerce(field.socket, value, nullable=field.nullable)
         if refused is not None:
             raise _wire_mismatch(context, wired, name, field.socket, refused)

@@ -13,9 +13,12 @@
   parameters are data fields.)
 * ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` gets all inputs, without
   those wired to data fields.
-* Parameters get plain values. Annotated ``str``: always text, several arrivals as
-  ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
-  Otherwise the value, or the list of values where several arrived.
+* What a function takes and gives is JSON of its annotation, read and written by pydantic without
+  silent conversion; see :mod:`planwave.json_types`. Annotated ``str``, ``int``, ``float`` or ``bool``,
+  an input is coerced as sockets do it.
+* An input takes one edge. Annotated ``str``, it takes several, whose values become one text of
+  ``From {name} ({id}):`` blocks; annotated ``Collected[T]``, the list of their values, in edge order;
+  without an annotation (or ``Any``), the value, or the list of values where several arrived.
 * The returned value leaves through ``output``, or through the only output. To choose one of several
   outputs, return an ``ExecutionResult``.
 * A function without a return annotation must return a value: None fails the node, because the
@@ -35,8 +38,19 @@ import typing
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import update_wrapper
-from types import NoneType
-from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticSchemaGenerationError
@@ -45,11 +59,13 @@ from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs, arrivals_text
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue, Effect, Json, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.json_types import JsonType, bare, is_plain
 from planwave.nodes.authoring.data_fields import socket_type
 from planwave.nodes.authoring.field_wires import WiredValue, wired_event
 from planwave.nodes.authoring.node_type import BaseNode, as_result, default_output
 from planwave.nodes.authoring.signatures import (
     fields_config,
+    name_or_function,
     require_function,
     require_named_parameter,
     type_hints,
@@ -63,6 +79,8 @@ R = TypeVar("R")
 _NO_DEFAULT: Final[Any] = inspect.Parameter.empty
 _NAMED_TYPES: Final = {"Inputs": Inputs, "FlowContext": FlowContext}
 
+T = TypeVar("T")
+
 ParameterForm = Literal["text", "list", "value"]
 
 
@@ -71,6 +89,13 @@ class Result(NamedTuple):
 
     value: Json
 
+
+class _Collects:
+    """Marks an input that takes several edges."""
+
+
+Collected = Annotated[list[T], _Collects()]
+"""An input that takes any number of edges: the list of their values, in edge order."""
 
 _WRAPPER_TYPES: Final = (ExecutionResult, Suspension, DataValue, Result)
 """Annotations that say nothing about the value inside."""
@@ -82,6 +107,8 @@ class _Parameter(NamedTuple):
     name: str
     source: Literal["context", "inputs", "handle"]
     form: ParameterForm = "value"
+    json_type: JsonType[Any] | None = None
+    """The type of an input."""
     field: str | None = None
     """Attribute of the data model, for a data field."""
     default: Any = _NO_DEFAULT
@@ -90,7 +117,11 @@ class _Parameter(NamedTuple):
 class FunctionNode(BaseNode, Generic[P, R]):
     """A node type made of a function; calling it calls the function.
 
-    Its attributes are those of ``NodeType``.
+    Its attributes are those of ``NodeType``, and these:
+
+    Attributes:
+        function: The function.
+        result_type: Reads a stored result as a value of the annotated type.
     """
 
     field_port_side = "left"  # parameters are what a function takes in
@@ -118,21 +149,26 @@ class FunctionNode(BaseNode, Generic[P, R]):
                 "'async def'"
             )
         update_wrapper(self, function)
+        self.function = function
         self._function: Callable[..., Any] = function
-        hints = type_hints(function, _NAMED_TYPES)
+        what = f"node type {node_type!r}"
+        left_out = ("return",) if self._streams else ()
+        hints = type_hints(what, function, _NAMED_TYPES, left_out=left_out)
         reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
         self.node_type = node_type
         self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
         self.effect: Effect = effect
         self.entry, self.version = entry, version
         self.inputs = reading.ports()
-        self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
+        self.result_type = _result_type(what, hints.get("return", Any))
+        self.outputs = tuple(
+            _output_port(port, hints.get("return", Any), self.result_type) for port in outputs
+        )
         self._declares_result = "return" in inspect.get_annotations(function)
-        self._returns_null = _allows_null(hints.get("return", Any))
         self.Data = reading.data_model()
         self._parameters = tuple(reading.parameters)
         self._default_output = default_output(self.outputs)
-        super().__init__()
+        super().__init__(read_as_typed=reading.typed_names)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -190,11 +226,10 @@ class FunctionNode(BaseNode, Generic[P, R]):
                 code="invalid-result",
                 hint="add the missing 'return'; for a node without a result, declare '-> None'",
             )
-        return as_result(
-            result.value if isinstance(result, Result) else result,
-            self._default_output,
-            nullable=self._returns_null,
-        )
+        given = result.value if isinstance(result, Result) else result
+        if not isinstance(given, _WRAPPER_TYPES):
+            given = self.result_type.write(given, "the result")
+        return as_result(given, self._default_output, nullable=not self.result_type.is_plain)
 
     def _arguments(
         self,
@@ -219,7 +254,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
             elif parameter.source == "inputs":
                 arguments[name] = inputs
             elif parameter.field is None and (got := arrivals.get(name)) is not None:
-                arguments[name] = _fill(parameter.form, got)
+                arguments[name] = _fill(parameter, got)
             else:
                 arguments[name] = self._field_value(parameter, fields)
         return arguments
@@ -255,7 +290,9 @@ class _Signature:
         self._declared_inputs = (
             None if inputs is None else {_port_name(port): port for port in inputs}
         )
-        self._input_names: list[str] = []
+        self._input_ports: dict[str, Port] = {}
+        self.typed_names: list[str] = []
+        """What pydantic reads as it arrives; the others are coerced as sockets do it."""
         self._fields: dict[str, Any] = {}
         self.parameters: list[_Parameter] = []
         for parameter in inspect.signature(function).parameters.values():
@@ -279,6 +316,8 @@ class _Signature:
         if annotation is Inputs:
             return _Parameter(name, "inputs")
         shape = _parameter_form(annotation)
+        if not is_plain(bare(_edge_type(annotation, shape))):
+            self.typed_names.append(name)
         default = parameter.default
         is_input = (
             default is _NO_DEFAULT
@@ -286,33 +325,33 @@ class _Signature:
             else name in self._declared_inputs
         )
         if is_input:
-            self._input_names.append(name)
-            return _Parameter(name, "handle", shape, None, default)
+            json_type = JsonType[Any](annotation, f"node type {self._node_type!r}: input {name!r}")
+            self._input_ports[name] = self._port(name, annotation, shape, default is _NO_DEFAULT)
+            return _Parameter(name, "handle", shape, json_type, None, default)
         self._fields[name] = (annotation, default)
         # The model's attributes are numbered: a parameter may be called ``schema`` or ``copy``.
-        return _Parameter(name, "handle", shape, f"p{len(self._fields) - 1}", default)
+        return _Parameter(name, "handle", shape, None, f"p{len(self._fields) - 1}", default)
 
     def ports(self) -> tuple[Port, ...]:
         """Return the input ports; a function that takes ``Inputs`` accepts every handle."""
-        ports = [self._port(name) for name in self._input_names]
+        ports = [*self._input_ports.values()]
         if self._declared_inputs is not None:
-            names = set(self._input_names)
             ports += [
-                _as_port(port) for name, port in self._declared_inputs.items() if name not in names
+                _as_port(port)
+                for name, port in self._declared_inputs.items()
+                if name not in self._input_ports
             ]
         elif any(parameter.source == "inputs" for parameter in self.parameters):
             ports.append(Port("{name}", multiple=True))
         return tuple(ports)
 
-    def _port(self, name: str) -> Port:
-        port = (self._declared_inputs or {}).get(name)
-        if isinstance(port, Port):
-            return port
-        annotation = self._hints.get(name, Any)
-        required = any(p.name == name and p.default is _NO_DEFAULT for p in self.parameters)
-        many = _parameter_form(annotation) != "value" or annotation is Any
-        kind = "any" if _parameter_form(annotation) == "list" else socket_type(annotation)
-        return Port(name, kind, multiple=many, required=required)
+    def _port(self, name: str, annotation: Any, form: ParameterForm, required: bool) -> Port:
+        declared = (self._declared_inputs or {}).get(name)
+        if isinstance(declared, Port):
+            return declared
+        edge_type = _edge_type(annotation, form)
+        many = form != "value" or annotation is Any
+        return Port(name, socket_type(edge_type), multiple=many, required=required)
 
     def data_model(self) -> type[BaseModel] | None:
         """Return the model of ``data``; function nodes reject unknown fields."""
@@ -325,9 +364,7 @@ class _Signature:
                 Field(value, alias=name, title=name, json_schema_extra=extra),
             )
         try:
-            return create_model(
-                f"{self._node_type}.data", __config__=fields_config(strict=True), **fields
-            )
+            return create_model(f"{self._node_type}.data", __config__=fields_config(), **fields)
         except PydanticSchemaGenerationError as error:
             raise TypeError(
                 f"node type {self._node_type!r}: a parameter with a default is a data field and "
@@ -335,6 +372,9 @@ class _Signature:
             ) from error
 
 
+@overload
+def node(function: Callable[P, R], /) -> FunctionNode[P, R]: ...
+@overload
 def node(
     node_type: str | None = None,
     *,
@@ -347,10 +387,24 @@ def node(
     version: int = 1,
     registry: Registry | None = None,
     replace: bool = False,
-) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
+) -> Callable[[Callable[P, R]], FunctionNode[P, R]]: ...
+def node(
+    node_type: str | Callable[..., Any] | None = None,
+    *,
+    inputs: Iterable[str | Port] | None = None,
+    outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+    purpose: str | None = None,
+    templates: Iterable[str] = (),
+    effect: Effect = "none",
+    entry: bool = False,
+    version: int = 1,
+    registry: Registry | None = None,
+    replace: bool = False,
+) -> Any:
     """Register a function as a node type; see this module for how parameters are filled.
 
-    A function without ``async`` runs in a thread; only between attempts can it be cancelled.
+    It stands above the function alone (``@planwave.node``), or with arguments. A function without
+    ``async`` runs in a thread; only between attempts can it be cancelled.
 
     Args:
         node_type: Its name in graphs; the function's name if None.
@@ -367,12 +421,11 @@ def node(
     Raises:
         TypeError, ValueError: It cannot be a node, or the name is taken; the message says why.
     """
-    _require_name(node_type)
 
-    def register(function: Callable[P, R]) -> FunctionNode[P, R]:
+    def register(function: Callable[..., Any]) -> FunctionNode[..., Any]:
         function_node = FunctionNode(
             function,
-            node_type or function.__name__,
+            name or function.__name__,
             inputs=inputs,
             outputs=outputs,
             purpose=purpose,
@@ -384,32 +437,31 @@ def node(
         where = default_registry() if registry is None else registry
         return where.register(function_node, replace=replace)
 
-    return register
-
-
-def _require_name(node_type: Any) -> None:
-    """Raise TypeError for ``@planwave.node`` without parentheses, which gets the function."""
-    if node_type is not None and not isinstance(node_type, str):
-        is_function = inspect.isfunction(node_type)
-        description = f"function {node_type.__name__}" if is_function else repr(node_type)
-        raise TypeError(
-            f"a node type is named by text, not {description}; write @planwave.node(), or "
-            '@planwave.node("name"), with parentheses above the function'
-        )
+    name, function = name_or_function("a node type", node_type)
+    return register if function is None else register(function)
 
 
 def _parameter_form(annotation: Any) -> ParameterForm:
     if annotation is str:
         return "text"
-    return "list" if (typing.get_origin(annotation) or annotation) is list else "value"
+    extras = getattr(annotation, "__metadata__", ())
+    return "list" if any(isinstance(each, _Collects) for each in extras) else "value"
 
 
-def _fill(form: ParameterForm, arrivals: list[Arrival]) -> Json:
-    if form == "text":
+def _edge_type(annotation: Any, form: ParameterForm) -> Any:
+    """Return the annotation of what one edge brings."""
+    return typing.get_args(bare(annotation))[0] if form == "list" else annotation
+
+
+def _fill(parameter: _Parameter, arrivals: list[Arrival]) -> Any:
+    if parameter.form == "text":
         return arrivals_text(tuple(arrivals))
-    if form == "list" or len(arrivals) > 1:
-        return [arrival.value.value for arrival in arrivals]
-    return arrivals[0].value.value
+    is_many = parameter.form == "list" or len(arrivals) > 1
+    values = [arrival.value.value for arrival in arrivals]
+    value: Json = values if is_many else values[0]
+    if parameter.json_type is None or parameter.json_type.is_plain:
+        return value
+    return parameter.json_type.read(value, parameter.name)
 
 
 def _port_name(port: str | Port) -> str:
@@ -420,14 +472,27 @@ def _as_port(port: str | Port) -> Port:
     return Port(port, multiple=True) if isinstance(port, str) else port
 
 
-def _allows_null(returned: Any) -> bool:
-    return returned is NoneType or NoneType in typing.get_args(returned)
+def _returned_types(returned: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(returned) in (Union, UnionType)
+    return typing.get_args(returned) if is_union else (returned,)
 
 
-def _output_port(port: str | Port, returned: Any) -> Port:
+def _result_type(what: str, returned: Any) -> JsonType[Any]:
+    """Return the type of plain results: the annotation without the envelopes that hold any value."""
+    what = f"{what}: the result"
+    kinds = _returned_types(returned)
+    plain = tuple(kind for kind in kinds if kind not in _WRAPPER_TYPES)
+    if plain == kinds:
+        plain = (returned,)
+    result_type = JsonType[Any](Union[plain] if plain else Any, what)  # noqa: UP007
+    result_type.require_readable(what)
+    return result_type
+
+
+def _output_port(port: str | Port, returned: Any, result_type: JsonType[Any]) -> Port:
     if isinstance(port, Port):
         return port
-    kinds = typing.get_args(returned) or (returned,)
-    if port != DEFAULT_SOURCE_HANDLE or any(kind in _WRAPPER_TYPES for kind in kinds):
+    has_wrapper = any(kind in _WRAPPER_TYPES for kind in _returned_types(returned))
+    if port != DEFAULT_SOURCE_HANDLE or has_wrapper:
         return Port(port)
-    return Port(port, socket_type(returned))
+    return Port(port, socket_type(result_type.annotation))

@@ -22,7 +22,15 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from typing import Any, Final, NamedTuple, cast
 
@@ -57,6 +65,7 @@ from planwave.nodes.authoring.data_fields import (
     fields_of,
     is_of_other_type,
     is_open,
+    read_data,
     to_data_value,
 )
 from planwave.nodes.authoring.field_wires import FieldWires, WiredValue, wired_event
@@ -192,9 +201,17 @@ class BaseNode:
     run_by_nodes: bool = False
     example: Mapping[str, Json] = {}
 
-    def __init__(self) -> None:
+    def __init__(self, *, read_as_typed: Collection[str] = ()) -> None:
+        """Read the declarations.
+
+        Args:
+            read_as_typed: Inputs and fields whose values are read by pydantic as they arrive; those of
+                others are coerced as their sockets do it.
+        """
         fields = fields_of(self.Data)
-        self._field_wires = FieldWires(fields if self.field_sockets else (), self.inputs)
+        self._field_wires = FieldWires(
+            fields if self.field_sockets else (), self.inputs, read_as_typed
+        )
         self._text_fields = {
             field.json_name: field.nullable
             for field in fields
@@ -417,7 +434,7 @@ def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel
         NodeError: The data are invalid; code ``invalid-data``, the message names the field.
     """
     try:
-        return model.model_validate(data)
+        return read_data(model, data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise PermanentError(data_error_text(first), code="invalid-data") from error

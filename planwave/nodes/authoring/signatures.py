@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ConfigDict
 
@@ -23,6 +23,19 @@ def require_function(what: str, function: Any) -> None:
         raise TypeError(
             f"{what}: {function!r} is not a function; declare it with 'async def' or 'def'"
         )
+
+
+def name_or_function(what: str, given: Any) -> tuple[str | None, Callable[..., Any] | None]:
+    """Return the name that a decorator got, or the function that it stands above without arguments.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if given is None or isinstance(given, str):
+        return given, None
+    if not callable(given):
+        raise TypeError(f"{what} is named by text, not {given!r}")
+    return None, given
 
 
 def require_named_parameter(what: str, parameter: inspect.Parameter, hint: str) -> None:
@@ -43,24 +56,58 @@ def require_choice(what: str, name: str, value: object, choices: Sequence[str]) 
 
 
 def type_hints(
-    function: Callable[..., Any], names: Mapping[str, Any], *, include_extras: bool = False
+    what: str,
+    function: Callable[..., Any],
+    names: Mapping[str, Any],
+    *,
+    left_out: Collection[str] = (),
 ) -> Mapping[str, Any]:
-    """Return the resolved annotations; leave out those that name something undefined.
+    """Return the resolved annotations, with what ``Annotated`` adds.
+
+    Names are looked up where the function is defined, also inside another function.
 
     Args:
+        what: The thing that is made of the function, for the message.
         function: The function.
         names: Types by name that are often imported under ``TYPE_CHECKING`` only.
-        include_extras: Whether ``Annotated`` stays.
+        left_out: Annotations that are not read, by parameter; ``return`` is that of the result.
+
+    Raises:
+        TypeError: An annotation names something undefined.
     """
-    reach = {**names, **function.__globals__}
+    known = {**names, **function.__globals__}
     hints: dict[str, Any] = {}
     for name, hint in inspect.get_annotations(function).items():
+        if name in left_out:
+            continue
         alone = SimpleNamespace(__annotations__={name: hint})
-        with suppress(NameError, AttributeError, TypeError, SyntaxError):
-            hints.update(typing.get_type_hints(alone, reach, include_extras=include_extras))
+        for scope in (known, {**known, **_local_names(function)}):
+            with suppress(*_UNRESOLVED):
+                hints |= typing.get_type_hints(alone, scope, include_extras=True)
+                break
+        else:
+            where = "the result" if name == "return" else f"parameter {name!r}"
+            raise TypeError(
+                f"{what}: the annotation {hint!r} of {where} names no type that is known when the "
+                "function is declared; import it outside of 'if TYPE_CHECKING'"
+            )
     return hints
 
 
-def fields_config(*, strict: bool) -> ConfigDict:
+_UNRESOLVED: Final = (NameError, AttributeError, TypeError, SyntaxError)
+
+
+def _local_names(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the local names of the function that defines this one and is running."""
+    names: dict[str, Any] = {}
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals is function.__globals__:
+            names = {**frame.f_locals, **names}  # the innermost wins
+        frame = frame.f_back
+    return names
+
+
+def fields_config() -> ConfigDict:
     """Return the configuration of a model whose fields are the parameters of a function."""
-    return ConfigDict(extra="forbid", strict=strict, protected_namespaces=())
+    return ConfigDict(extra="forbid", strict=True, protected_namespaces=())

@@ -30,7 +30,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.ports import NUMBER_PLACEHOLDER, fixed_outputs, has_output, outputs_text
 from planwave.graph.suggestions import Correction, closest_match
-from planwave.nodes.authoring.data_fields import as_expression
+from planwave.nodes.authoring.data_fields import as_expression, read_data
 from planwave.nodes.authoring.node_type import NodeFinding, data_error_text
 from planwave.nodes.checking.node_view import CheckedModel, GraphIndex, NodeView
 from planwave.nodes.model_choice import ModelChoice
@@ -157,8 +157,9 @@ class DataChecks:
         if spec.model is not None:
             later = _unresolved_fields(spec, node)
             try:
-                data = spec.model.model_validate(
-                    {name: value for name, value in node.data.items() if name not in later}
+                data = read_data(
+                    spec.model,
+                    {name: value for name, value in node.data.items() if name not in later},
                 )
             except ValidationError as error:
                 for detail in error.errors(include_url=False):

@@ -110,11 +110,6 @@ def test_a_module_of_the_installed_environment_is_found(
             "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (pw_broken.py:3)",
         ),
         (
-            "import planwave\n\n@planwave.node\ndef x(input): ...\n",
-            "TypeError: a node type is named by text, not function x; write @planwave.node(), or "
-            '@planwave.node("name"), with parentheses above the function (pw_broken.py:3)',
-        ),
-        (
             SINGLE % "start",
             "ValueError: node type 'start' is registered already, by "
             "planwave.nodes.library.start.Start; choose another name or pass replace=True "

@@ -234,7 +234,7 @@ async def test_function_may_take_a_recursive_model() -> None:
     script = scripted(calls(("count_nodes", good), ("count_nodes", bad)), "Three.")
     run = await run_agents(agent_graph(), script, kit)
     assert [text for role, text in texts(run.requests[1]) if role == "tool"] == [
-        "3", "Error: root.inside has to be an array"
+        "3", "Error: root.inside has to be an array, not a number"
     ]  # fmt: skip
 
 

@@ -108,7 +108,7 @@ def test_an_unknown_function_must_not_happen_twice() -> None:
 # -- calls
 
 
-async def test_arguments_are_converted_to_the_types_of_the_parameters() -> None:
+async def test_arguments_are_read_as_the_types_of_the_parameters() -> None:
     seen: list[Any] = []
 
     def note(
@@ -142,7 +142,8 @@ async def test_what_is_left_out_is_the_very_default_of_the_function() -> None:
     ("arguments", "text"),
     [
         ({}, "city is required"),
-        ({"city": "x", "size": "big"}, "size has to be a whole number"),
+        ({"city": "x", "size": "big"}, "size has to be a whole number, not text"),
+        ({"city": "x", "size": "2"}, "size has to be a whole number, not text"),
         ({"city": "x", "other": 1}, "other is not known here"),
     ],
 )
@@ -206,6 +207,14 @@ async def test_an_error_of_the_function_reaches_the_caller() -> None:
         ({"a": (1, 2.5)}, {"a": [1, 2.5]}),
         (Address("Bonn"), {"city": "Bonn", "zip_code": 0}),
         ([Order(title="Tea")], [{"title": "Tea", "amount": 1.0}]),
+        (
+            {"on": date(2026, 2, 3), "raw": b"x", "set": {1}},
+            {
+                "on": "2026-02-03",
+                "raw": "x",
+                "set": [1],
+            },
+        ),
     ],
 )
 async def test_results_are_json_and_dataclasses_and_models_become_it(
@@ -218,7 +227,7 @@ async def test_results_are_json_and_dataclasses_and_models_become_it(
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {1, 2}, float("nan"), {1: "x"}, b"x", "\ud800", lambda: 1]
+    "value", [object(), {1: "x"}, [Order, 1], float("nan"), "\ud800", lambda: 1]
 )
 async def test_a_result_that_is_not_json_is_an_error_that_names_the_tool(value: Any) -> None:
     def give() -> Any:
@@ -310,11 +319,13 @@ def test_a_method_is_refused_since_no_model_can_give_its_object() -> None:
         made(Shop.look_up)
 
 
-def test_the_decorator_needs_parentheses() -> None:
-    def act() -> None: ...
+def test_the_decorator_stands_alone_or_has_arguments() -> None:
+    def planwave_test_bare_tool() -> None: ...
 
-    with pytest.raises(TypeError, match=r"write @planwave.tool\(\)"):
-        planwave.tool(act)  # type: ignore[arg-type]
+    bare = planwave.tool(planwave_test_bare_tool)
+    assert (bare.tool.name, bare.tool.effect) == ("planwave_test_bare_tool", "once")
+    with pytest.raises(TypeError, match="a tool is named by text, not 3"):
+        planwave.tool(3)  # type: ignore[call-overload]
 
 
 def test_the_decorated_function_can_still_be_called() -> None:

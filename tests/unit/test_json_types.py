@@ -1,0 +1,258 @@
+"""Every annotation, in every place where a function has one: read, written, refused, never converted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from uuid import UUID
+
+import pytest
+import typing_extensions
+from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, computed_field
+
+from planwave.errors import PlanwaveError
+from planwave.graph.inputs import Inputs
+from planwave.graph.json_values import to_json
+from planwave.graph.model import Json, Node
+from planwave.json_types import JsonType
+from planwave.nodes.agents.tool_function import FunctionTool
+from planwave.nodes.authoring.function import FunctionNode
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+from tests.support.nodes.tool_calls import call_tool
+
+T = TypeVar("T")
+
+
+class Order(BaseModel):
+    sku: str
+    count: int = Field(1, ge=1)
+
+
+class Strict(BaseModel):
+    """Has a computed field, which is no field to read."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cents: int
+
+    @computed_field
+    @property
+    def twice(self) -> int:
+        return 2 * self.cents
+
+
+class Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=lambda name: name.upper(), populate_by_name=True)
+
+    due: date
+
+
+class Tree(BaseModel):
+    name: str
+    children: list[Tree] = []
+
+
+class Page(BaseModel, Generic[T]):
+    items: list[T]
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+    age: int = 1
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    on: date | None = None
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Movie(typing_extensions.TypedDict):
+    title: str
+    year: int
+
+
+class Pair(NamedTuple):
+    first: int
+    second: str
+
+
+class Case(NamedTuple):
+    """An annotation: a value, its JSON, JSON that is refused, and values that are."""
+
+    annotation: Any
+    value: Any
+    json: Json
+    refused_json: tuple[Json, ...]
+    refused: tuple[Any, ...] = ()
+
+
+DAY = date(2026, 2, 3)
+MOMENT = datetime(2026, 2, 3, 4, 5, tzinfo=UTC)
+CASES = [
+    Case(Order, Order(sku="a"), {"sku": "a", "count": 1}, ({"sku": "a", "count": "2"}, {"count": 1}, "a")),
+    Case(Order, Order.model_construct(sku="a", count=2), {"sku": "a", "count": 2}, ({"sku": "a", "count": 0},),
+         (Order.model_construct(sku=5, count=1), Order.model_construct(sku="a", count=0), Cat())),
+    Case(Strict, Strict(cents=2), {"cents": 2}, ({"cents": 2, "twice": 4}, {"cents": 2.5})),
+    Case(Camel, Camel(due=DAY), {"DUE": "2026-02-03"}, ({"DUE": 3}, {"DUE": "3 February"})),
+    Case(Tree, Tree(name="a", children=[Tree(name="b")]), {"name": "a", "children": [{"name": "b", "children": []}]},
+         ({"name": "a", "children": [{"name": 1}]},)),
+    Case(Page[Order], Page[Order](items=[Order(sku="a")]), {"items": [{"sku": "a", "count": 1}]}, ({"items": [1]},)),
+    Case(Numbers, Numbers([1]), [1], (["1"], {"root": [1]})),
+    Case(Point, Point(1, DAY), {"x": 1, "on": "2026-02-03"}, ({"x": True}, {"on": "2026-02-03"}), (Point("1"),)),  # type: ignore[arg-type]
+    Case(date, DAY, "2026-02-03", ("3.2.2026", 20487, "2026-02-03T04:05:06"), (MOMENT, "soon", 3)),
+    Case(datetime, MOMENT, "2026-02-03T04:05:00Z", ("now", True), (DAY,)),
+    Case(time, time(4, 5), "04:05:00", ("noon",), (MOMENT,)),
+    Case(timedelta, timedelta(seconds=3), "PT3S", ("3 s",), (3,)),
+    Case(Decimal, Decimal("1.50"), "1.50", ("x", True, [1])),
+    Case(UUID, UUID(int=1), "00000000-0000-0000-0000-000000000001", ("1", 1)),
+    Case(Path, Path("a/b"), "a/b", (1,)),
+    Case(Colour, Colour.RED, "red", ("green", 1)),
+    Case(bytes, b"ab", "ab", (1, [97]), (b"\xff",)),
+    Case(set[int], {1}, [1], (["1"], [1.5], {"1": 1}), ({"x"},)),
+    Case(frozenset[str], frozenset({"a"}), ["a"], ([1],)),
+    Case(tuple[int, str], (1, "a"), [1, "a"], ([1], [1, 2], [1, "a", 1]), ((1,), ("a", 1))),
+    Case(tuple[date, ...], (DAY,), ["2026-02-03"], (["x"],), ((MOMENT,),)),
+    Case(Pair, Pair(1, "a"), [1, "a"], (["1", "a"],)),
+    Case(list, [1, "a"], [1, "a"], ({"a": 1}, "a"), ({"a"}, "a")),
+    Case(dict, {"a": 1}, {"a": 1}, ([1], "a"), ([1], {1: 2})),
+    Case(list[int], [1, 2], [1, 2], ([1, "2"], [True], [1.0], {"0": 1}), ([1, "x"], [True], {1, 2}, "12")),
+    Case(list[str], ["a"], ["a"], ([1], "a"), ([DAY], [Decimal(1)], [Colour.RED], "a")),
+    Case(list[float], [1.5], [1.5], (["1.5"], [True]), ([Decimal("1.5")],)),
+    Case(list[Order], [Order(sku="a")], [{"sku": "a", "count": 1}], ([{"count": 1}], {}), ([Cat()], [{"sku": DAY}])),
+    Case(dict[str, int], {"a": 1}, {"a": 1}, ({"a": "1"}, {"a": True}), ({"a": "x"}, {"a": 1.0}, {1: 1})),
+    Case(dict[int, str], {1: "a"}, {"1": "a"}, ({"x": "a"},), ({"x": "a"},)),
+    Case(dict[date, int], {DAY: 1}, {"2026-02-03": 1}, ({"x": 1},)),
+    Case(dict[str, Any], {"a": [1, None]}, {"a": [1, None]}, ([],), ({"a": {1: 2}},)),
+    Case(Mapping[str, int], {"a": 1}, {"a": 1}, ({"a": "1"},)),
+    Case(Sequence[int], [1], [1], (["1"],), ("1", {1})),
+    Case(Movie, {"title": "a", "year": 1}, {"title": "a", "year": 1}, ({"title": "a"}, {"title": "a", "year": "1"})),
+    Case(Literal["a", "b"], "a", "a", ("c", 1), ("c",)),
+    Case(Literal[1, 2], 1, 1, ("1", 3), ("1", 3)),
+    Case(Annotated[int, Field(ge=1)], 1, 1, (0, "1", 1.0, True), (0, True)),
+    Case(Annotated[str, Field(max_length=2)], "ab", "ab", ("abc",), ("abc", 12)),
+    Case(int | None, None, None, ("1", 1.5), ("1",)),
+    Case(str | None, None, None, (1, []), (1,)),
+    Case(date | None, DAY, "2026-02-03", ("x", 1), (MOMENT,)),
+    Case(int | str, "1", "1", (1.5, None), (1.5,)),
+    Case(Order | None, None, None, (1,)),
+    Case(Cat | Dog, Dog(age=2), {"kind": "dog", "age": 2}, ({"kind": "cow"},), (Order(sku="a"),)),
+    Case(Annotated[Cat | Dog, Field(discriminator="kind")], Cat(), {"kind": "cat"}, ({"age": 1},)),
+    Case(None, None, None, (0, ""), (0, "")),
+]  # fmt: skip
+NAMES = [str(case.annotation).replace("tests.unit.test_json_types.", "") for case in CASES]
+
+
+async def through_input(annotation: Any, value: Json) -> Any:
+    """Return what a function gets for an input, as the node passes it."""
+    return await _received(annotation, make_inputs(("value", value)), {})
+
+
+async def through_field(annotation: Any, value: Json) -> Any:
+    """Return what a function gets for a data field."""
+    return await _received(annotation, Inputs(), {"value": value}, inputs=())
+
+
+async def through_wired_field(annotation: Any, value: Json) -> Any:
+    """Return what a function gets for a data field that an edge leads into."""
+    return await _received(annotation, make_inputs(("value", value)), {}, inputs=())
+
+
+async def through_tool(annotation: Any, value: Json) -> Any:
+    seen: list[Any] = []
+
+    def take(value: Any) -> None:
+        seen.append(value)
+
+    take.__annotations__["value"] = annotation
+    await call_tool(FunctionTool(take).tool, value=value)
+    return seen[0]
+
+
+async def _received(annotation: Any, arrived: Inputs, data: Any, **options: Any) -> Any:
+    seen: list[Any] = []
+
+    async def take(value: Any) -> None:
+        seen.append(value)
+
+    take.__annotations__["value"] = annotation
+    node = FunctionNode(take, "f", **options)
+    await result_and_events(node.execute(data, arrived, context_for(Node("n", "f", "N"))))
+    return seen[0]
+
+
+async def as_result(annotation: Any, value: Any) -> Json:
+    """Return the stored result of a node whose function returns a value."""
+
+    async def give() -> Any:
+        return value
+
+    give.__annotations__["return"] = annotation
+    node = FunctionNode(give, "f")
+    result, _ = await result_and_events(
+        node.execute({}, Inputs(), context_for(Node("n", "f", "N")))
+    )
+    stored = to_json(result.outputs["output"].value)
+    assert node.result_type.read(stored, "n") == value
+    return stored
+
+
+async def as_tool_result(annotation: Any, value: Any) -> Json:
+    def give() -> Any:
+        return value
+
+    give.__annotations__["return"] = annotation
+    return await call_tool(FunctionTool(give).tool)
+
+
+READERS = [through_input, through_field, through_wired_field, through_tool]
+WRITERS = [as_result, as_tool_result]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+async def test_a_function_gets_a_value_of_its_annotation(case: Case, read: Any) -> None:
+    value = await read(case.annotation, case.json)
+    assert (type(value), value) == (type(case.value), case.value)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+async def test_json_of_another_type_is_refused_and_not_converted(case: Case, read: Any) -> None:
+    for refused in case.refused_json:
+        with pytest.raises(PlanwaveError) as caught:
+            await read(case.annotation, refused)
+        assert caught.value.code in ("type-mismatch", "invalid-data", "invalid-arguments"), refused
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+async def test_a_result_is_json_of_its_annotation(case: Case, write: Any) -> None:
+    assert await write(case.annotation, case.value) == case.json
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+async def test_a_result_of_another_type_is_refused(case: Case, write: Any) -> None:
+    for refused in case.refused:
+        with pytest.raises(PlanwaveError) as caught:
+            await write(case.annotation, refused)
+        assert caught.value.code in ("invalid-result", "result-not-json"), refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache
 from types import NoneType
 from typing import (
@@ -32,7 +32,6 @@ from pydantic.errors import (
     PydanticUndefinedAnnotation,
     PydanticUserError,
 )
-from pydantic_core import PydanticSerializationError
 
 from planwave.errors import PermanentError
 from planwave.validation import describe_error, described
@@ -44,8 +43,8 @@ SchemaMode = Literal["validation", "serialization"]
 _ANY: Final = (Any, object)
 _SCALARS: Final = (str, bool, int, float)
 _JSON_CLASSES: Final = (*_SCALARS, NoneType, dict, list, tuple)
-_UNWRITABLE: Final = (PydanticSerializationError, UnicodeDecodeError)
-"""What pydantic raises for a value that it cannot write."""
+_REFUSALS: Final = (ValueError, RecursionError)
+"""What pydantic raises for a value that it cannot read or write, or that contains itself."""
 _MOST_ERRORS: Final = 5
 """Errors of one value in a message; the first ones say what is wrong."""
 _VALUES: Final = frozenset({"default", "const", "enum", "examples"})
@@ -114,14 +113,14 @@ class JsonType(Generic[T]):
             return value
         try:
             return self._write_checked(value, what)
-        except _UNWRITABLE as error:
-            raise _not_json(what, error) from error
         except ValidationError as error:
             raise PermanentError(
                 self._error_text(what, error),
                 code="invalid-result",
                 hint=f"return {_name_of(self.annotation)}, or correct the annotation",
             ) from error
+        except _REFUSALS as error:
+            raise _not_json(what, error) from error
 
     def dump(self, value: Any, *, warnings: Literal["error", False]) -> Any:
         """Return the JSON of a value; ``warnings`` says whether one of another type is an error."""
@@ -165,20 +164,21 @@ class JsonType(Generic[T]):
         try:
             checked = self._adapter.validate_python(value, strict=True)
             written = self.dump(checked, warnings="error")
-            self._require_same(value, self._read(written), what, self._has_open_parts)
-        except (ValidationError, *_UNWRITABLE):
+            self._require_same(value, self._read(written), what)
+        except _REFUSALS:
             if (plain := _plain_or_none(value)) is None:
                 raise
             checked = self._read(plain)
-            self._require_same(value, checked, what)
+            self._require_same(value, checked, what, is_json=True)
             written = self.dump(checked, warnings="error")
         return written
 
     def _read(self, value: Any) -> Any:
         return self._adapter.validate_json(pydantic_core.to_json(value), strict=True)
 
-    def _require_same(self, given: Any, read: Any, what: str, has_open_parts: bool = False) -> None:
-        change = _changed(given, read, what, has_open_parts)
+    def _require_same(self, given: Any, read: Any, what: str, *, is_json: bool = False) -> None:
+        """Raise NodeError if a value is read back as another; JSON may become what it stands for."""
+        change = _changed(given, read, what, self._is_kept_as_json if is_json else self._is_kept)
         if change is not None:
             where, was, becomes = change
             raise PermanentError(
@@ -187,6 +187,14 @@ class JsonType(Generic[T]):
                 hint=f"declare {type(becomes).__name__} | {type(was).__name__}, or return "
                 f"{described(becomes)}",
             )
+
+    def _is_kept(self, given: Any, back: Any) -> bool:
+        is_open = self._has_open_parts and isinstance(back, _JSON_CLASSES)
+        return is_open or _is_same_kind(given, back)
+
+    @staticmethod
+    def _is_kept_as_json(given: Any, back: Any) -> bool:
+        return isinstance(given, str) or _is_same_kind(given, back)
 
     @cached_property
     def _has_open_parts(self) -> bool:
@@ -238,7 +246,7 @@ def _plain(value: Any) -> Any:
         raise _NotJson from error
     try:
         return _own_type(cast("type[Any]", type(value))).dump(value, warnings=False)
-    except (TypeError, *_UNWRITABLE) as error:
+    except (TypeError, *_REFUSALS) as error:
         raise _NotJson from error
 
 
@@ -305,7 +313,7 @@ def _not_json(what: str, error: Exception) -> PermanentError:
 
 
 def _changed(
-    given: Any, back: Any, where: str, has_open_parts: bool
+    given: Any, back: Any, where: str, is_kept: Callable[[Any, Any], bool]
 ) -> tuple[str, Any, Any] | None:
     """Return the first part that is not read back as what it was: where, what it was and is.
 
@@ -313,12 +321,12 @@ def _changed(
     """
     for name, part, other in _parts(given, back):
         if type(part) is not type(other) or type(part) not in _SCALARS:
-            change = _changed(part, other, f"{where}.{name}", has_open_parts)
+            change = _changed(part, other, f"{where}.{name}", is_kept)
             if change is not None:
                 return change
     if lost := _lost_keys(given, back):
         return f"a key of {where}", min(lost, key=repr), ""
-    return None if _is_kept(given, back, has_open_parts) else (where, given, back)
+    return None if is_kept(given, back) else (where, given, back)
 
 
 def _lost_keys(given: Any, back: Any) -> set[Any]:
@@ -328,16 +336,19 @@ def _lost_keys(given: Any, back: Any) -> set[Any]:
     return mine.keys() - others.keys()
 
 
-def _is_kept(given: Any, back: Any, has_open_parts: bool) -> bool:
-    """Return whether a value is of the same kind when it is read back, whatever its parts are."""
-    if type(given) is type(back):
-        return True
-    if isinstance(given, _JSON_CLASSES):
-        return isinstance(given, bool) is isinstance(back, bool)
-    is_container = any(
-        isinstance(given, kind) and isinstance(back, kind) for kind in (Mapping, Set)
+def _is_same_kind(given: Any, back: Any) -> bool:
+    """Return whether a value is of the same kind when it is read back, whatever its parts are.
+
+    Lists and tuples are of one kind, so are whole numbers and others, and an object may stand for a
+    model.
+    """
+    if isinstance(given, bool | str):
+        return isinstance(back, type(given) if type(given) in _SCALARS else _SCALARS)
+    return (
+        type(given) is type(back)
+        or isinstance(given, _JSON_CLASSES)
+        or any(isinstance(given, kind) and isinstance(back, kind) for kind in (Mapping, Set))
     )
-    return is_container or (has_open_parts and isinstance(back, _JSON_CLASSES))
 
 
 def _parts(given: Any, back: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -256,3 +256,121 @@ async def test_a_result_of_another_type_is_refused(case: Case, write: Any) -> No
         with pytest.raises(PlanwaveError) as caught:
             await write(case.annotation, refused)
         assert caught.value.code in ("invalid-result", "result-not-json"), refused
+
+
+# -- what would be lost
+
+
+class Base(BaseModel):
+    kind: str = "base"
+
+
+class Derived(Base):
+    extra: int = 1
+
+
+class TwoNames(BaseModel):
+    cents: int = Field(validation_alias="a", serialization_alias="b")
+
+
+class Holder(BaseModel):
+    inner: TwoNames
+
+
+class Hidden(BaseModel):
+    password: SecretStr
+
+
+class OldDict(TypedDict):
+    title: str
+
+
+class Opaque:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "message", "hint"),
+    [
+        (Base, Derived(), "the result is a Derived, which would be read back as a Base",
+         "declare Base | Derived, or return a Base"),
+        (list[Base], [Base(), Derived()],
+         "the result.1 is a Derived, which would be read back as a Base",
+         "declare Base | Derived, or return a Base"),
+        (date | str, "2026-02-03", "the result is a str, which would be read back as a date",
+         "declare date | str, or return a date"),
+        (str | date, DAY, "the result is a date, which would be read back as a str",
+         "declare str | date, or return a str"),
+        (dict[str, Any], {"a": {1: 2}}, "a key of the result.a is an int, which would be read back "
+         "as a str", "declare str | int, or return a str"),
+    ],
+)  # fmt: skip
+async def test_a_result_that_would_be_read_back_as_another_is_refused(
+    annotation: Any, value: Any, message: str, hint: str
+) -> None:
+    with pytest.raises(PlanwaveError) as caught:
+        await as_result(annotation, value)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+    assert await as_result(Base | Derived, Derived()) == {"kind": "base", "extra": 1}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        (TwoNames, "'b' is written under this name but not read under it"),
+        (list[Holder], "'b' is written under this name but not read under it"),
+        (Hidden, "'password' is hidden in JSON"),
+        (SecretStr, "SecretStr is hidden in JSON"),
+        (OldDict, "use typing_extensions.TypedDict instead of typing.TypedDict"),
+        (Opaque, "Opaque is a type that is not JSON"),
+    ],
+)
+def test_a_result_type_that_cannot_be_read_back_is_refused_at_the_decorator(
+    annotation: Any, message: str
+) -> None:
+    async def give() -> Any: ...
+
+    give.__annotations__["return"] = annotation
+    with pytest.raises(TypeError, match=f"node type 'f': the result: {message}"):
+        FunctionNode(give, "f")
+
+
+def test_an_input_type_that_is_not_json_is_refused_at_the_decorator() -> None:
+    for annotation in (OldDict, Opaque):
+
+        async def take(input: Any) -> None: ...
+
+        take.__annotations__["input"] = annotation
+        with pytest.raises(TypeError, match="node type 'f': input 'input': "):
+            FunctionNode(take, "f")
+
+
+async def test_a_result_without_an_annotation_is_written_as_its_parts_are() -> None:
+    parts = {"order": Order(sku="a"), "days": [DAY, Point(1)], "cost": Decimal("1.5")}
+    assert JsonType[Any](Any).write(parts, "the result") == {
+        "order": {"sku": "a", "count": 1},
+        "days": ["2026-02-03", {"x": 1, "on": None}],
+        "cost": "1.5",
+    }
+    for refused in (Opaque(), {"a": Opaque()}, [b"\xff"]):
+        assert JsonType[Any](Any).write(refused, "the result") is refused
+
+
+async def test_a_value_that_is_nested_too_deep_or_in_itself_is_refused_and_not_a_crash() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    deep: Any = 1
+    for _ in range(2_000):
+        deep = [deep]
+    for annotation, value in [(list, endless), (list, deep), (Tree, endless)]:
+        with pytest.raises(PlanwaveError):
+            JsonType[Any](annotation).write(value, "the result")
+    assert JsonType[Any](Any).write(deep, "the result") is deep
+
+
+def test_a_message_names_at_most_five_parts() -> None:
+    with pytest.raises(PlanwaveError) as caught:
+        JsonType[Any](list[int]).read(["x"] * 9, "input")
+    assert caught.value.message.count("has to be") == 5
+    with pytest.raises(PlanwaveError, match=r"^input has to be a whole number, .*; or input "):
+        JsonType[Any](int | list[str]).read({}, "input")

@@ -391,15 +391,9 @@ def node(
 def node(
     node_type: str | Callable[..., Any] | None = None,
     *,
-    inputs: Iterable[str | Port] | None = None,
-    outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
-    purpose: str | None = None,
-    templates: Iterable[str] = (),
-    effect: Effect = "none",
-    entry: bool = False,
-    version: int = 1,
     registry: Registry | None = None,
     replace: bool = False,
+    **options: Any,
 ) -> Any:
     """Register a function as a node type; see this module for how parameters are filled.
 
@@ -408,32 +402,21 @@ def node(
 
     Args:
         node_type: Its name in graphs; the function's name if None.
-        inputs: Names or ports of the inputs; None takes the parameters without a default.
-        outputs: Names or ports of the outputs.
-        purpose: One line for the planner; the docstring's first line if None.
-        templates: Data fields in which ``{{ … }}`` is resolved.
-        effect: The side effect of running the node.
-        entry: Whether an execution may be started by settling this node.
-        version: Increase it when the same inputs produce another result; see ``NodeType``.
         registry: Where to register it; the process's default registry if None.
         replace: Replace a type of the same name.
+        **options: What the type declares, each with the default of a ``FunctionNode``. ``inputs`` and
+            ``outputs``: names or ports; without inputs, they are the parameters without a default.
+            ``purpose``: one line for the planner; else the docstring's first line. ``templates``: data
+            fields in which ``{{ … }}`` is resolved. ``effect``: the side effect of running the node.
+            ``entry``: whether an execution may be started by settling this node. ``version``: to be
+            increased when the same inputs produce another result; see ``NodeType``.
 
     Raises:
         TypeError, ValueError: It cannot be a node, or the name is taken; the message says why.
     """
 
     def register(function: Callable[..., Any]) -> FunctionNode[..., Any]:
-        function_node = FunctionNode(
-            function,
-            name or function.__name__,
-            inputs=inputs,
-            outputs=outputs,
-            purpose=purpose,
-            templates=templates,
-            effect=effect,
-            entry=entry,
-            version=version,
-        )
+        function_node = FunctionNode(function, name or function.__name__, **options)
         where = default_registry() if registry is None else registry
         return where.register(function_node, replace=replace)
 
@@ -482,9 +465,9 @@ def _result_type(what: str, returned: Any) -> JsonType[Any]:
     what = f"{what}: the result"
     kinds = _returned_types(returned)
     plain = tuple(kind for kind in kinds if kind not in _WRAPPER_TYPES)
-    if plain == kinds:
-        plain = (returned,)
-    result_type = JsonType[Any](Union[plain] if plain else Any, what)  # noqa: UP007
+    if plain != kinds:
+        returned = Union[plain] if plain else Any  # noqa: UP007
+    result_type = JsonType[Any](returned, what)
     result_type.require_readable(what)
     return result_type
 

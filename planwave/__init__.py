@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
     from planwave.graph.builder import GraphBuilder
     from planwave.graph.inputs import Inputs
-    from planwave.graph.model import DataValue, Edge, Graph, Node, Port
+    from planwave.graph.model import DataValue, Edge, Graph, Node, Port, Retry
     from planwave.graph.plan import Plan
     from planwave.graph.protocols import (
         EffectByField,
@@ -139,7 +139,7 @@ _MODULES = {
         "Suspension",
     ),
     "planwave.graph.inputs": ("Inputs",),
-    "planwave.graph.model": ("DataValue", "Edge", "Graph", "Node", "Port"),
+    "planwave.graph.model": ("DataValue", "Edge", "Graph", "Node", "Port", "Retry"),
     "planwave.graph.plan": ("Plan",),
     "planwave.library": (
         "Executor",
@@ -225,6 +225,7 @@ __all__ = [
     "Registry",
     "Result",
     "ResumableType",
+    "Retry",
     "Run",
     "RunOptions",
     "RunResult",

@@ -62,6 +62,15 @@ class DiagnosticLike(Protocol):
     def as_json(self) -> Mapping[str, Any]: ...
 
 
+class ErrorCause(TypedDict):
+    """The failure of a nested node, with its own code."""
+
+    node: str
+    code: str
+    message: str
+    hint: NotRequired[str]
+
+
 class ErrorDocument(TypedDict):
     """Why something failed."""
 
@@ -72,6 +81,8 @@ class ErrorDocument(TypedDict):
     """The URL whose request failed, without credentials and query."""
     node: NotRequired[str]
     """The node whose failure is the first one of a nested run."""
+    cause: NotRequired[ErrorCause]
+    """The failure at which a nested run began to fail, however deep it is nested."""
 
 
 class PlanwaveError(Exception):
@@ -371,11 +382,13 @@ class NodeError(PlanwaveError):
 
     Attributes:
         retry_delay_s: The shortest delay before another attempt; a longer one of the policy applies.
+        cause: For the failure of a nested run, the failure of the node at which it began.
     """
 
     code = "node-failed"
     status_hint = 502
     retry_delay_s: float = 0.0
+    cause: ErrorCause | None = None
 
     def __init__(
         self,
@@ -388,6 +401,12 @@ class NodeError(PlanwaveError):
         super().__init__(message, code=code, hint=hint)
         if retryable is not None:
             self.retryable = retryable
+
+    def as_json(self) -> ErrorDocument:
+        document = super().as_json()
+        if self.cause is not None:
+            document["cause"] = self.cause
+        return document
 
 
 class PermanentError(NodeError):

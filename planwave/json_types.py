@@ -8,6 +8,7 @@ as what it was.
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import cached_property, lru_cache
@@ -47,6 +48,8 @@ _REFUSALS: Final = (ValueError, RecursionError)
 """What pydantic raises for a value that it cannot read or write, or that contains itself."""
 _MOST_ERRORS: Final = 5
 """Errors of one value in a message; the first ones say what is wrong."""
+_DEEPEST: Final = 3
+"""Definitions inside each other that :func:`schema_text` spells out."""
 _VALUES: Final = frozenset({"default", "const", "enum", "examples"})
 """Keywords of a schema that hold values, in which a ``title`` is no keyword."""
 
@@ -268,6 +271,40 @@ def without_titles(schema: Any) -> Any:
         for key, value in cast("dict[str, Any]", schema).items()
         if not (key == "title" and isinstance(value, str))
     }
+
+
+def schema_text(schema: Mapping[str, Any], most: int = 240) -> str:
+    """Return a JSON Schema in a few words, as in ``{sku: text, count: integer}``.
+
+    A type that contains itself is named where it comes again, and the text has at most ``most`` characters.
+    """
+    text = _schema_text(schema, schema.get("$defs", {}), ())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _schema_text(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tuple[str, ...]
+) -> str:
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        if name in inside or len(inside) == _DEEPEST or name not in definitions:
+            return name
+        return _schema_text(definitions[name], definitions, (*inside, name))
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        texts = (_schema_text(each, definitions, inside) for each in choices)
+        return " or ".join(dict.fromkeys(texts))
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return " or ".join(json.dumps(each, ensure_ascii=False) for each in values)
+    if schema.get("type") == "array":
+        return f"list of {_schema_text(schema.get('items') or {}, definitions, inside)}"
+    if properties := schema.get("properties"):
+        fields = (
+            f"{name}: {_schema_text(each, definitions, inside)}"
+            for name, each in properties.items()
+        )
+        return f"{{{', '.join(fields)}}}"
+    return {"string": "text", None: "any"}.get(schema.get("type"), str(schema.get("type")))
 
 
 def bare(annotation: Any) -> Any:

@@ -396,6 +396,10 @@ def parse_host(written: str) -> str:
 _List = (NoDecode, BeforeValidator(_parse_list))
 
 
+BUILT_IN_LIMITS: Final = Limits.model_construct()
+"""The defaults, whatever the environment says: those of graphs that no service checks."""
+
+
 LOG_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 

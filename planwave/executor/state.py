@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import NamedTuple, NewType
 
-from planwave.errors import NESTED_FAILED, ErrorDocument, NodeError, PermanentError
+from planwave.errors import NESTED_FAILED, ErrorCause, ErrorDocument, NodeError, PermanentError
 from planwave.events.types import BlockedCause, NodeParkedData
 from planwave.executor.scheduling.schedule import Schedule
 from planwave.executor.scheduling.types import Cause, NodeStatus
@@ -128,6 +128,19 @@ class GraphRun:
                 message = f"node {path!r} failed: {message}"
             return {**error, "message": message, "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
+
+    def failure_origin(self) -> ErrorCause | None:
+        """Return the first unhandled failure where it began, with its own code; None if there is none."""
+        for path, error in self.failures.items():
+            if "cause" in error:
+                return error["cause"]
+            origin: ErrorCause = {
+                "node": path, "code": error["code"], "message": error["message"]
+            }  # fmt: skip
+            if "hint" in error:
+                origin["hint"] = error["hint"]
+            return origin
+        return None
 
     def first_cause(self, cause: Cause) -> BlockedCause:
         """Return the failure that blocked a node."""

@@ -35,22 +35,58 @@ Join = Literal["all", "any"]
 Effect = Literal["none", "read", "write", "once"]
 
 
-class Retry(NamedTuple):
+@dataclass(frozen=True, init=False)
+class Retry:
     """How often the driver starts a node again after a failure that is not permanent.
 
     ``on`` and ``not_on`` are error codes and names of exception classes. With ``on`` only the
     failures it names are retried; failures that ``not_on`` names are not.
     """
 
-    attempts: int = 1
-    backoff_s: float = 0.0
-    on: tuple[str, ...] = ()
-    not_on: tuple[str, ...] = ()
+    attempts: int
+    backoff_s: float
+    on: tuple[str, ...]
+    not_on: tuple[str, ...]
+
+    def __init__(
+        self,
+        attempts: int = 1,
+        backoff_s: float = 0.0,
+        on: Iterable[str | type[BaseException]] = (),
+        not_on: Iterable[str | type[BaseException]] = (),
+    ) -> None:
+        """Take the fields of a policy; a graph with it is checked as its document is.
+
+        Args:
+            attempts: How often the node is started at most.
+            backoff_s: The seconds before the second attempt; they double with each other one.
+            on: Error codes, and exception classes or their names.
+            not_on: The same.
+        """
+        object.__setattr__(self, "attempts", attempts)
+        object.__setattr__(self, "backoff_s", backoff_s)
+        object.__setattr__(self, "on", _error_names(on))
+        object.__setattr__(self, "not_on", _error_names(not_on))
+
+    def to_document(self) -> dict[str, Json]:
+        """Return the form that ``policy.retry`` of a node has in a document."""
+        document: dict[str, Json] = {"attempts": self.attempts}
+        if self.backoff_s:
+            document["backoffS"] = self.backoff_s
+        for name, errors in (("on", self.on), ("notOn", self.not_on)):
+            if errors:
+                document[name] = list(errors)
+        return document
 
     def wait_s(self, attempt: int) -> float:
         """Return the seconds between a failed attempt and the next: doubling, at most a day."""
         doubled = self.backoff_s * 2.0 ** min(attempt - 1, 1_000)
         return min(doubled, max(self.backoff_s, _LONGEST_WAIT_S))
+
+
+def _error_names(errors: Iterable[str | type[BaseException]]) -> tuple[str, ...]:
+    listed = (errors,) if isinstance(errors, str | type) else errors
+    return tuple(each.__name__ if isinstance(each, type) else each for each in listed)
 
 
 class Policy(NamedTuple):
@@ -112,6 +148,8 @@ class Port(NamedTuple):
     side: str = ""
     color: str = ""
     shape: str = ""
+    schema: Mapping[str, Json] | None = None
+    """JSON Schema of its values, where it says more than the type; shown, and not checked by planwave."""
 
 
 @dataclass(frozen=True)

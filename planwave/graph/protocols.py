@@ -365,6 +365,7 @@ class NodeTypeInfo(NamedTuple):
     ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
     its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
+    ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
     """
 
     node_type: str
@@ -396,6 +397,7 @@ class NodeTypeInfo(NamedTuple):
     depends_outside: bool = True
     source_keys: SourceKeys | None = None
     passes_on: bool = False
+    policy: Mapping[str, Json] = {}
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
 from planwave.errors import InputError, PermanentError
 from planwave.graph.diagnostics import Diagnostic
@@ -36,9 +36,7 @@ from planwave.nodes.sockets import (
 from planwave.nodes.spec import LIBRARY_PREFIX, RegisteredType, as_document, data_schema, spec_of
 from planwave.prompts.render import ToolCard
 from planwave.providers.protocols import Providers
-
-if TYPE_CHECKING:
-    from planwave.settings import Limits
+from planwave.settings import BUILT_IN_LIMITS, Limits
 
 ENTRY_POINTS: Final = "planwave.nodes"
 
@@ -89,7 +87,8 @@ class Registry:
             providers: Used by :meth:`check` to look up providers and models; None checks neither.
             default_provider: Provider of nodes that do not name one.
             default_model: Model of nodes that use the default provider and do not name a model.
-            limits: Limits that :meth:`check` enforces; None for no limits.
+            limits: Limits that :meth:`check` enforces; None for no limits but those of policies, which
+                have their defaults then.
             mcp_servers: The MCP servers that nodes may name, and what each is for; None checks none.
             secrets: The names of secrets that :meth:`check` knows; None does not check them.
             redirect_hosts: The hosts that answers to webhooks may redirect to; None for all.
@@ -336,8 +335,8 @@ class Registry:
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
         passed: Sequence[Diagnostic] = ()
-        if self._limits is not None and node.policy is not DEFAULT_POLICY:
-            passed = policy_limit_findings(node, self._limits)
+        if node.policy is not DEFAULT_POLICY:
+            passed = policy_limit_findings(node, self._limits or BUILT_IN_LIMITS)
         spec = self._specs.get(node.type)
         if spec is None or not (spec.needs_check if node.data else spec.needs_check_empty):
             return passed

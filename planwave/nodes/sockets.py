@@ -99,8 +99,11 @@ def port_documents(
         style = styles.get(port.type) or _own_style(port)
         flow_port = flow_ports.get(port.name, port)
         sides = _FLOW_SIDES if flow_port.channel == FLOW else _LINK_SIDES
+        document = port._asdict()
+        if port.schema is None:
+            del document["schema"]
         documents.append(
-            port._asdict()
+            document
             | {
                 "label": flow_port.label or _label(flow_port, style),
                 "side": flow_port.side or sides[direction],

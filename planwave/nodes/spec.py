@@ -139,6 +139,7 @@ def _facts_of(
         source_keys=getattr(implementation, "source_keys", None),
         depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
+        policy=getattr(implementation, "policy", {}),
     )
 
 
@@ -274,7 +275,7 @@ def as_document(spec: RegisteredType, styles: Mapping[str, SocketStyle]) -> dict
     """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"], facts["expression_fields"]  # the schema marks them
-    for name in _INTERNAL_FACTS:
+    for name in (*_INTERNAL_FACTS, *(() if spec.type_info.policy else ("policy",))):
         del facts[name]
     return {
         **facts,

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 from planwave.errors import InputError
 from planwave.graph.model import LINK, Json, Node, Port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
+from planwave.json_types import schema_text
 from planwave.prompts.render import ProviderCard, ToolCard, TypeCard
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import Providers
@@ -268,10 +269,14 @@ def _type_card(
 
 def _handle_texts(ports: Iterable[Port]) -> list[str]:
     return [
-        f"{port.name} ({port.type}{', link' if port.channel == LINK else ''})"
+        f"{port.name} ({_port_text(port)}{', link' if port.channel == LINK else ''})"
         for port in ports
         if port.side != _SOCKET_SIDE or port.type == TOOL_TYPE
     ]
+
+
+def _port_text(port: Port) -> str:
+    return port.type if port.schema is None else schema_text(port.schema)
 
 
 def _special_field_text(marks: Mapping[str, Json]) -> str | None:

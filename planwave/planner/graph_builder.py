@@ -106,9 +106,12 @@ class _DraftBuilder:
             document["data"] = ALREADY_REPORTED
         document["name"] = node.name or node.id
         document["description"] = node.description or ""
-        for field in ("policy", "ui"):
-            if (value := getattr(node, field)) is not None:
-                document[field] = value
+        facts = self.catalogue.type_info(node_type)
+        policy = node.policy if facts is None or node.policy is not None else facts.policy
+        if policy or node.policy is not None:
+            document["policy"] = policy
+        if node.ui is not None:
+            document["ui"] = node.ui
         return document
 
     def _check_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -96,6 +96,8 @@ class NodeTypeResponse(TypedDict):
     """Whether its result depends on the execution's goal by itself."""
     chooses: bool
     """Whether one of its outputs alone carries a value."""
+    policy: NotRequired[dict[str, Any]]
+    """The policy to write into a new node of the type, where it has one."""
     schema: dict[str, Any]
     """JSON Schema of `data`."""
     example: dict[str, Any]

@@ -125,6 +125,8 @@ class PortResponse(TypedDict):
     """That of the socket type on light pages."""
     shape: Annotated[str, JsonSchema(examples=["circle"])]
     """That of the socket type: `circle`, `square`, `diamond`, `tab`."""
+    schema: NotRequired[dict[str, Any]]
+    """JSON Schema of its values, where it says more than `type`."""
 
 
 class NodePortsResponse(TypedDict):

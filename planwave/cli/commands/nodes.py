@@ -164,6 +164,10 @@ def _port_row(port: Mapping[str, Any]) -> tuple[str, str, str]:
     notes = [name for name in ("required", "multiple") if port[name]]
     if port["channel"] != "flow":
         notes.insert(0, port["channel"])
+    if port.get("schema"):
+        from planwave.json_types import schema_text
+
+        notes.append(schema_text(port["schema"]))
     return port["name"], port["type"], ", ".join(notes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +39,7 @@ from planwave.cli.formatting import (
 from planwave.cli.views.call_lines import question_text, recorded_lines
 from planwave.errors import NESTED_FAILED
 from planwave.events.budget import used_text
-from planwave.events.paths import ancestor_paths
+from planwave.events.paths import ancestor_paths, path_prefix
 from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
 from planwave.events.types import WAITING, pause_kind
 from planwave.expressions.json_text import to_text
@@ -137,7 +137,7 @@ def traceback_lines(facts: Mapping[str, Any]) -> Iterator[Text]:
 def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     """Return a line for each node (status, time, path, name, reason) and for each answer."""
     lines: list[Text] = []
-    nodes = nodes_of(document)
+    nodes = sorted(nodes_of(document), key=_nested_order(document))
     by_path = {str(node.get("path")): node for node in nodes}
     asking = {
         each.get("path"): {name: each.get(name) for name in ("request_id", "request")}
@@ -171,6 +171,24 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         lines += [Text(f"      {call}", style="dim") for call in recorded_lines(node)]
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
+
+
+def _nested_order(document: Document) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
+    """Return a key that puts the nodes of each nested run below the node that opened it."""
+    first: dict[str, int] = {}
+    for place, node in enumerate(nodes_of(document)):
+        path = _path(node)
+        for opened in (*ancestor_paths(path), path_prefix(path), path):
+            first.setdefault(opened, place)
+
+    def key(node: Mapping[str, Any]) -> tuple[int, ...]:
+        path = _path(node)
+        levels = [each for each in (*ancestor_paths(path), path)]
+        return tuple(
+            place for level in levels for place in (first[path_prefix(level)], first[level])
+        )
+
+    return key
 
 
 def _node_status(node: Mapping[str, Any]) -> str:

@@ -303,12 +303,14 @@ def _end_nested_run(
     nested_run.outcome = graph_run.results()
     if outcome != "completed":
         error = graph_run.first_failure()
-        nested_run.outcome = NodeError(
+        failure = NodeError(
             error["message"],
             code=NESTED_FAILED,
             hint=error.get("hint"),
             retryable=graph_run.is_retryable,
         )
+        failure.cause = graph_run.failure_origin()
+        nested_run.outcome = failure
     if nested_run.is_abandoned:
         record_nested_run(run, attempt, {"key": nested_run.key, "dropped": True})
     waiters, nested_run.waiters = nested_run.waiters, []

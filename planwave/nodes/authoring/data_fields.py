@@ -21,7 +21,7 @@ from planwave.expressions.json_text import to_text
 from planwave.expressions.templates import has_template
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import FLOW, LINK, Channel, DataValue, Json, Port
-from planwave.json_types import JsonType
+from planwave.json_types import JsonType, SchemaMode, is_plain
 
 FIELD_PORT_SIDE: Final = "bottom"
 """``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
@@ -117,6 +117,14 @@ def socket_type(annotation: Any) -> str:
     except TypeError:  # an object that only links bring
         return "any"
     return "any" if schema is None else _schema_socket(schema, schema.get("$defs", {}))
+
+
+def port_schema(annotation: Any, mode: SchemaMode) -> dict[str, Json] | None:
+    """Return the JSON Schema of a port's values; None where its socket type says the same."""
+    if is_plain(annotation):
+        return None
+    schema = JsonType[Any](annotation).schema(mode)
+    return None if schema is None or schema.keys() <= {"type"} else schema
 
 
 def _schema_socket(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -57,10 +57,20 @@ from pydantic.errors import PydanticSchemaGenerationError
 
 from planwave.errors import PermanentError
 from planwave.graph.inputs import Inputs, arrivals_text
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue, Effect, Json, Port
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    Arrival,
+    DataValue,
+    Effect,
+    Json,
+    Node,
+    Port,
+    Retry,
+)
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.reading.policy import policy_limit_findings, read_policy
 from planwave.json_types import JsonType, bare, is_plain
-from planwave.nodes.authoring.data_fields import socket_type
+from planwave.nodes.authoring.data_fields import port_schema, socket_type
 from planwave.nodes.authoring.field_wires import WiredValue, wired_event
 from planwave.nodes.authoring.node_type import BaseNode, as_result, default_output
 from planwave.nodes.authoring.signatures import (
@@ -72,6 +82,7 @@ from planwave.nodes.authoring.signatures import (
 )
 from planwave.nodes.authoring.threads import call_in_thread
 from planwave.nodes.registry import Registry, default_registry
+from planwave.settings import BUILT_IN_LIMITS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -138,6 +149,8 @@ class FunctionNode(BaseNode, Generic[P, R]):
         effect: Effect = "none",
         entry: bool = False,
         version: int = 1,
+        retry: Retry | None = None,
+        timeout_s: float | None = None,
     ) -> None:
         """Read the function's signature; see :func:`node`."""
         self._streams = inspect.isasyncgenfunction(function)
@@ -159,6 +172,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
         self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
         self.effect: Effect = effect
         self.entry, self.version = entry, version
+        self.policy = _policy(what, retry, timeout_s)
         self.inputs = reading.ports()
         self.result_type = _result_type(what, hints.get("return", Any))
         self.outputs = tuple(
@@ -351,7 +365,8 @@ class _Signature:
             return declared
         edge_type = _edge_type(annotation, form)
         many = form != "value" or annotation is Any
-        return Port(name, socket_type(edge_type), multiple=many, required=required)
+        kind, schema = socket_type(edge_type), port_schema(edge_type, "validation")
+        return Port(name, kind, multiple=many, required=required, schema=schema)
 
     def data_model(self) -> type[BaseModel] | None:
         """Return the model of ``data``; function nodes reject unknown fields."""
@@ -385,6 +400,8 @@ def node(
     effect: Effect = "none",
     entry: bool = False,
     version: int = 1,
+    retry: Retry | None = None,
+    timeout_s: float | None = None,
     registry: Registry | None = None,
     replace: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]: ...
@@ -409,7 +426,8 @@ def node(
             ``purpose``: one line for the planner; else the docstring's first line. ``templates``: data
             fields in which ``{{ … }}`` is resolved. ``effect``: the side effect of running the node.
             ``entry``: whether an execution may be started by settling this node. ``version``: to be
-            increased when the same inputs produce another result; see ``NodeType``.
+            increased when the same inputs produce another result; see ``NodeType``. ``retry`` and
+            ``timeout_s``: the policy that nodes of the type get; see ``NodeType.policy``.
 
     Raises:
         TypeError, ValueError: It cannot be a node, or the name is taken; the message says why.
@@ -422,6 +440,22 @@ def node(
 
     name, function = name_or_function("a node type", node_type)
     return register if function is None else register(function)
+
+
+def _policy(what: str, retry: Retry | None, timeout_s: float | None) -> Mapping[str, Json]:
+    """Return the policy of a type as in a document.
+
+    Raises:
+        ValueError: No document may have it.
+    """
+    policy: dict[str, Json] = {} if retry is None else {"retry": retry.to_document()}
+    if timeout_s is not None:
+        policy["timeoutS"] = timeout_s
+    read, errors = read_policy(policy, "")
+    errors += policy_limit_findings(Node(what, "", "", policy=read), BUILT_IN_LIMITS)
+    if errors:
+        raise ValueError(f"{what}: {errors[0].message}")
+    return policy
 
 
 def _parameter_form(annotation: Any) -> ParameterForm:
@@ -478,4 +512,5 @@ def _output_port(port: str | Port, returned: Any, result_type: JsonType[Any]) ->
     has_wrapper = any(kind in _WRAPPER_TYPES for kind in _returned_types(returned))
     if port != DEFAULT_SOURCE_HANDLE or has_wrapper:
         return Port(port)
-    return Port(port, socket_type(result_type.annotation))
+    returned = result_type.annotation
+    return Port(port, socket_type(returned), schema=port_schema(returned, "serialization"))

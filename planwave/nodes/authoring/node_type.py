@@ -161,6 +161,8 @@ class BaseNode:
             by which a renamed node keeps its key, so that what reads the result goes on.
         passes_on: Whether the type only passes on what it gets; the check warns of a node without an
             edge into it.
+        policy: The policy that a node of the type gets where it is made in Python or planned by a model
+            and says nothing else; as in a document. A document holds what applies.
         replayable: Whether its code may be executed again from the top while its nested runs wait for
             answers: all that it does beside them is pure, recorded, or kept by ``runtime.once``. Its
             task does not stay in memory meanwhile.
@@ -195,6 +197,7 @@ class BaseNode:
     depends_outside: bool = True
     source_keys: SourceKeys | None = None
     passes_on: bool = False
+    policy: Mapping[str, Json] = {}
     replayable: bool = False
     planned: bool = True
     plan_fields: tuple[str, ...] | None = None

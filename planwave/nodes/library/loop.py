@@ -152,7 +152,7 @@ async def _run_item(
     except NodeError as error:
         if error.code != NESTED_FAILED or on_error == "fail":
             raise  # the path in the message names the item
-        errors[index] = {"index": index, "error": error.as_json()}
+        errors[index] = {"index": index, "error": error.cause or error.as_json()}
         return None
     return nested.result(outputs).value
 

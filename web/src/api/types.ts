@@ -15,6 +15,14 @@ export type Health = {
   status?: string;
 };
 
+/** The failure of a nested node, with its own code. */
+export type ErrorCause = {
+  node: string;
+  code: string;
+  message: string;
+  hint?: string;
+};
+
 /** Why something failed. */
 export type ErrorDocument = {
   code: string;
@@ -24,6 +32,8 @@ export type ErrorDocument = {
   url?: string;
   /** The node whose failure is the first one of a nested run. */
   node?: string;
+  /** The failure at which a nested run began to fail, however deep it is nested. */
+  cause?: ErrorCause;
 };
 
 /** The failed node that a node was blocked by, and its error. */
@@ -1089,6 +1099,8 @@ export type PortResponse = {
   color: string;
   /** That of the socket type: `circle`, `square`, `diamond`, `tab`. */
   shape: string;
+  /** JSON Schema of its values, where it says more than `type`. */
+  schema?: Record<string, unknown>;
 };
 
 /** The ports of one node. */
@@ -1616,6 +1628,8 @@ export type NodeTypeResponse = {
   reads_goal: boolean;
   /** Whether one of its outputs alone carries a value. */
   chooses: boolean;
+  /** The policy to write into a new node of the type, where it has one. */
+  policy?: Record<string, unknown>;
   /** JSON Schema of `data`. */
   schema: Record<string, unknown>;
   /** A small graph that shows it at work and can be run; empty where there is none. */

@@ -57,6 +57,15 @@ export function schemaFields(schema: JsonSchema): SchemaField[] {
   ];
 }
 
+/** Returns the fields of an object or of the objects of a list: ` {sku, count}`; else nothing. */
+export function fieldsText(schema: JsonSchema | undefined): string {
+  if (!schema) return "";
+  const root = resolve(schema, schema);
+  const part = root.items ? { ...root.items, $defs: schema.$defs } : root;
+  const names = schemaFields(part).map((field) => field.name);
+  return names.length > 0 ? ` {${names.join(", ")}}` : "";
+}
+
 function schemaField(name: string, property: JsonSchema, root: JsonSchema, required: boolean) {
   const variants = (property.anyOf ?? property.oneOf ?? [property]).map((each) =>
     resolve(each, root),

@@ -10,12 +10,15 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
+import planwave
 from planwave.errors import NodeError, PermanentError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import FLOW, LINK, DataValue, Graph, Node, Port
+from planwave.graph.model import FLOW, LINK, DataValue, Graph, Node, Port, Retry
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.reading.policy import read_policy
 from planwave.nodes.authoring.function import Collected, FunctionNode, Result, node
 from planwave.nodes.registry import Registry, default_registry
+from planwave.planner.capabilities import type_cards
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("n", "f", "N")
@@ -432,3 +435,86 @@ async def test_a_function_that_may_have_forgotten_to_return_fails_the_node() -> 
     )
     assert (await output(silent, make_inputs("x"))).value is None
     assert (await output(explicit, make_inputs("x"))).value is None
+
+
+def test_a_decorator_stands_alone_or_has_arguments() -> None:
+    @planwave.node
+    async def planwave_test_bare_node(input: str) -> str:
+        return input
+
+    assert planwave_test_bare_node.node_type == "planwave_test_bare_node"
+    with pytest.raises(TypeError, match="a node type is named by text, not 3"):
+        node(3)  # type: ignore[call-overload]
+
+
+class Invoice(BaseModel):
+    cents: int
+    lines: list[Invoice] = []
+
+
+async def bill(input: Invoice, others: Collected[Invoice]) -> list[Invoice]:
+    return [input, *others]
+
+
+async def test_a_list_input_takes_one_list_and_collected_several_edges() -> None:
+    async def one(input: list[Invoice]) -> Any:
+        return [each.cents for each in input]
+
+    assert FunctionNode(one, "f").inputs[0].multiple is False
+    assert (await output(one, make_inputs([{"cents": 1}, {"cents": 2}]))).value == [1, 2]
+    several = make_inputs(
+        ("input", {"cents": 0}), ("others", {"cents": 1}), ("others", {"cents": 2})
+    )
+    assert FunctionNode(bill, "f").inputs[1].multiple
+    assert [each["cents"] for each in (await output(bill, several)).value] == [0, 1, 2]
+
+
+def test_ports_have_the_schema_of_their_values() -> None:
+    registry = Registry([FunctionNode(bill, "f"), FunctionNode(shout, "g")])
+    document = registry.describe("f")
+    first, others = document["inputs"]
+    assert first["schema"] == others["schema"]
+    assert first["schema"]["$defs"]["Invoice"]["required"] == ["cents"]
+    assert document["outputs"][0]["schema"]["items"] == {"$ref": "#/$defs/Invoice"}
+    assert not any("schema" in port for port in registry.describe("g")["inputs"])
+    (card,) = type_cards(registry, ["f"])
+    invoice = "{cents: integer, lines: list of Invoice}"
+    assert card.inputs == [f"input ({invoice})", f"others ({invoice})"]
+    assert card.outputs == [f"output (list of {invoice})"]
+
+
+def test_a_type_may_declare_the_policy_of_its_nodes() -> None:
+    retry = Retry(3, 2, on=[ConnectionError], not_on=["no-stock"])
+    declared = FunctionNode(shout, "f", retry=retry, timeout_s=30)
+    assert declared.policy == {
+        "retry": {
+            "attempts": 3, "backoffS": 2, "on": ["ConnectionError"], "notOn": ["no-stock"],
+        },
+        "timeoutS": 30,
+    }  # fmt: skip
+    assert Registry([declared]).describe("f")["policy"] == declared.policy
+    assert FunctionNode(shout, "f").policy == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"retry": Retry(attempts=99)}, "policy_attempts"),
+        ({"retry": Retry(backoff_s=1e6)}, "policy_backoff_s"),
+        ({"retry": Retry(attempts=0)}, "policy.retry.attempts is 0, must be a whole number"),
+        ({"timeout_s": 0}, "policy.timeoutS is 0, must be seconds above 0"),
+        ({"timeout_s": 1e9}, "policy_timeout_s"),
+    ],
+)
+def test_a_policy_that_no_document_may_have_is_refused_at_the_decorator(
+    options: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"node type 'f'.*{message}"):
+        FunctionNode(shout, "f", **options)
+
+
+def test_a_graph_without_a_service_is_held_to_the_limits_of_policies_too() -> None:
+    policy, _ = read_policy({"retry": {"attempts": 99}}, "")
+    eager = Node("n", "f", "N", policy=policy)
+    (diagnostic,) = Registry([FunctionNode(shout, "f")]).check(eager, Graph((eager,), ()))
+    assert (diagnostic.code, diagnostic.pointer) == ("limit-exceeded", "/policy/retry/attempts")

@@ -27,7 +27,10 @@ export function useEditorCommands(store: EditorStore, onEnter: EnterCommand) {
 
   const add = (type: NodeTypeResponse) => {
     const id = freeNodeId(graph(), type.node_type);
-    store.changeGraph(addNode(graph(), { id, type: type.node_type, name: "", data: {} }));
+    const policy = type.policy && { policy: type.policy };
+    store.changeGraph(
+      addNode(graph(), { id, type: type.node_type, name: "", data: {}, ...policy }),
+    );
     store.select([id]);
   };
   const remove = (ids: Iterable<string>) => {

@@ -8,7 +8,7 @@ import { FilterField } from "@/screens/settings/FilterField";
 import styles from "@/screens/settings/SettingsScreen.module.css";
 import { Icon } from "@/ui/icons";
 import { Skeleton } from "@/ui/Skeleton";
-import { type JsonSchema, schemaFields } from "@/ui/schema";
+import { fieldsText, type JsonSchema, schemaFields } from "@/ui/schema";
 import { Tag } from "@/ui/Tag";
 
 /** The node types: the purpose, the ports and the fields of each. */
@@ -95,6 +95,7 @@ function Ports({ title, ports }: { title: string; ports: readonly PortResponse[]
           <li key={name}>
             <Tag>
               {name}: {port?.type}
+              {fieldsText(port?.schema as JsonSchema)}
               {others.length > 0 ? ", flow or link" : port?.channel === "link" && ", link"}
               {port?.required && ", required"}
               {port?.multiple && ", several"}

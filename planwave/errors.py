@@ -388,7 +388,6 @@ class NodeError(PlanwaveError):
     code = "node-failed"
     status_hint = 502
     retry_delay_s: float = 0.0
-    cause: ErrorCause | None = None
 
     def __init__(
         self,
@@ -397,8 +396,10 @@ class NodeError(PlanwaveError):
         code: str | None = None,
         hint: str | None = None,
         retryable: bool | None = None,
+        cause: ErrorCause | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint)
+        self.cause = cause
         if retryable is not None:
             self.retryable = retryable
 

@@ -173,22 +173,19 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     return lines
 
 
-def _nested_order(document: Document) -> Callable[[Mapping[str, Any]], tuple[int, ...]]:
+def _nested_order(document: Document) -> Callable[[Mapping[str, Any]], list[int]]:
     """Return a key that puts the nodes of each nested run below the node that opened it."""
     first: dict[str, int] = {}
     for place, node in enumerate(nodes_of(document)):
-        path = _path(node)
-        for opened in (*ancestor_paths(path), path_prefix(path), path):
-            first.setdefault(opened, place)
+        for level in _levels(node):
+            first.setdefault(level, place)
+    return lambda node: [first[level] for level in _levels(node)]
 
-    def key(node: Mapping[str, Any]) -> tuple[int, ...]:
-        path = _path(node)
-        levels = [each for each in (*ancestor_paths(path), path)]
-        return tuple(
-            place for level in levels for place in (first[path_prefix(level)], first[level])
-        )
 
-    return key
+def _levels(node: Mapping[str, Any]) -> list[str]:
+    """Return the runs and nodes that contain a node, outermost first, and the node itself."""
+    path = _path(node)
+    return [part for each in (*ancestor_paths(path), path) for part in (path_prefix(each), each)]
 
 
 def _node_status(node: Mapping[str, Any]) -> str:

@@ -303,14 +303,13 @@ def _end_nested_run(
     nested_run.outcome = graph_run.results()
     if outcome != "completed":
         error = graph_run.first_failure()
-        failure = NodeError(
+        nested_run.outcome = NodeError(
             error["message"],
             code=NESTED_FAILED,
             hint=error.get("hint"),
             retryable=graph_run.is_retryable,
+            cause=graph_run.failure_origin(),
         )
-        failure.cause = graph_run.failure_origin()
-        nested_run.outcome = failure
     if nested_run.is_abandoned:
         record_nested_run(run, attempt, {"key": nested_run.key, "dropped": True})
     waiters, nested_run.waiters = nested_run.waiters, []

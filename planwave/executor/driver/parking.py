@@ -93,7 +93,11 @@ def return_outcome(
     """Deliver a nested outcome to a node, at once or when the node gets a slot again."""
     if isinstance(outcome, NodeError):  # one error object per waiter, as raising changes it
         outcome = NodeError(
-            outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
+            outcome.message,
+            code=outcome.code,
+            hint=outcome.hint,
+            retryable=outcome.retryable,
+            cause=outcome.cause,
         )
     attempt.due_outcomes += 1
     delivery = DeliverOutcome(attempt, reply, outcome)

@@ -134,6 +134,7 @@ def error_without_secrets(error: BaseException, redact: Callable[[Json], Json]) 
         return error
     safe_error = NodeError(str(message), code=original.code, hint=hint and str(hint))
     safe_error.retryable, safe_error.retry_delay_s = original.retryable, original.retry_delay_s
+    safe_error.cause = redact(original.cause)
     safe_error.__cause__ = error  # a retry policy may name its class
     return safe_error
 

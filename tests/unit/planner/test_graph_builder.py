@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import SecretStr
@@ -186,6 +186,20 @@ def test_channels_are_never_inferred_and_edge_data_survive() -> None:
         {"source": "a", "target": "b", "data": {}},
         {"id": "x", "source": "a", "target": "b", "data": {"channel": "flow", "k": [1]}},
     ]
+
+
+def test_a_node_without_a_policy_has_that_of_its_type() -> None:
+    class Careful(Echo):
+        node_type = "careful"
+        policy: ClassVar[dict[str, Any]] = {"timeoutS": 30}
+
+    registry = Registry([Careful(), Echo()])
+    for policy, expected in [(None, {"timeoutS": 30}), ({"join": "any"}, {"join": "any"})]:
+        reply = reply_node("a", type="careful", policy=policy)
+        (document,) = draft_of(reply, registry=registry).document["nodes"]
+        assert document["policy"] == expected
+    plain = draft_of(reply_node("a", type="echo"), registry=registry)
+    assert "policy" not in plain.document["nodes"][0]
 
 
 def test_policy_and_ui_survive() -> None:

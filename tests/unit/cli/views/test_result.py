@@ -181,6 +181,17 @@ def test_node_lines_have_status_time_and_reason() -> None:
     ]
 
 
+def test_the_steps_of_a_loop_are_listed_below_it_item_by_item() -> None:
+    paths = ["start", "quotes", "end", "quotes[0]/it", "quotes[1]/it", "quotes[10]/it",
+             "quotes[0]/q", "quotes[1]/q", "quotes[1]/q[k]/deep"]  # fmt: skip
+    document = {"nodes": [{**node(path), "path": path, "name": ""} for path in paths]}
+    lines = [line.plain.split()[-1] for line in node_lines(plain_console(), document)]
+    assert lines == [
+        "start", "quotes", "quotes[0]/it", "quotes[0]/q", "quotes[1]/it", "quotes[1]/q",
+        "quotes[1]/q[k]/deep", "quotes[10]/it", "end",
+    ]  # fmt: skip
+
+
 def test_handled_failure_is_marked() -> None:
     handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
     console = plain_console()

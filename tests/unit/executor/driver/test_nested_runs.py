@@ -526,7 +526,8 @@ async def test_a_nested_failure_names_the_innermost_node_once() -> None:
     }
     harness = ExecutionHarness(parse_graph("a"), acts)
     assert await harness.run() == "failed"
-    told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it"}
+    cause = {"node": "a[0]/b[1]/c", "code": "broken", "message": "boom", "hint": "mend it"}
+    told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it", "cause": cause}
     assert harness.execution.error == {**told, "code": "nested-run-failed", "node": "a"}
     for path in ("a", "a[0]/b"):
         (failed,) = harness.data_of("node.failed", path)

@@ -164,8 +164,26 @@ async def test_failing_items_are_skipped_or_null_and_listed_in_errors(
     outputs = await run_node("loop", WorkNode(), items=items, body=inside, onItemError=on_error)
     assert outputs["output"] == output
     assert [error["index"] for error in outputs["errors"]] == [1, 3]
-    assert outputs["errors"][0]["error"]["code"] == "nested-run-failed"
-    assert "1 went wrong" in outputs["errors"][0]["error"]["message"]
+    error = outputs["errors"][0]["error"]
+    assert (error["node"], error["code"]) == ("n[1]/b", "node-failed")
+    assert "1 went wrong" in error["message"]
+    assert "nested" not in str(error)
+
+
+@virtual_time
+async def test_the_error_of_an_item_is_that_of_the_node_however_deep_it_is() -> None:
+    inner = body(value="{{ item.n }}", fails="{{ item.bad }}")
+    middle = graph_document(node_document("m", "loop", items="{{ item }}", body=inner))
+    outputs = await run_node(
+        "loop",
+        WorkNode(),
+        items=[[{"n": 0, "bad": False}], [{"n": 1, "bad": True}]],
+        body=middle,
+        onItemError="null",
+    )
+    (error,) = outputs["errors"]
+    assert (error["index"], error["error"]["node"]) == (1, "n[1]/m[0]/b")
+    assert error["error"]["code"] == "node-failed"
 
 
 @virtual_time

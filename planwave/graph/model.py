@@ -52,8 +52,8 @@ class Retry:
         self,
         attempts: int = 1,
         backoff_s: float = 0.0,
-        on: Iterable[str | type[BaseException]] = (),
-        not_on: Iterable[str | type[BaseException]] = (),
+        on: str | type[BaseException] | Iterable[str | type[BaseException]] = (),
+        not_on: str | type[BaseException] | Iterable[str | type[BaseException]] = (),
     ) -> None:
         """Take the fields of a policy; a graph with it is checked as its document is.
 
@@ -84,7 +84,9 @@ class Retry:
         return min(doubled, max(self.backoff_s, _LONGEST_WAIT_S))
 
 
-def _error_names(errors: Iterable[str | type[BaseException]]) -> tuple[str, ...]:
+def _error_names(
+    errors: str | type[BaseException] | Iterable[str | type[BaseException]],
+) -> tuple[str, ...]:
     listed = (errors,) if isinstance(errors, str | type) else errors
     return tuple(each.__name__ if isinstance(each, type) else each for each in listed)
 

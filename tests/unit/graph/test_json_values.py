@@ -5,13 +5,21 @@ from __future__ import annotations
 import enum
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from planwave.graph.json_values import MAX_VALUE_DEPTH, NotJson, to_json, to_json_each
+from planwave.graph.json_values import (
+    MAX_VALUE_DEPTH,
+    NotJson,
+    json_findings,
+    to_json,
+    to_json_each,
+)
 from planwave.jsonio import dumps_exact
 from tests.support.graph.json_values import nested_lists
 
@@ -94,3 +102,27 @@ def test_values_by_name_may_each_have_the_maximal_depth() -> None:
     assert to_json_each({"a": (1,), "b": nested_lists(MAX_VALUE_DEPTH)})["a"] == [1]
     with pytest.raises(NotJson, match="the key 7"):
         to_json_each({7: 1})
+
+
+class AModel(BaseModel):
+    text: str
+
+
+@dataclass
+class ADataclass:
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        (AModel, "write AModel.model_json_schema(), or give an agent the class as output_type"),
+        (ADataclass, "write pydantic.TypeAdapter(ADataclass).json_schema(), or give an agent the "
+         "class as output_type"),
+        (ValueError, "write its name as text: 'ValueError'"),
+    ],
+)  # fmt: skip
+def test_a_class_in_place_of_json_has_a_hint_that_names_what_works(kind: type, hint: str) -> None:
+    (finding,) = json_findings({"outputSchema": kind})
+    assert finding.message == f"/outputSchema is the Python class {kind.__name__}, not a JSON value"
+    assert finding.hint == hint

@@ -176,3 +176,18 @@ def test_a_message_names_the_node_and_the_field(
 ) -> None:
     _, (finding,) = read_policy(document, "/p", "a")
     assert (finding.message, finding.hint) == (f"node 'a': {message}", hint)
+
+
+@pytest.mark.parametrize(
+    ("retry", "document"),
+    [
+        (Retry(), {"attempts": 1}),
+        (Retry(3, 0.5, on=ConnectionError), {"attempts": 3, "backoffS": 0.5, "on": ["ConnectionError"]}),
+        (Retry(2, on=["busy", OSError], not_on=["full"]), {"attempts": 2, "on": ["busy", "OSError"], "notOn": ["full"]}),
+        (Retry(2, on="busy"), {"attempts": 2, "on": ["busy"]}),
+    ],
+)  # fmt: skip
+def test_a_retry_is_read_back_from_its_document(retry: Retry, document: Any) -> None:
+    assert retry.to_document() == document
+    policy, findings = read_policy({"retry": document}, "")
+    assert (policy.retry, findings) == (retry, [])

@@ -165,6 +165,7 @@ def _port_row(port: Mapping[str, Any]) -> tuple[str, str, str]:
     if port["channel"] != "flow":
         notes.insert(0, port["channel"])
     if port.get("schema"):
+        # Lazy: test_help_loads_no_heavy_library
         from planwave.json_types import schema_text
 
         notes.append(schema_text(port["schema"]))

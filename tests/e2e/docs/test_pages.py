@@ -184,7 +184,7 @@ def test_a_reason_is_for_a_block_that_exists() -> None:
 
 def test_the_layers_of_the_architecture_are_those_that_are_checked() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    (shown,) = (each["text"] for each in blocks(text) if each["text"].startswith("main\n"))
+    (shown,) = (each["text"] for each in blocks(text) if each["text"].startswith("__main__\n"))
     lines = [re.sub(r"\(.*\)", "", line) for line in shown.splitlines()]
     contracts: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[
         "tool"

@@ -357,7 +357,9 @@ async def test_every_attempt_is_reported() -> None:
     assert ends[1].reply is not None
     assert (ends[1].reply.text, ends[1].reply.response_id) == ("one", "chatcmpl-1")
     assert [each._replace(server=None, reply=None) for each in ends] == [
-        CallReport("openai", "gpt-4o-mini", "rate-limited", 0.0, will_retry=True),
+        CallReport(
+            "openai", "gpt-4o-mini", "rate-limited", 0.0, will_retry=True, retry_after_s=7.0
+        ),
         CallReport("openai", "gpt-4o-mini", "completed", first_token_s=0.0),
         CallReport("openai", "gpt-4o-mini", "recorded"),
         CallReport("openai", "gpt-4o-mini", "bad-request"),

@@ -9,7 +9,7 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.executor.options import RunOptions
-from planwave.graph.model import Policy
+from planwave.graph.model import Policy, Retry
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,
     MemoryJournal,
@@ -38,7 +38,7 @@ async def test_a_value_is_computed_once_per_node_and_key_also_by_concurrent_call
             raise NodeError("again", retryable=True)
         return result_with([t.result() for t in tasks])
 
-    policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
+    policies = {"a": Policy(retry=Retry(2))}
     harness = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
     assert await harness.run() == "completed"
     assert calls == ["a"]

@@ -13,7 +13,7 @@ import pytest
 from planwave.errors import NodeError
 from planwave.executor.node_api.results import error_names, to_node_error, validate_result
 from planwave.executor.program import BoundNode
-from planwave.graph.model import DataValue, Graph, Node, Policy, Port
+from planwave.graph.model import DataValue, Graph, Node, Policy, Port, Retry
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
 from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
@@ -336,7 +336,7 @@ async def test_a_failure_inside_a_task_group_is_unwrapped() -> None:
             outer.create_task(asyncio.sleep(9))
         return result_with(1)
 
-    policy = Policy(retry=Policy().retry._replace(attempts=2))
+    policy = Policy(retry=Retry(2))
     harness = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
     assert await harness.run() == "completed"
     (again,) = harness.data_of("node.retrying")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -168,7 +169,7 @@ async def test_the_result_of_a_later_attempt_depends_on_what_that_one_saw(world:
     graph = parse_graph("p")
     policy = graph.nodes[0].policy
     retried = graph.nodes[0]._replace(
-        policy=policy._replace(retry=policy.retry._replace(attempts=2))
+        policy=policy._replace(retry=dataclasses.replace(policy.retry, attempts=2))
     )
     graph = Graph((retried,), ())
     seen: list[int] = []

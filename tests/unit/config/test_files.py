@@ -28,6 +28,7 @@ TABLES = {
 }
 VALUES = {
     "log_format": '"json"',
+    "tracing_content": '"content"',
     "root_path": '"/x"',
     "allowed_effects": '["read"]',
     "outbound_hosts": '["x.example"]',

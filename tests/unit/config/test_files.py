@@ -28,7 +28,10 @@ TABLES = {
 }
 VALUES = {
     "log_format": '"json"',
+    "log_level": '"DEBUG"',
+    "log_executions": '"failures"',
     "tracing_content": '"content"',
+    "embedded_model": '"never"',
     "root_path": '"/x"',
     "allowed_effects": '["read"]',
     "outbound_hosts": '["x.example"]',

@@ -34,12 +34,12 @@ from opentelemetry.trace import (
     Span,
     SpanKind,
     StatusCode,
-    Tracer,
     format_span_id,
     format_trace_id,
     set_span_in_context,
     use_span,
 )
+from opentelemetry.trace import TracerProvider as ApiTracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from planwave.errors import PlanwaveError
@@ -85,6 +85,15 @@ class _TraceIds(RandomIdGenerator):
     def generate_trace_id(self) -> int:
         preset, self._preset = self._preset, None
         return super().generate_trace_id() if preset is None else preset
+
+
+class _OwnProvider(TracerProvider):
+    """The provider of a service, which closes it."""
+
+    def __init__(self, processor: SpanProcessor) -> None:
+        self.ids = _TraceIds()
+        super().__init__(resource=_resource(), id_generator=self.ids, shutdown_on_exit=False)
+        self.add_span_processor(processor)
 
 
 class _TracedExecution:
@@ -157,19 +166,13 @@ class ExecutionTracer:
     """Makes the spans of all executions of a process; satisfies ``service.dependencies.Tracer``.
 
     Args:
-        processor: Receives each span when it ends, such as one that sends it to a collector.
+        provider: Gives the tracer. One that a program has made is closed by the program.
         content: Makes the attributes that hold text; None for spans without text.
     """
 
-    def __init__(self, processor: SpanProcessor, content: SpanContent | None = None) -> None:
-        self._ids, self._content = _TraceIds(), content
-        self._provider = TracerProvider(
-            resource=_resource(), id_generator=self._ids, shutdown_on_exit=False
-        )
-        self._provider.add_span_processor(processor)
-        self._tracer: Tracer = self._provider.get_tracer(
-            "planwave", version("planwave"), SCHEMA_URL
-        )
+    def __init__(self, provider: ApiTracerProvider, content: SpanContent | None = None) -> None:
+        self._provider, self._content = provider, content
+        self._tracer = provider.get_tracer("planwave", version("planwave"), SCHEMA_URL)
         self._running: dict[str, _TracedExecution] = {}
         self._reducers: dict[str, Callable[[_TracedExecution, Event], None]] = {
             "execution.paused": _execution_paused,
@@ -195,7 +198,8 @@ class ExecutionTracer:
 
     def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
         """Open the span of an execution that begins to run, or runs again."""
-        self._ids.preset(state.execution_id)
+        if isinstance(self._provider, _OwnProvider):
+            self._provider.ids.preset(state.execution_id)
         parent = state.parent or {}
         span = self._tracer.start_span(
             f"invoke_workflow {state.flow}" if state.flow else "invoke_workflow",
@@ -296,7 +300,8 @@ class ExecutionTracer:
 
     async def close(self) -> None:
         """Send what is left; without an answer of the collector that takes the exporter's timeout."""
-        await asyncio.to_thread(self._provider.shutdown)
+        if isinstance(self._provider, _OwnProvider):
+            await asyncio.to_thread(self._provider.shutdown)
 
     def _node_entered(self, execution: _TracedExecution, event: Event) -> None:
         """Open the span of an attempt that starts, or mark an open one as running again."""
@@ -379,9 +384,14 @@ class ExecutionTracer:
         span.end(_time_ns(event))
 
 
+def open_tracer(processor: SpanProcessor, content: SpanContent | None) -> ExecutionTracer:
+    """Return a tracer whose spans a processor receives when they end; closing the one closes the other."""
+    return ExecutionTracer(_OwnProvider(processor), content)
+
+
 def open_otlp_tracer(content: SpanContent | None) -> ExecutionTracer:
     """Return a tracer that sends spans over OTLP, as the environment variables ``OTEL_*`` say."""
-    return ExecutionTracer(BatchSpanProcessor(OTLPSpanExporter()), content)
+    return open_tracer(BatchSpanProcessor(OTLPSpanExporter()), content)
 
 
 def _execution_paused(execution: _TracedExecution, event: Event) -> None:

@@ -45,7 +45,7 @@ RUN = {
         "# plan only",
         "# planwave.toml",
     },
-    "docs/architecture.md": {"main"},
+    "docs/architecture.md": {"__main__"},
     "docs/mcp.md": {"[mcp.tickets]", "{"},
     "docs/node-types.md": {"{"},
     "docs/openai.md": {"{", "$ planwave flow save printers printers.json", "import openai"},
@@ -73,6 +73,7 @@ RUN = {
     "examples/openai_client/README.md": {
         '$ sh examples/openai_client/run.sh "My printer burns."',
     },
+    "examples/monitoring/README.md": set[str](),
     "examples/planwave_trigger_package/README.md": set[str](),
 }
 """The first lines of the blocks that the tests of other pages run, or read where they are settings."""
@@ -120,6 +121,10 @@ NOT_RUN = {
         "make web    # build it into planwave/api/web, unless it is up to date": (
             "builds the web UI; the test of the page checks that the targets exist"
         )
+    },
+    "examples/monitoring/README.md": {
+        "$ export PLANWAVE_TOKEN=$(openssl rand -hex 24)": "Docker is needed; the test of the example "
+        "compares the metrics and the files that are mounted"
     },
     "examples/planwave_trigger_package/README.md": {
         "$ planwave flow save alarms flow.json": "nc is needed; the test of docs/triggers.md runs the "

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from planwave.service.tracing import ExecutionTracer
+from planwave.service.tracing import open_tracer
 from planwave.service.tracing_content import SpanContent
 
 
@@ -18,7 +18,7 @@ class KeptSpans:
 
     def __init__(self, content: SpanContent | None = None) -> None:
         self._exporter = InMemorySpanExporter()
-        self.tracer = ExecutionTracer(SimpleSpanProcessor(self._exporter), content)
+        self.tracer = open_tracer(SimpleSpanProcessor(self._exporter), content)
 
     @property
     def ended(self) -> list[ReadableSpan]:

@@ -28,6 +28,10 @@ TABLES = {
 }
 VALUES = {
     "log_format": '"json"',
+    "log_level": '"DEBUG"',
+    "log_executions": '"failures"',
+    "tracing_content": '"content"',
+    "embedded_model": '"never"',
     "root_path": '"/x"',
     "allowed_effects": '["read"]',
     "outbound_hosts": '["x.example"]',
@@ -40,6 +44,7 @@ STRICTER = {
     "allowed_effects": '["read"]',
     "allowed_node_types": '["text"]',
     "outbound_hosts": '["x.example"]',
+    "embedded_model": '"never"',
 }
 """All settings that an untrusted file may set, and what makes each stricter."""
 HIGHER = {"schedule_gap_s", "idempotency_hours", "dead_letter_days"}
@@ -126,7 +131,9 @@ def test_setting_of_an_untrusted_file_does_not_count_unless_it_is_stricter(
         assert "--config planwave.toml" in (refused.value.hint or "")
     else:
         assert name in STRICTER
-    said = {"true": "`true`", "false": "`false`"}.get(STRICTER.get(name, ""), "fewer")
+    said = {"true": "`true`", "false": "`false`", '"never"': "`never`"}.get(
+        STRICTER.get(name, ""), "fewer"
+    )
     assert SAID[name] == ("ignored" if mark is None else said)
 
 

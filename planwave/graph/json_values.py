@@ -333,10 +333,7 @@ def _class_hint(kind: type) -> str:
     """Return what to write in place of a class: most are meant as the JSON Schema of their values."""
     name = kind.__name__
     if hasattr(kind, "model_json_schema"):
-        return f"write {name}.model_json_schema(), or give an agent the class as output_type"
+        return f"write {name}.model_json_schema(), which is the JSON Schema of its values"
     if dataclasses.is_dataclass(kind):
-        return (
-            f"write pydantic.TypeAdapter({name}).json_schema(), or give an agent the class as "
-            "output_type"
-        )
+        return f"write pydantic.TypeAdapter({name}).json_schema(), which is the JSON Schema of its values"
     return f"write its name as text: {name!r}"

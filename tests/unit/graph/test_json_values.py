@@ -116,9 +116,9 @@ class ADataclass:
 @pytest.mark.parametrize(
     ("kind", "hint"),
     [
-        (AModel, "write AModel.model_json_schema(), or give an agent the class as output_type"),
-        (ADataclass, "write pydantic.TypeAdapter(ADataclass).json_schema(), or give an agent the "
-         "class as output_type"),
+        (AModel, "write AModel.model_json_schema(), which is the JSON Schema of its values"),
+        (ADataclass, "write pydantic.TypeAdapter(ADataclass).json_schema(), which is the JSON "
+         "Schema of its values"),
         (ValueError, "write its name as text: 'ValueError'"),
     ],
 )  # fmt: skip

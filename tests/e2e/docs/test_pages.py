@@ -17,6 +17,7 @@ from tests.e2e.docs.test_api_page import PAGES as API_PAGES
 from tests.support.cli.doc_page import blocks, commands
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.paths import ROOT
+from tools import gen_llms_txt
 
 RUN_WHOLE = {
     "docs/agents.md": "test_agents_page.py",
@@ -197,6 +198,14 @@ def test_the_layers_of_the_architecture_are_those_that_are_checked() -> None:
     (layers,) = (each["layers"] for each in contracts if each.get("containers") == ["planwave"])
     checked = [re.sub(r"\(\w+\)( \| )?", "", layer) for layer in layers]
     assert [line.strip() for line in lines] == checked
+
+
+def test_the_comparison_is_dated_and_names_every_way_in() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    assert re.search(r"^State of \d{4}-\d\d-\d\d for planwave\.", text, re.MULTILINE)
+    ways = [page.name for section, page in gen_llms_txt.pages() if section == "Connect"]
+    assert "mcp-server.md" in ways
+    assert [way for way in ways if f"]({way})" not in text] == []
 
 
 def test_the_graph_of_the_rules_can_run() -> None:

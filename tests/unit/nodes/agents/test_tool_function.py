@@ -166,6 +166,11 @@ async def test_the_context_of_the_call_is_no_argument_of_the_model() -> None:
     assert list(made(key).parameters["properties"]) == ["suffix"]
     assert await made(key).call({"suffix": "!"}, call_context()) == "run-1/a/call_1!"
 
+    def bare(context, suffix: str) -> str:  # type: ignore[no-untyped-def]
+        return suffix
+
+    assert list(made(bare).parameters["properties"]) == ["context", "suffix"]
+
 
 async def test_a_function_without_async_runs_in_a_thread() -> None:
     def where() -> bool:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -216,6 +217,13 @@ def test_linked_files_exist(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
     missing = [each for each in links if "://" not in each and not (page.parent / each).exists()]
     assert missing == []
+
+
+def test_the_python_that_is_needed_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = project["requires-python"].removeprefix(">=")
+    for page in (ROOT / "README.md", ROOT / "docs" / "operations.md"):
+        assert f"needs Python {needed} or newer" in " ".join(page.read_text("utf-8").split())
 
 
 def test_settings_block_is_valid(tmp_path: Path) -> None:

@@ -472,7 +472,7 @@ class ExecutionFailed(PlanwaveError):
 
 
 NESTED_FAILED: Final = "nested-run-failed"
-"""The code of a :class:`NodeError` if a graph nested in the node failed; the message names the node
+"""The code of a [NodeError][planwave.NodeError] if a graph nested in the node failed; the message names the node
 that failed first. All other codes are errors of the node itself."""
 
 
@@ -530,7 +530,7 @@ class ProviderError(NodeError):
         status: HTTP status of the response, or None.
         retry_after_s: Seconds the provider asks to wait, or None.
         attempts: If it ended the making of a plan, the attempts before it, as in
-            :class:`PlanInvalid`.
+            [PlanInvalid][planwave.PlanInvalid].
     """
 
     code = "provider-error"

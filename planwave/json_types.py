@@ -49,7 +49,7 @@ _REFUSALS: Final = (ValueError, RecursionError)
 _MOST_ERRORS: Final = 5
 """Errors of one value in a message; the first ones say what is wrong."""
 _DEEPEST: Final = 3
-"""Definitions inside each other that :func:`schema_text` spells out."""
+"""Definitions inside each other that ``schema_text`` spells out."""
 _VALUES: Final = frozenset({"default", "const", "enum", "examples"})
 """Keywords of a schema that hold values, in which a ``title`` is no keyword."""
 
@@ -313,7 +313,7 @@ def bare(annotation: Any) -> Any:
 
 
 def is_plain(annotation: Any) -> bool:
-    """Return whether values of a type are JSON themselves; see :class:`JsonType`."""
+    """Return whether values of a type are JSON themselves; see ``JsonType``."""
     return _is_any(annotation) or annotation in _SCALARS
 
 

@@ -57,7 +57,7 @@ def dumps_exact(value: Any, *, plain: bool = False) -> str:
 
     Args:
         value: The value to encode.
-        plain: Whether :func:`is_plain` is known to be true, so that no ``null`` is a NaN.
+        plain: Whether ``is_plain`` is known to be true, so that no ``null`` is a NaN.
 
     Raises:
         TypeError, ValueError, RecursionError: The value is not JSON.
@@ -71,7 +71,7 @@ def dumps_exact(value: Any, *, plain: bool = False) -> str:
 
 
 def dumps_trusted(value: Any) -> bytes:
-    """Encode a value that was decoded from JSON; faster than :func:`dumps_exact`.
+    """Encode a value that was decoded from JSON; faster than ``dumps_exact``.
 
     Such a value has no NaN, so a ``null`` needs no check.
     """

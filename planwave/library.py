@@ -90,7 +90,7 @@ def run(
     """Run a graph: iterate over the run for its events, await it for its result.
 
     Args:
-        graph: A graph, or the result of :func:`build`.
+        graph: A graph, or the result of [build][planwave.build].
         message: What the graph begins with: the value of its one entry node that ``inputs`` do not name.
         images: URLs (also ``data:`` URLs) of images beside the message, for a ``user_input`` node.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
@@ -100,10 +100,10 @@ def run(
         store: Where events are durable before dependent nodes start: a store, or the path of a
             directory for a SQLite store. None stores them in memory, as long as the run exists.
         goal: Shown to planned agents, and to expressions as ``goal``; by default that of a plan.
-        registry: As in :func:`build`, if ``graph`` is not built yet.
+        registry: As in [build][planwave.build], if ``graph`` is not built yet.
         check: Whether awaiting the run raises ``ExecutionFailed`` if it failed.
         require_approval: Ask before the first node starts: the run is ``paused`` then, with one
-            request, and :meth:`Run.answer` approves or rejects it.
+            request, and [Run.answer][planwave.Run.answer] approves or rejects it.
 
     Raises:
         GraphInvalid: ``graph`` was not built yet and has errors.
@@ -143,7 +143,7 @@ def _warn_of_missing_inputs(run: LoadedRun) -> None:
 def run_sync(
     graph: BuiltGraph | GraphSource, message: Json = None, **arguments: Unpack[RunArguments]
 ) -> RunResult:
-    """Run a graph from code without an event loop; arguments as in :func:`run`.
+    """Run a graph from code without an event loop; arguments as in [run][planwave.run].
 
     Returns:
         The result: of the whole run, or with the status ``paused`` if it needs an answer. Then
@@ -151,7 +151,7 @@ def run_sync(
 
     Raises:
         ExecutionFailed: The run failed, unless ``check=False``.
-        GraphInvalid, InputError: See :func:`run`.
+        GraphInvalid, InputError: See [run][planwave.run].
         RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
     """
     require_no_loop("planwave.run_sync", "planwave.run(…)")
@@ -170,16 +170,17 @@ def open(
 ) -> Run:
     """Open a stored execution, to read, answer, resume, retry or fork it in this process.
 
-    Nothing runs before :meth:`Run.answer` or :meth:`Run.resume`: ``run.result()`` and awaiting the run
+    Nothing runs before [Run.answer][planwave.Run.answer] or [Run.resume][planwave.Run.resume]:
+    ``run.result()`` and awaiting the run
     return what is stored, also while another process owns the directory.
 
     Args:
         store: A store, or the path of a directory of SQLite data.
         execution_id: The id of the execution, or at least four characters of its start or end; ``last``
             for the newest one.
-        services: See :func:`run`.
+        services: See [run][planwave.run].
         registry: The node types; the library and ``@planwave.node`` functions by default.
-        check: See :func:`run`.
+        check: See [run][planwave.run].
 
     Raises:
         NotFound: There is no such execution.
@@ -207,7 +208,7 @@ def executions(
     since: str | None = None,
     limit: int | None = None,
 ) -> list[StoredExecution]:
-    """Return the stored executions, newest first; :func:`open` opens one of them.
+    """Return the stored executions, newest first; [open][planwave.open] opens one of them.
 
     Args:
         store: A store, or the path of a directory of SQLite data, whoever owns it.
@@ -255,10 +256,10 @@ class Executor:
     """Runs plans and graphs with the same store, options and node types.
 
     Args:
-        store: See :func:`run`; one store for all executions.
-        options: See :func:`run`.
-        services: See :func:`run`.
-        registry: See :func:`build`.
+        store: See [run][planwave.run]; one store for all executions.
+        options: See [run][planwave.run].
+        services: See [run][planwave.run].
+        registry: See [build][planwave.build].
 
     Raises:
         TypeError: An argument is of another type.
@@ -283,7 +284,7 @@ class Executor:
         message: Json = None,
         **arguments: Unpack[RunArguments],
     ) -> Run:
-        """Return a run of a plan or graph; arguments and errors are those of :func:`run`."""
+        """Return a run of a plan or graph; arguments and errors are those of [run][planwave.run]."""
         defaults: RunArguments = {
             "store": self._store,
             "options": self._options,
@@ -331,7 +332,7 @@ async def plan(
 @hides_inner_frames
 @arguments_of(plan)
 def plan_sync(goal: str, **arguments: Unpack[PlanArguments]) -> Plan:
-    """Plan a goal from code without an event loop; arguments and errors as in :func:`plan`."""
+    """Plan a goal from code without an event loop; arguments and errors as in [plan][planwave.plan]."""
     require_no_loop("planwave.plan_sync", "planwave.plan(…)")
     return asyncio.run(plan(goal, **arguments))
 
@@ -351,7 +352,7 @@ async def run_goal(
 ) -> RunResult:
     """Plan a goal and run the plan, without a service.
 
-    Args and errors are those of :func:`plan` and :func:`run`.
+    Args and errors are those of [plan][planwave.plan] and [run][planwave.run].
     """
     _check_types(options, store)
     check_flags(check=check, require_approval=require_approval)
@@ -367,6 +368,6 @@ async def run_goal(
 @hides_inner_frames
 @arguments_of(run_goal)
 def run_goal_sync(goal: str, **arguments: Unpack[GoalArguments]) -> RunResult:
-    """Plan and run a goal from code without an event loop; see :func:`run_goal`."""
+    """Plan and run a goal from code without an event loop; see [run_goal][planwave.run_goal]."""
     require_no_loop("planwave.run_goal_sync", "planwave.run_goal(…)")
     return asyncio.run(run_goal(goal, **arguments))

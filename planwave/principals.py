@@ -1,7 +1,7 @@
 """Who does something: the value that executions, answers, edits and the audit log record.
 
 The edges of planwave (the API, the MCP server, triggers, chats) say on whose behalf they call the
-service with :func:`acting_as`; the service records :func:`current_principal`. Where nobody said
+service with ``acting_as``; the service records ``current_principal``. Where nobody said
 anything it is this machine's own user, as in a command.
 """
 
@@ -95,7 +95,7 @@ class Principal:
 
     @classmethod
     def from_text(cls, text: str | None) -> Principal | None:
-        """Return the principal that :func:`principal_text` wrote."""
+        """Return the principal that ``principal_text`` wrote."""
         return None if text is None else cls.from_json(json.loads(text))
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ def current_principal() -> Principal:
 
 
 def set_principal(principal: Principal) -> Token[Principal]:
-    """Set the principal until the end of the surrounding :func:`acting_as`, or of the task."""
+    """Set the principal until the end of the surrounding ``acting_as``, or of the task."""
     return _current.set(principal)
 
 

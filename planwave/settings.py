@@ -541,7 +541,7 @@ class Settings(EnvFirstSettings):
         return self._installed_modules
 
     def with_installed(self, names: Iterable[str]) -> Self:
-        """Return the settings with the names of :attr:`installed_modules`."""
+        """Return the settings with the names of ``installed_modules``."""
         copy = self.model_copy()
         copy._installed_modules = frozenset(names)
         return copy

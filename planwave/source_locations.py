@@ -61,7 +61,7 @@ def show_hint(error: PlanwaveError) -> None:
 
 
 def shortened(error: PlanwaveError) -> PlanwaveError:
-    """Return an error without its traceback so far, with its hint; raise it from :func:`cause_of`.
+    """Return an error without its traceback so far, with its hint; raise it from ``cause_of``.
 
     Its message says what happened and where; the frames between, and those of a library that
     caused it, would bury the caller's line.
@@ -157,7 +157,7 @@ def _shortened_text(text: str, most: int) -> str:
 
 
 def hides_inner_frames(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors of planwave end the traceback at the call of a function; see :func:`shortened`."""
+    """Let errors of planwave end the traceback at the call of a function; see ``shortened``."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -2,8 +2,8 @@
 
 * A string that stands alone documents a module, a class or a function at its beginning, or the assignment on
   the line above.
-* A role (``:meth:`run```) names something of its module, a class or a constant, ``Class.member``, or a dotted name
-  of planwave.
+* A link of the reference, ``[run][planwave.run]`` or ``[wait][planwave.Run.wait]``, leads to what ``planwave`` exports,
+  or to a member of it. There are no roles of Sphinx, which the site would show as they stand.
 * In double backticks, a file ``….py`` exists, and a word that can be nothing but a name (CamelCase, snake_case)
   occurs in the code of planwave; ``test_…`` occurs in its tests.
 
@@ -20,7 +20,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROLE = re.compile(r":(?:func|meth|class|attr|data|exc):`~?([\w.]+?)(?:\(\))?`")
+ROLE = re.compile(r":(?:[a-z]+:)+`[^`]+`")
+LINK = re.compile(r"\]\[planwave\.([\w.]+)\]")
+INSTEAD = "a link for a public name, ``double backticks`` for all others"
 LITERAL = re.compile(r"``([\w./]+)(?:\(\))?``")
 NAME = re.compile(r"_?[a-z0-9]+(?:_[a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+")
 WORD = re.compile(r"\w+")
@@ -92,11 +94,11 @@ class Names:
                         *WORD.findall(" ".join(map(ast.unparse, node.bases)))
                     }
 
-    def missing(self, module: Module, text: str) -> Iterator[str]:
+    def missing(self, text: str) -> Iterator[str]:
         """Yield the references of a docstring to nothing."""
-        for reference in ROLE.findall(text):
-            if not self._is_known(module, reference):
-                yield reference
+        for reference in LINK.findall(text):
+            if not self._is_exported(reference):
+                yield f"planwave.{reference}"
         for reference in LITERAL.findall(text):
             if reference.endswith(".py"):
                 if not any(f"/{file}".endswith(f"/{reference}") for file in self._files):
@@ -106,23 +108,11 @@ class Names:
                 if not words.issuperset(reference.split(".")):
                     yield reference
 
-    def _is_known(self, module: Module, reference: str) -> bool:
-        """Return whether the target of a role exists."""
-        *owners, name = reference.split(".")
-        if owners and owners[0] == "planwave":
-            path, rest = "planwave", [*owners[1:], name]
-            while rest and (self._root / path / rest[0]).is_dir():
-                path, rest = f"{path}/{rest[0]}", rest[1:]
-            file = f"{path}/{rest[0]}.py" if rest else f"{path}/__init__.py"
-            file, rest = (
-                (file, rest[1:]) if file in self._modules else (f"{path}/__init__.py", rest)
-            )
-            return self._modules[file].words.issuperset(rest)
-        if owners and owners[0][0].isupper():
-            return name in self._members_of(owners[-1])
-        if owners:
-            return True  # of another library
-        return name in (self._words if name[0].isupper() else module.words)
+    def _is_exported(self, reference: str) -> bool:
+        """Return whether ``planwave`` exports a name, and whether a member of it is one."""
+        name, _, member = reference.partition(".")
+        is_exported = name in self._modules["planwave/__init__.py"].words
+        return is_exported and (not member or member in self._members_of(name))
 
     def _members_of(self, class_name: str) -> set[str]:
         """Return the words of a class and of its bases."""
@@ -140,7 +130,9 @@ def violations(root: Path) -> tuple[int, list[str]]:
             where = f"{module.name}:{text.lineno}"
             if not documents:
                 violations.append(f"{where}: a string that documents nothing")
-            missing = names.missing(module, str(text.value))
+            roles = ROLE.findall(str(text.value))
+            violations += [f"{where}: {each} is a role; write {INSTEAD}" for each in roles]
+            missing = names.missing(str(text.value))
             violations += [f"{where}: {each} does not exist" for each in missing]
     return len(modules), violations
 

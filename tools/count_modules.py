@@ -87,7 +87,7 @@ class ModuleRecorder(threading.local):
     """A profile function that records the files of called functions; imports are left out."""
 
     files: set[str] | None = None
-    """The files since :meth:`recording` began, for all threads; None outside of it."""
+    """The files since ``recording`` began, for all threads; None outside of it."""
 
     def __init__(self) -> None:
         self._import_depth = 0

@@ -205,7 +205,7 @@ def shown(value: Any, indent: int = 0) -> str:
 def _prose(text: str) -> str:
     """Return a docstring as Markdown."""
     text, _, _ = text.partition("\n\nArgs:")
-    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text.replace("``", "`"))
+    plain = re.sub(r"\[([^]]+)\]\[planwave\.[\w.]+\]", r"`\1`", text.replace("``", "`"))
     return plain.replace("|", "\\|")
 
 

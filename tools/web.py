@@ -82,7 +82,7 @@ class WebProject:
         """Run a script of ``package.json``.
 
         Raises:
-            NodeMissing, BuildError: As :meth:`build`.
+            NodeMissing, BuildError: As ``build``.
         """
         with self._locked():
             self._install()

@@ -30,9 +30,9 @@ class Rule(NamedTuple):
     Attributes:
         scope: The scope that the token must have.
         owner: The parameter of the path that leads to a flow; None where the route itself
-            looks at the token (:func:`access_token`, :func:`require_flow`, :func:`listed_flow`).
+            looks at the token (``access_token``, ``require_flow``, ``listed_flow``).
         live: Only for the live revision of the flow: that of the execution, or the parameter
-            ``revision``. What creates executions goes through :func:`flow_to_run`.
+            ``revision``. What creates executions goes through ``flow_to_run``.
     """
 
     scope: Scope
@@ -124,7 +124,7 @@ async def flow_to_run(
     Args:
         connection: The request.
         service: Where the flow is.
-        flow: The flow, one that :func:`require_flow` lets through.
+        flow: The flow, one that ``require_flow`` lets through.
         inputs: Those of the request.
         changes_terms: Whether the request brings a budget or policies of its own.
 

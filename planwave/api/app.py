@@ -132,7 +132,7 @@ def create_detached_app(
     settings: Settings,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
-    """Build the application without a service; see :func:`attach_service`.
+    """Build the application without a service; see ``attach_service``.
 
     Args:
         settings: Token, hosts, origins and limits.

@@ -188,8 +188,8 @@ async def require_principal(connection: HTTPConnection) -> Principal:
     """Return the principal of a request; the dependency of every route but the health checks.
 
     Raises:
-        Unauthorized, Forbidden, TooManyRequests: See :meth:`Authenticator.check`.
-        Forbidden, NotFound: See :func:`planwave.api.access_rules.check_access`.
+        Unauthorized, Forbidden, TooManyRequests: See ``Authenticator.check``.
+        Forbidden, NotFound: See ``planwave.api.access_rules.check_access``.
     """
     principal = authenticate(connection)
     await check_access(connection, connection.app.state.planwave.service)
@@ -200,7 +200,7 @@ async def require_no_other_site(connection: HTTPConnection) -> None:
     """Check an unauthenticated request; the dependency of routes that prove their senders themselves.
 
     Raises:
-        Forbidden: See :func:`planwave.api.session_cookies.refuse_other_sites`.
+        Forbidden: See ``planwave.api.session_cookies.refuse_other_sites``.
     """
     refuse_other_sites(connection)
 
@@ -211,7 +211,7 @@ def authenticate(connection: HTTPConnection) -> Principal:
     What the task does from then on is recorded as done by the principal.
 
     Raises:
-        Unauthorized, Forbidden, TooManyRequests: See :meth:`Authenticator.check`.
+        Unauthorized, Forbidden, TooManyRequests: See ``Authenticator.check``.
     """
     principal = connection.scope.get(PRINCIPAL)
     if principal is None:

@@ -58,7 +58,7 @@ def queries_of(connection: HTTPConnection) -> ExecutionQueries:
     """Return the executions as the principal of a request sees them.
 
     Raises:
-        Unauthorized, Forbidden, TooManyRequests: See :func:`authenticate`.
+        Unauthorized, Forbidden, TooManyRequests: See ``authenticate``.
     """
     authenticate(connection)  # from then on it is known whether it has an access token
     executions = app_state(connection).service.executions
@@ -204,7 +204,7 @@ async def require_not_draining(connection: HTTPConnection) -> str | None:
 
 
 async def require_execution_rate(connection: HTTPConnection) -> str | None:
-    """Do as :func:`require_not_draining`, and count an execution.
+    """Do as ``require_not_draining``, and count an execution.
 
     Raises:
         ShuttingDown: The service is shutting down.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = version("planwave")
 OTHER: Final = "other"
-"""The label value of every name beyond the bound of its :class:`BoundedLabel`."""
+"""The label value of every name beyond the bound of its ``BoundedLabel``."""
 _IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, subscribers=0, places=0)
 _MAX_TYPES: Final = 100
 _MAX_MODELS: Final = 100

@@ -176,7 +176,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def problem_details(error: PlanwaveError, request_id: str | None = None) -> dict[str, Any]:
-    """Return ``{type, title, status, code, detail, hint?, issues?, …}``; see :class:`Problem`."""
+    """Return ``{type, title, status, code, detail, hint?, issues?, …}``; see ``Problem``."""
     return {
         "type": "about:blank",
         "title": error.code.replace("-", " "),

@@ -222,7 +222,7 @@ class HeldBytes:
         """Hold more bytes.
 
         Raises:
-            ProblemError: ``server-busy``; see :meth:`BytesInFlight.check`.
+            ProblemError: ``server-busy``; see ``BytesInFlight.check``.
         """
         self._in_flight.check(self._principal, size, self._held)
         self._change(size)

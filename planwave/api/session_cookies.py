@@ -77,7 +77,7 @@ class SessionCookies:
         return is_signed and claims not in self._closed and self._now() < int(expiry)
 
     def revoke(self, connection: HTTPConnection) -> None:
-        """Close the session of a request, for every copy of its cookie; durable after :meth:`store`."""
+        """Close the session of a request, for every copy of its cookie; durable after ``store``."""
         if self.is_valid(connection):
             claims, _, _ = connection.cookies[SESSION_COOKIE].rpartition(".")
             now = self._now()

@@ -208,7 +208,7 @@ class CommandContext:
         """Read the settings and apply the options of this command; warn of what does not count.
 
         Raises:
-            InputError: A setting is unusable; ``settings-untrusted``, see :attr:`untrusted`.
+            InputError: A setting is unusable; ``settings-untrusted``, see ``untrusted``.
             UnknownModel: No embedded model has the name given by ``--model``.
         """
         for option, value in (
@@ -326,7 +326,7 @@ class CommandContext:
         return self.factories.history(settings)
 
     def read(self, read: Callable[[Queries], Awaitable[_Result]]) -> _Result:
-        """Run ``read`` on :meth:`queries` in a new event loop and return its result."""
+        """Run ``read`` on ``queries`` in a new event loop and return its result."""
 
         async def in_loop() -> _Result:
             settings = self.settings()
@@ -398,7 +398,7 @@ class CommandContext:
             yield opened
 
     async def open_backend(self, settings: Settings) -> RemoteBackend | LocalBackend:
-        """Return the backend, which the caller enters; see :meth:`backend` for the errors.
+        """Return the backend, which the caller enters; see ``backend`` for the errors.
 
         An owner of the directory that ends or answers in a moment is waited for.
         """

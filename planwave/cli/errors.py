@@ -69,7 +69,7 @@ def root_error(error: BaseException) -> BaseException:
 
 
 def usage_error(error: Any) -> InputError:
-    """Convert a usage error of Typer into an :class:`InputError`."""
+    """Convert a usage error of Typer into an [InputError][planwave.InputError]."""
     message = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
         reason = describe_error("it", refused.errors()[0]).removeprefix("it: ")
@@ -83,7 +83,7 @@ def usage_error(error: Any) -> InputError:
 
 
 def system_error(error: OSError) -> PlanwaveError:
-    """Convert an error of the operating system into a :class:`PlanwaveError`."""
+    """Convert an error of the operating system into a [PlanwaveError][planwave.PlanwaveError]."""
     message = error.strerror or str(error) or type(error).__name__
     what, hint = "", "check where the output goes, and the working directory"
     if error.filename:
@@ -92,7 +92,7 @@ def system_error(error: OSError) -> PlanwaveError:
 
 
 def internal_error(error: Exception, hint: str) -> PlanwaveError:
-    """Convert an unexpected exception, a bug, into a :class:`PlanwaveError`."""
+    """Convert an unexpected exception, a bug, into a [PlanwaveError][planwave.PlanwaveError]."""
     return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
@@ -128,7 +128,7 @@ def hint_of(error: PlanwaveError) -> str | None:
 
 
 def hint_with_command(code: object, hint: str | None) -> str | None:
-    """Return the hint of an error or diagnostic of a code, as :func:`hint_of`."""
+    """Return the hint of an error or diagnostic of a code, as ``hint_of``."""
     how = _COMMAND_LINE.get(str(code))
     return f"{hint} ({how})" if hint and how else hint
 

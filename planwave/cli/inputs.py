@@ -98,7 +98,7 @@ def merge_inputs(
     """Return all ``--input`` and ``--set-result`` values as inputs of a graph; the service checks them.
 
     Args:
-        arguments: The result of :func:`read_inputs`.
+        arguments: The result of ``read_inputs``.
         graph: The graph that receives the inputs.
         entry_types: The node types the service takes as entries.
 
@@ -231,7 +231,7 @@ def read_source(file: str) -> Source:
 
 
 def titled_source(file: str) -> Source:
-    """Read a plan or graph as :func:`read_source` does; one without a title gets the name of its file."""
+    """Read a plan or graph as ``read_source`` does; one without a title gets the name of its file."""
     source = read_source(file)
     if file == STDIN:
         return source

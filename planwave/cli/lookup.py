@@ -37,7 +37,7 @@ class Match(NamedTuple):
 async def find(queries: Queries, name: str, *, destroys: bool = False) -> Match:
     """Return the execution or plan of an id, of the start or end of an id, or ``last``.
 
-    A plan is left out if an execution of it matches. Errors as in :func:`find_id`.
+    A plan is left out if an execution of it matches. Errors as in ``find_id``.
 
     Args:
         queries: Where executions and plans are read.
@@ -67,7 +67,7 @@ def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: b
         name: The id, or its start or end; lists write ``…09a2fd``.
         what: What has such an id, such as ``token``.
         lists: The command that lists them, without ``planwave``.
-        destroys: See :func:`find`.
+        destroys: See ``find``.
 
     Raises:
         NotFound: No id matches.
@@ -79,7 +79,7 @@ def find_id(ids: Iterable[str], name: str, what: str, lists: str, *, destroys: b
 
 
 async def find_execution(queries: Queries, name: str, *, destroys: bool = False) -> str:
-    """Return the id of the execution that a short name stands for; see :func:`find`.
+    """Return the id of the execution that a short name stands for; see ``find``.
 
     Raises:
         NotFound: No id matches.
@@ -140,7 +140,7 @@ async def find_flow(
         queries: Where flows are read.
         name: The id, the name, or the start or end of the id.
         revision: One of its revisions; None for the live one.
-        destroys: See :func:`find`.
+        destroys: See ``find``.
 
     Raises:
         NotFound: No flow matches, or it has no such revision.
@@ -153,13 +153,13 @@ async def find_flow(
 async def find_flow_id(
     queries: Queries, name: str, *, by_part: bool = True, destroys: bool = False
 ) -> str:
-    """Return the id of a flow; arguments and errors as in :func:`find_flow`.
+    """Return the id of a flow; arguments and errors as in ``find_flow``.
 
     Args:
         queries: Where flows are read.
         name: The id, the name, or the start or end of the id.
         by_part: Whether the start or end of an id is enough.
-        destroys: See :func:`find`.
+        destroys: See ``find``.
     """
     if not name:
         raise _flow_not_found(name)

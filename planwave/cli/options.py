@@ -277,14 +277,14 @@ def shared_options(
 ) -> Callable[[Callable[Concatenate[CommandContext, ...], None]], Callable[..., None]]:
     """Give a command the options of every command, and its context in their place.
 
-    The command's first parameter is its :class:`CommandContext`; the others are its own options and
+    The command's first parameter is its ``CommandContext``; the others are its own options and
     arguments. Typer reads the signature of what is returned. Options after the command override those
     before it, or add to a list.
 
     Args:
         with_model: Whether it also has ``--provider`` and ``--model``.
         has_json: Whether it has ``--json``.
-        untrusted: See :data:`Untrusted`.
+        untrusted: See ``Untrusted``.
         over_http: Whether it works with the service at ``--url``; if not, it refuses this option.
     """
     shared = {**({"json": _JSON} if has_json else {}), **_SHARED, **(_MODEL if with_model else {})}

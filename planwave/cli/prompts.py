@@ -344,11 +344,11 @@ class TerminalPrompter:
 
     @property
     def has_editor(self) -> bool:
-        """See :attr:`Prompter.has_editor`."""
+        """See ``Prompter.has_editor``."""
         return _editor() is not None
 
     async def read_line(self, prompt: str) -> str | None:
-        """See :meth:`Prompter.read_line`."""
+        """See ``Prompter.read_line``."""
         self._console.prompt(prompt)
         while b"\n" not in self._buffer:
             await self._readable()
@@ -361,11 +361,11 @@ class TerminalPrompter:
         return line.decode(errors="replace")
 
     async def edit(self, text: str, ending: str) -> str:
-        """See :meth:`Prompter.edit`."""
+        """See ``Prompter.edit``."""
         return await edit_text(text, ending)
 
     def discard_typed(self) -> None:
-        """See :meth:`Prompter.discard_typed`."""
+        """See ``Prompter.discard_typed``."""
         self._buffer = b""
         with suppress(termios.error):
             termios.tcflush(self._stdin, termios.TCIFLUSH)
@@ -391,7 +391,7 @@ def terminal_prompter(console: CommandConsole) -> Prompter | None:
 
 
 async def edit_text(text: str, ending: str) -> str:
-    """Return a text as the user edited it with ``$VISUAL`` or ``$EDITOR``; see :meth:`Prompter.edit`.
+    """Return a text as the user edited it with ``$VISUAL`` or ``$EDITOR``; see ``Prompter.edit``.
 
     Raises:
         InputError: There is no editor, or it failed.

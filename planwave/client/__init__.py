@@ -1,4 +1,4 @@
-"""A typed client of the service: :class:`AsyncClient`, and :class:`Client` for code without a loop."""
+"""A typed client of the service: ``AsyncClient``, and ``Client`` for code without a loop."""
 
 from planwave.client.async_client import AsyncClient
 from planwave.client.sync_client import Client

@@ -146,7 +146,7 @@ class AsyncFlowMethods(ABC):
 
         Args:
             plan_id: The flow to change.
-            operations: As those of :meth:`AsyncClient.edit_plan`.
+            operations: As those of ``AsyncClient.edit_plan``.
             if_match: The hash the flow must have; ``*`` for any.
             author: ``person`` or ``api``, the default: who makes the new revision.
             note: The author's note on it.
@@ -194,7 +194,7 @@ class AsyncFlowMethods(ABC):
         await self._send(requests.delete("api", "flows", plan_id, force=force or None))
 
     async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
-        """Take the name of a flow away; the plan is kept. Errors are those of :meth:`delete_flow`."""
+        """Take the name of a flow away; the plan is kept. Errors are those of ``delete_flow``."""
         await self._send(requests.delete("api", "flows", plan_id, "name", force=force or None))
 
     async def execute_flow(
@@ -215,8 +215,8 @@ class AsyncFlowMethods(ABC):
             revision: One of its revisions; by default the one that callers start.
             inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
                 the graph has one entry node.
-            options: As in :meth:`AsyncClient.execute`.
-            start: Queue the execution now; if False, call :meth:`AsyncClient.start` later.
+            options: As in ``AsyncClient.execute``.
+            start: Queue the execution now; if False, call ``AsyncClient.start`` later.
             require_approval: Ask a person before the first node starts.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.

@@ -225,7 +225,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
 
         Raises:
             PlanInvalid: The model's plan could not be repaired; nothing is stored.
-            PlanwaveError: Any error of :meth:`PlanService.create`.
+            PlanwaveError: Any error of ``PlanService.create``.
         """
         if on_progress is None:
             return self._send(requests.create_plan(prompt, provider, model, idempotency_key))
@@ -322,7 +322,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
     ) -> PlanResponse:
         """Restore the title and graph of a revision of a plan, as a new revision.
 
-        Arguments and errors are those of :meth:`edit_plan`.
+        Arguments and errors are those of ``edit_plan``.
         """
         path = ("api", "plans", plan_id, "revisions", str(revision), "restore")
         body = {"author": author, "note": note}
@@ -370,7 +370,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
             inputs: ``{node_id: {handle: value}}``: preset results of nodes.
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
-            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            start: Queue the execution now; if False, call ``Client.start`` later.
             require_approval: Ask a person before the first node starts.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
@@ -396,7 +396,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         require_approval: bool = False,
         idempotency_key: str | None = None,
     ) -> ExecutionCreated:
-        """Plan a goal and run the plan; returns the same as :meth:`execute`."""
+        """Plan a goal and run the plan; returns the same as ``execute``."""
         call = requests.run(
             prompt, provider, model, inputs, options, idempotency_key, require_approval
         )
@@ -451,7 +451,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
 
         Args:
             execution_id: The execution that waits.
-            request_id: The id of one of :meth:`requests`.
+            request_id: The id of one of ``requests``.
             answer: For requests with actions: ``{"decision", "note"?, "value"?, "form"?}``.
 
         Raises:
@@ -499,8 +499,8 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
             rerun: Ids of nodes that run in any case, with their nested runs.
             changes: ``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle:
                 value}}}``.
-            options: As in :meth:`execute`, without ``policies``; by default those of the original.
-            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            options: As in ``execute``, without ``policies``; by default those of the original.
+            start: Queue the execution now; if False, call ``Client.start`` later.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.
         """

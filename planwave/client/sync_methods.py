@@ -145,7 +145,7 @@ class FlowMethods(ABC):
 
         Args:
             plan_id: The flow to change.
-            operations: As those of :meth:`Client.edit_plan`.
+            operations: As those of ``Client.edit_plan``.
             if_match: The hash the flow must have; ``*`` for any.
             author: ``person`` or ``api``, the default: who makes the new revision.
             note: The author's note on it.
@@ -191,7 +191,7 @@ class FlowMethods(ABC):
         self._send(requests.delete("api", "flows", plan_id, force=force or None))
 
     def remove_name(self, plan_id: str, *, force: bool = False) -> None:
-        """Take the name of a flow away; the plan is kept. Errors are those of :meth:`delete_flow`."""
+        """Take the name of a flow away; the plan is kept. Errors are those of ``delete_flow``."""
         self._send(requests.delete("api", "flows", plan_id, "name", force=force or None))
 
     def execute_flow(
@@ -212,8 +212,8 @@ class FlowMethods(ABC):
             revision: One of its revisions; by default the one that callers start.
             inputs: ``{node_id: {handle: value}}``: preset results of nodes; ``{handle: value}`` if
                 the graph has one entry node.
-            options: As in :meth:`Client.execute`.
-            start: Queue the execution now; if False, call :meth:`Client.start` later.
+            options: As in ``Client.execute``.
+            start: Queue the execution now; if False, call ``Client.start`` later.
             require_approval: Ask a person before the first node starts.
             idempotency_key: Repeating the call with the same key and arguments creates one
                 execution.

@@ -4,7 +4,7 @@ An event is an immutable, numbered fact about an execution. The state of an exec
 its events (``ExecutionState``); documents, answers and screens are projections of it. ``seq`` runs
 1..n without a gap. ``node.delta`` is streamed but never stored and has ``seq`` 0.
 
-:func:`typed_event` gives an :class:`Event` as a :data:`TypedEvent`: after ``event.type == "node.started"``
+``typed_event`` gives an ``Event`` as a ``TypedEvent``: after ``event.type == "node.started"``
 the type checker knows the keys of its ``data``. Outputs are ``{handle: {"type", "value"}}``.
 """
 
@@ -116,7 +116,7 @@ class _Audience:
 
 
 OPERATOR_ONLY: Final = _Audience()
-"""``Annotated[…, OPERATOR_ONLY]``: a field that only the operator sees; see :func:`public_event`."""
+"""``Annotated[…, OPERATOR_ONLY]``: a field that only the operator sees; see ``public_event``."""
 
 
 class BlockedCause(TypedDict):
@@ -187,7 +187,7 @@ class StartedData(TypedDict):
 
 
 class PausedData(TypedDict):
-    """Why the execution is paused; see :func:`pause_kind` for events without ``kind``.
+    """Why the execution is paused; see ``pause_kind`` for events without ``kind``.
 
     ``request_id`` and ``request``: the execution itself asks, about its plan or its budget.
     """
@@ -476,7 +476,7 @@ TypedEvent = (
 
 
 def _operator_fields() -> dict[str, frozenset[str]]:
-    """Return the fields that are marked with :data:`OPERATOR_ONLY`, by event type."""
+    """Return the fields that are marked with ``OPERATOR_ONLY``, by event type."""
     marked: dict[str, frozenset[str]] = {}
     for kind in get_args(TypedEvent):
         name, payload = get_args(kind)
@@ -495,7 +495,7 @@ OPERATOR_FIELDS: Final[Mapping[str, frozenset[str]]] = _operator_fields()
 
 
 def public_event(event: Event) -> Event:
-    """Return an event as everybody but the operator sees it: without :data:`OPERATOR_FIELDS`."""
+    """Return an event as everybody but the operator sees it: without ``OPERATOR_FIELDS``."""
     names = OPERATOR_FIELDS.get(event.type)
     if names is None or names.isdisjoint(event.data):
         return event
@@ -564,7 +564,7 @@ def engine_type(data: Mapping[str, Any]) -> str | None:
 
 
 def typed_events(events: Iterable[Event]) -> Iterator[TypedEvent]:
-    """Yield events by their types; see :func:`typed_event`."""
+    """Yield events by their types; see ``typed_event``."""
     return map(typed_event, events)
 
 

@@ -54,7 +54,7 @@ def plan_inputs(
     inputs: Mapping[str, Mapping[str, Json]] | None,
     options: RunOptions = RunOptions(),  # noqa: B008 - immutable
 ) -> InputPlan:
-    """Return the part of the graph that runs with some inputs of :func:`validate_inputs`.
+    """Return the part of the graph that runs with some inputs of ``validate_inputs``.
 
     If the inputs name entry nodes, the other entry nodes are dropped. The nodes that a chosen entry
     reaches run, with all nodes that these need. Nodes that only feed settled or dropped nodes do
@@ -134,7 +134,7 @@ def validate_inputs(
         ``{node_id: {handle: value}}``; validating these again changes nothing.
 
     Raises:
-        InputError: As :func:`copy_inputs`, and ``invalid-inputs`` if the type rejects them.
+        InputError: As ``copy_inputs``, and ``invalid-inputs`` if the type rejects them.
     """
     return adapt_inputs(program, copy_inputs(program, inputs))
 
@@ -142,7 +142,7 @@ def validate_inputs(
 def adapt_inputs(
     program: Program, inputs: Mapping[str, dict[str, Json]]
 ) -> dict[str, dict[str, Json]]:
-    """Return copied inputs as the node types complete them; see :func:`validate_inputs`.
+    """Return copied inputs as the node types complete them; see ``validate_inputs``.
 
     Raises:
         InputError: ``invalid-inputs``: a type rejects them.

@@ -99,7 +99,7 @@ def linked_graph(
         caller: The node that runs the target.
         target: The linked node.
         handles: The input handles of the target that get a value.
-        arriving: See :class:`SettledValues`.
+        arriving: See ``SettledValues``.
     """
     names = tuple(handles)
     delivered = tuple((source, tuple(by_handle)) for source, by_handle in arriving.items())

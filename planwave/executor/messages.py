@@ -64,7 +64,7 @@ class AttemptFailed:
         attempt: The attempt that ends with it.
         error: The exception, or one in its place whose text holds no secret.
         raised: The exception itself.
-        traceback: Its traceback as it is stored; see :func:`planwave.source_locations.traceback_of`.
+        traceback: Its traceback as it is stored; see ``planwave.source_locations.traceback_of``.
     """
 
     attempt: Attempt
@@ -102,7 +102,7 @@ class NestedRunRequested:
         prefix: Goes before the ids of the nested nodes in their paths.
         graph_run: The prepared graph; None where its outcome is known already.
         reply: Gets the outcome.
-        is_counted: The task that asks is one of those that :attr:`Attempt.active_tasks` counts.
+        is_counted: The task that asks is one of those that ``Attempt.active_tasks`` counts.
     """
 
     attempt: Attempt
@@ -158,7 +158,7 @@ class OutcomeTaken:
 class BudgetReserved:
     """A node is about to use amounts of the budget; the reply comes once the budget has them.
 
-    ``is_counted``: the task that asks is one of those that :attr:`Attempt.active_tasks` counts.
+    ``is_counted``: the task that asks is one of those that ``Attempt.active_tasks`` counts.
     """
 
     attempt: Attempt
@@ -193,7 +193,7 @@ class CancelNode:
 
 @dataclass(frozen=True, slots=True)
 class PauseExecution:
-    """Start nothing more until a :class:`ResumeExecution`."""
+    """Start nothing more until a ``ResumeExecution``."""
 
     reason: str
     reply: ReplyTo

@@ -36,7 +36,7 @@ class BoundNode:
 
     Attributes:
         template: The expressions in ``node.data``, or None if there are none.
-        handles: The outputs with a fixed name, as in :class:`BoundType`.
+        handles: The outputs with a fixed name, as in ``BoundType``.
     """
 
     node: Node

@@ -20,7 +20,7 @@ class PendingRequest(NamedTuple):
     """A request that can be answered.
 
     Attributes:
-        path: Path of the waiting node; :data:`OWN_PATH` for one of the execution itself.
+        path: Path of the waiting node; ``OWN_PATH`` for one of the execution itself.
         attempt_number: Number of the waiting attempt.
         suspension: The request itself, with its state and timeout.
         since: Time of the request, in the format of event times.

@@ -201,7 +201,7 @@ class Attempt:
         due_outcomes: Number of nested outcomes and grants of the budget that its tasks have not yet taken.
         task: The task that runs its code; None before, after its end, and after a restart of the process.
         group_tasks: The unfinished tasks of its task groups (``context.task_group()``).
-        own_calls: Number of open :class:`OwnWork` blocks. The node's tasks count this and the next
+        own_calls: Number of open ``OwnWork`` blocks. The node's tasks count this and the next
             three; the driver only reads them.
         covered: How many of these blocks surround a wait for a nested run, summed over the waits.
         active_tasks: Number of its counted tasks, which are its own task and those of its task groups;

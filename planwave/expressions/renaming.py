@@ -36,7 +36,7 @@ def may_name_any_node(text: str) -> bool:
 def rename_in_template(text: str, new_ids: Mapping[str, str]) -> str:
     """Return a template in which references to nodes have their new ids.
 
-    Ids that an expression computes are not found; see :func:`may_name_any_node`. Text outside of
+    Ids that an expression computes are not found; see ``may_name_any_node``. Text outside of
     expressions, text that is no template, and templates that give the name ``nodes`` to something else
     stay unchanged.
 
@@ -64,7 +64,7 @@ def rename_in_template(text: str, new_ids: Mapping[str, str]) -> str:
 
 
 def rename_in_expression(text: str, new_ids: Mapping[str, str]) -> str:
-    """Return an expression without braces, changed as by :func:`rename_in_template`."""
+    """Return an expression without braces, changed as by ``rename_in_template``."""
     renamed = rename_in_template(f"{{{{{text}}}}}", new_ids)
     return renamed.removeprefix("{{").removesuffix("}}")
 

@@ -1,6 +1,6 @@
 """Build a graph document in Python: nodes, the edges between them, and what refers to both.
 
-:class:`DocumentBuilder` knows no node types by itself. With a catalogue it checks names where they are
+``DocumentBuilder`` knows no node types by itself. With a catalogue it checks names where they are
 written, and finds the handle and the channel of an edge; all else is checked later, with the graph.
 ``planwave.GraphBuilder`` is the one that people use.
 """

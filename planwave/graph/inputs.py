@@ -42,7 +42,7 @@ class Inputs(Mapping[str, DataValue]):
         return next((a.value for a in self.arrivals if a.target_handle == handle), None)
 
     def text(self, handle: str | None = None) -> str:
-        """Return the arrivals at one handle, or all arrivals, as text; see :func:`arrivals_text`."""
+        """Return the arrivals at one handle, or all arrivals, as text; see ``arrivals_text``."""
         chosen = self.arrivals
         if handle is not None:
             chosen = tuple(a for a in chosen if a.target_handle == handle)

@@ -3,10 +3,10 @@
 There are two rules, one for each source of a value:
 
 * A *document* (a graph, a form, policies, an answer) is also read and written by other programs,
-  so :func:`json_findings` and :func:`checked_copy` reject what some reader or store cannot keep: NUL
+  so ``json_findings`` and ``checked_copy`` reject what some reader or store cannot keep: NUL
   characters, integers beyond 1e308, more than 64 levels.
 * A *value* that nodes pass on is written and read only by the store, which keeps all of JSON.
-  :func:`to_json` accepts every value that the store returns unchanged, so that no work is lost.
+  ``to_json`` accepts every value that the store returns unchanged, so that no work is lost.
 """
 
 from __future__ import annotations
@@ -110,10 +110,10 @@ def to_json(value: Any) -> Json:
 
 
 def to_json_each(values: Mapping[Any, Any]) -> dict[str, Json]:
-    """Return named values, each converted with :func:`to_json`.
+    """Return named values, each converted with ``to_json``.
 
     Raises:
-        NotJson: As :func:`to_json`, or a name is not text.
+        NotJson: As ``to_json``, or a name is not text.
     """
     named = dict(values)
     _check_keys(named)
@@ -196,7 +196,7 @@ def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
 
 
 def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:
-    """Return a deep copy of a JSON object, or None if :func:`json_findings` has findings."""
+    """Return a deep copy of a JSON object, or None if ``json_findings`` has findings."""
     depth, most, above = limits
     top = value.copy()
     stack: list[tuple[Any, int]] = [(top, depth - above)]

@@ -51,7 +51,7 @@ def data_name(keyword: str, node_type: str, facts: NodeTypeInfo | None) -> str:
 
 
 def handle_name(keyword: str, node_type: str, facts: NodeTypeInfo | None) -> str:
-    """Return the input handle that a keyword means; arguments as for :func:`data_name`.
+    """Return the input handle that a keyword means; arguments as for ``data_name``.
 
     Raises:
         TypeError: The type has no such input; the message says which is meant.

@@ -1,7 +1,7 @@
 """The data model: immutable nodes, edges, ports and graphs, and the values that move along edges.
 
 In JSON the fields are camelCase (``sourceHandle``), here snake_case. ``reading/documents.py`` reads the
-JSON form, and :meth:`Graph.to_document` writes it back without loss.
+JSON form, and [Graph.to_document][planwave.Graph.to_document] writes it back without loss.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Plan:
         user_prompt: The goal in the user's words; "" for a plan made by hand without one.
         title: A short name.
         graph: The checked graph.
-        hash: :func:`graph_hash` of the graph; executions are bound to it.
+        hash: ``graph_hash`` of the graph; executions are bound to it.
         revision: 1 for a new plan; 0 where the graph is that of no revision.
         provider, model: The model that wrote it; None for a plan made by hand.
         diagnostics: Findings that do not prevent it from running (JSON form).
@@ -110,7 +110,7 @@ def canonical_json(value: Json) -> str:
 def graph_content(graph: Graph) -> dict[str, Json]:
     """Return a graph's document without ``ui``: what decides how it runs.
 
-    The result shares values with :attr:`Graph.document`: do not change it.
+    The result shares values with [Graph.document][planwave.Graph.document]: do not change it.
     """
     nodes: list[dict[str, Json]] = graph.document["nodes"]
     return {
@@ -128,7 +128,7 @@ def graph_hash(graph: Graph) -> str:
 def unreadable_hash(document: Mapping[str, Json]) -> str:
     """Return the hash of a graph document that cannot be read; never that of a graph.
 
-    As :func:`graph_hash` does, it leaves ``ui`` out.
+    As ``graph_hash`` does, it leaves ``ui`` out.
     """
     content = {
         "nodes": [without_ui(node) for node in document["nodes"]],

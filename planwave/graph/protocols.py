@@ -360,7 +360,7 @@ class NodeTypeInfo(NamedTuple):
     its data as they are written, because their expressions name inputs of a later run of the node.
     ``passes_on``: without an edge into it a node has nothing to do. ``depends_outside``: what ``result_depends_on`` names may change while the graph and its variables are
     the same. ``runs_graphs``: nodes may run graphs that are not in ``graph_fields``. ``effect`` is the strongest that a node of the
-    type can have; see :func:`effect_of`.
+    type can have; see ``effect_of``.
     ``data_fields`` are the names of the ``data`` fields, under every spelling; ``declares_data``: the type
     has no others (one without a declaration may read any). Edges may not lead into
     ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,

@@ -22,7 +22,7 @@ LOAD_OWN_TYPE: Final = (
 MAX_SUGGESTIONS: Final = 10
 """Misspelt names of one document that are compared with the known ones."""
 _MIN_SIMILARITY: Final = 0.65
-"""Ratio of :mod:`difflib`. At its default of 0.6, the type "divide" would be a misspelt "void"."""
+"""Ratio of ``difflib``. At its default of 0.6, the type "divide" would be a misspelt "void"."""
 _MAX_CHARS: Final = 64
 _MAX_CANDIDATES: Final = 300
 
@@ -38,14 +38,14 @@ class Correction(NamedTuple):
 
 
 def node_suggestion(node_id: str, correction: Correction | None) -> SuggestionResponse | None:
-    """Return the correction of a node as :attr:`Diagnostic.suggestion`."""
+    """Return the correction of a node as ``Diagnostic.suggestion``."""
     if correction is None:
         return None
     return _suggestion(correction.label, UpdateNode(node_id, correction.patch))
 
 
 def edge_suggestion(edge: Edge, correction: Correction | None) -> SuggestionResponse | None:
-    """Return the correction of an edge as :attr:`Diagnostic.suggestion`: the edge is replaced."""
+    """Return the correction of an edge as ``Diagnostic.suggestion``: the edge is replaced."""
     if correction is None or UNREADABLE in edge[:6]:
         return None
     corrected = apply_merge_patch(edge_document(edge), correction.patch)
@@ -53,7 +53,7 @@ def edge_suggestion(edge: Edge, correction: Correction | None) -> SuggestionResp
 
 
 def edge_removal(edge: Edge) -> SuggestionResponse:
-    """Return the removal of an edge as :attr:`Diagnostic.suggestion`."""
+    """Return the removal of an edge as ``Diagnostic.suggestion``."""
     return _suggestion("Remove the edge", RemoveEdge(edge.id))
 
 

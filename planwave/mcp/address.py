@@ -52,7 +52,7 @@ async def connect_address(
     on_expired: Callable[[], None],
     on_closed_code: Callable[[], None],
 ) -> AsyncGenerator[Any]:
-    """Yield the two streams of messages of a server; a :class:`mcp.client.Transport`.
+    """Yield the two streams of messages of a server; a ``mcp.client.Transport``.
 
     Args:
         address: Where it is.

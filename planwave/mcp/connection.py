@@ -76,10 +76,10 @@ class Connection:
 
     Args:
         name: The name of the server.
-        open_server: See :data:`OpenServer`.
+        open_server: See ``OpenServer``.
         limits: Its limits.
         hide: Removes secrets from a text.
-        adapt_schema: See :data:`AdaptSchema`.
+        adapt_schema: See ``AdaptSchema``.
     """
 
     def __init__(

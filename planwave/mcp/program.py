@@ -58,7 +58,7 @@ async def run_program(
     on_error_line: Callable[[str], None],
     on_end: Callable[[str], None],
 ) -> AsyncGenerator[Any]:
-    """Start a server, and give the two streams of its messages; a :class:`mcp.client.Transport`.
+    """Start a server, and give the two streams of its messages; a ``mcp.client.Transport``.
 
     At the end the process is stopped, with all processes of its group.
 

@@ -55,7 +55,7 @@ class McpServers:
     Args:
         tables: The tables ``[mcp.NAME]`` of the settings.
         limits: The limits named ``mcp_…``.
-        adapt_schema: See :data:`AdaptSchema`.
+        adapt_schema: See ``AdaptSchema``.
         environment: The environment variables that ``header_env`` and ``pass_env`` name.
         backoff_s: See ``ConnectionLimits``.
     """

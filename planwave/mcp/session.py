@@ -53,19 +53,19 @@ class ConnectionLost(McpError):
 
 
 class Session:
-    """A session, which one task enters and leaves: the one that runs :meth:`run`.
+    """A session, which one task enters and leaves: the one that runs ``run``.
 
     Calls may come from any task. Whatever ends the session, ``end_reason`` says what it was.
 
     Attributes:
-        tool_problems: Why tools that the server lists are not in :meth:`list_tools`.
+        tool_problems: Why tools that the server lists are not in ``list_tools``.
         list_problem: Why that list may not be whole; empty where it is.
         sent_errors: How many errors with the SDK's code of a closed connection the server itself has sent
             that no call has raised yet; None where the SDK sends none while the session is open.
 
     Args:
         name: The name of the server, for messages.
-        open_server: See :data:`OpenServer`.
+        open_server: See ``OpenServer``.
         connect_s: Seconds for its start.
     """
 
@@ -90,7 +90,7 @@ class Session:
         return self._connected.done() and not self._stopped.is_set() and not self._ended.is_set()
 
     async def run(self) -> None:
-        """Connect, stay until the session ends or :meth:`stop`, and close; raises no errors."""
+        """Connect, stay until the session ends or ``stop``, and close; raises no errors."""
         try:
             async with asyncio.timeout(self._connect_s) as time_limit:
                 transport = leave_out_invalid_tools(

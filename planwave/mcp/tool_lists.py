@@ -33,7 +33,7 @@ async def leave_out_invalid_tools(
     Args:
         transport: What the SDK would connect to.
         protocol_version: Returns the version that was agreed on, None before that.
-        on_invalid_tool: See :data:`OnInvalidTool`.
+        on_invalid_tool: See ``OnInvalidTool``.
     """
 
     def filtered(item: object) -> object:

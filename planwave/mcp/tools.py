@@ -84,7 +84,7 @@ def read_tools(
 
     Args:
         listed: Tools that follow the protocol.
-        adapt_schema: See :data:`AdaptSchema`.
+        adapt_schema: See ``AdaptSchema``.
         earlier_problems: Sentences about tools that do not follow it.
     """
     tools: dict[str, ServerTool] = {}

@@ -263,11 +263,11 @@ class GraphBuilder(DocumentBuilder):
             id: Its id; generated if None.
             name: Its display name; the id if None.
             policy: Its policy, as in a document.
-            **fields: As for :meth:`node`.
+            **fields: As for [node][planwave.GraphBuilder.node].
 
         Raises:
-            InputError: See :meth:`node`.
-            TypeError: See :meth:`node`; a tool is none, or is not registered.
+            InputError: See [node][planwave.GraphBuilder.node].
+            TypeError: See [node][planwave.GraphBuilder.node]; a tool is none, or is not registered.
         """
         optional = {
             "model": model, "provider": provider, "system_prompt": system_prompt, "input": input,
@@ -306,10 +306,10 @@ class GraphBuilder(DocumentBuilder):
             cases: The values, tried in order.
             id: Its id; generated if None.
             name: Its display name; the id if None.
-            **fields: As for :meth:`node`: ``value`` is compared in place of what arrives.
+            **fields: As for [node][planwave.GraphBuilder.node]: ``value`` is compared in place of what arrives.
 
         Raises:
-            InputError, TypeError: See :meth:`node`.
+            InputError, TypeError: See [node][planwave.GraphBuilder.node].
         """
         cases = list(cases)
         node = self.node("switch", id=id, name=name, input=source, cases=cases, **fields)
@@ -414,8 +414,8 @@ class GraphBuilder(DocumentBuilder):
             **fields: Data fields of the node that runs for each item.
 
         Raises:
-            InputError: See :meth:`node`.
-            TypeError: See :meth:`node`; the type has several inputs, and the item could go to each.
+            InputError: See [node][planwave.GraphBuilder.node].
+            TypeError: See [node][planwave.GraphBuilder.node]; the type has several inputs, and the item could go to each.
         """
         reader: ResultReader[Any] | None = None
         if isinstance(body, GraphBuilder):

@@ -333,7 +333,7 @@ def _turns(messages: Iterable[ChatMessage]) -> Iterator[PromptMessage]:
 
 
 def chat_message(turn: PromptMessage) -> ChatMessage:
-    """Return a turn as a message: what :func:`with_messages` reads."""
+    """Return a turn as a message: what ``with_messages`` reads."""
     match turn.role:
         case "user":
             return user_message(turn.text, turn.images)
@@ -413,7 +413,7 @@ def completed_ids(chat_id: str | None, thread_id: str | None) -> dict[str, str]:
 async def ids_in_run(
     chat_id: str | None, thread_id: str | None, context: FlowContext
 ) -> dict[str, str]:
-    """Return the ids as :func:`completed_ids`; new ids are the same whenever the node runs again."""
+    """Return the ids as ``completed_ids``; new ids are the same whenever the node runs again."""
     chat_id = chat_id or context.chat_id
     if chat_id and thread_id:
         return completed_ids(chat_id, thread_id)

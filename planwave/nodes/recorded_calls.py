@@ -97,8 +97,8 @@ class ExternalCall:
     async def state(self, number: int = 0) -> CallState:
         """Return what is known of the call before it is made.
 
-        ``recorded``: :meth:`run` returns its result without a call. ``begun``: it was begun for the
-        time ``number`` (:meth:`begin`), or even made, by this attempt or by the one that a fork
+        ``recorded``: ``run`` returns its result without a call. ``begun``: it was begun for the
+        time ``number`` (``begin``), or even made, by this attempt or by the one that a fork
         continues, and there is no result to be served: it may have acted.
         """
         if self._recorder is None:
@@ -194,7 +194,7 @@ async def record_call(
     ordinal: int | None = None,
     keep: tuple[type[PlanwaveError], ...] = (),
 ) -> Json:
-    """Return the recorded result of an external call, or make it; see :class:`ExternalCall`."""
+    """Return the recorded result of an external call, or make it; see ``ExternalCall``."""
     return await ExternalCall(context, kind, name, request, ordinal=ordinal).run(make, keep=keep)
 
 

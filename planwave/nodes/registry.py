@@ -83,14 +83,14 @@ class Registry:
         """Initialize a registry.
 
         Args:
-            types: Types to register; see :meth:`register`.
-            providers: Used by :meth:`check` to look up providers and models; None checks neither.
+            types: Types to register; see [register][planwave.Registry.register].
+            providers: Used by ``check`` to look up providers and models; None checks neither.
             default_provider: Provider of nodes that do not name one.
             default_model: Model of nodes that use the default provider and do not name a model.
-            limits: Limits that :meth:`check` enforces; None for no limits but those of policies, which
+            limits: Limits that ``check`` enforces; None for no limits but those of policies, which
                 have their defaults then.
             mcp_servers: The MCP servers that nodes may name, and what each is for; None checks none.
-            secrets: The names of secrets that :meth:`check` knows; None does not check them.
+            secrets: The names of secrets that ``check`` knows; None does not check them.
             redirect_hosts: The hosts that answers to webhooks may redirect to; None for all.
             tools: The tools that nodes may name; None for none yet.
         """
@@ -142,7 +142,7 @@ class Registry:
     def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> Registry:
         """Add the types of installed packages (entry point group ``planwave.nodes``), and their tools.
 
-        An entry point names an argument of :meth:`register`, or a list of them. If it cannot be
+        An entry point names an argument of [register][planwave.Registry.register], or a list of them. If it cannot be
         loaded, or one of its names is taken, none of its types is added and a warning is recorded.
         Each entry point is read once, however often this method is called.
         """
@@ -169,7 +169,7 @@ class Registry:
         return self
 
     def with_modules(self, names: Iterable[str], *, installed: Collection[str] = ()) -> Registry:
-        """Add the types and tools of Python modules; see :func:`load_node_module`.
+        """Add the types and tools of Python modules; see ``load_node_module``.
 
         Each module is read once, however often this method is called. Those that are ``installed`` are
         not looked for in the working directory.
@@ -291,7 +291,7 @@ class Registry:
     def node_ports(self, graph: Graph) -> dict[str, dict[str, Any]]:
         """Return the ports of the nodes that have other ports than their type, as JSON by node id.
 
-        See :func:`planwave.nodes.sockets.ports_of_node`.
+        See ``planwave.nodes.sockets.ports_of_node``.
         """
         styles, documents = self._socket_styles(), dict[str, dict[str, Any]]()
         for node in graph.nodes:

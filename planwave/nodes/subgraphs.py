@@ -111,7 +111,7 @@ class Subgraph(NamedTuple):
         )
 
     def result(self, outputs: OutputsByNode) -> DataValue:
-        """Return the value of the result of a run; see :class:`planwave.graph.result.LastNodes`."""
+        """Return the value of the result of a run; see ``planwave.graph.result.LastNodes``."""
         return self.last.result(outputs).value
 
 

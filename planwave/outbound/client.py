@@ -194,7 +194,7 @@ class OutboundClient:
             silence_s: How long the body may send nothing.
 
         Raises:
-            OutboundError, LimitExceeded: As :meth:`request`; also while the body is read.
+            OutboundError, LimitExceeded: As ``request``; also while the body is read.
         """
         check_headers(headers or {})
         target = parse_url(url, None)

@@ -24,8 +24,8 @@ async def fetch_image(client: OutboundClient, url: str) -> str:
         url: An ``http`` or ``https`` URL.
 
     Raises:
-        OutboundError: As :meth:`OutboundClient.request`; ``http-status``; ``invalid-response``: it is
-            none of :data:`IMAGE_TYPES`, by its content type or by its bytes.
+        OutboundError: As ``OutboundClient.request``; ``http-status``; ``invalid-response``: it is
+            none of ``IMAGE_TYPES``, by its content type or by its bytes.
         LimitExceeded: ``fetch_bytes`` or ``fetch_redirects``.
     """
     with errors_at(url):

@@ -145,7 +145,7 @@ def _is_literal(host: str) -> bool:
 
 
 class VettingTransport(httpx2.AsyncBaseTransport):
-    """Sends requests of allowed URLs, over a :class:`VettingBackend`; it knows no proxies."""
+    """Sends requests of allowed URLs, over a ``VettingBackend``; it knows no proxies."""
 
     def __init__(self, backend: VettingBackend, allowed: AllowedServices) -> None:
         self._allowed = allowed

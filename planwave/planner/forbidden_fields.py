@@ -52,7 +52,7 @@ def redact_forbidden(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
     """Take forbidden fields out of a reply.
 
     Returns:
-        The reply without them, the reply with :data:`REDACTED` in place of their values (to be
+        The reply without them, the reply with ``REDACTED`` in place of their values (to be
         kept and shown), and one error for each, which does not hold the value.
     """
     findings: list[Diagnostic] = []

@@ -155,7 +155,7 @@ def require_for_author(
 
     Args:
         catalogue: The node types.
-        planner: See :func:`admission`.
+        planner: See ``admission``.
         graph: The plan, perhaps changed by people since.
         first: What the model wrote; None where that is ``graph``, or not known.
 

@@ -156,7 +156,7 @@ class Planner:
         node_types: Sequence[str] | None = None,
         max_nodes: int | None = None,
     ) -> ModelRequest:
-        """Return the first request of :meth:`create_plan`, for an equal plan of an equal request."""
+        """Return the first request of ``create_plan``, for an equal plan of an equal request."""
         rules = self._rules.restricted_to(node_types)
         types = plannable_types(self._catalogue, rules)
         return self._start_conversation(prompt, provider, model, types, max_nodes, rules).first

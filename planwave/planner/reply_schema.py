@@ -89,7 +89,7 @@ _ENTRIES: Final[Mapping[str, type[BaseModel]]] = {"nodes": ReplyNode, "edges": R
 
 
 def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
-    """Return a reply as a :class:`ReplyPlan`, with a diagnostic for each difference from its shape.
+    """Return a reply as a ``ReplyPlan``, with a diagnostic for each difference from its shape.
 
     Args:
         value: Any JSON value.

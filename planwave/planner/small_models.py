@@ -114,7 +114,7 @@ def positional_schema(
 
     Args:
         catalogue_types: Node types a step may have.
-        required: Steps that must be written besides :data:`REQUIRED_STEPS`.
+        required: Steps that must be written besides ``REQUIRED_STEPS``.
     """
     properties: dict[str, Any] = {"title": _text(_MAX_TITLE_CHARS)}
     for place, step in enumerate(STEP_KEYS):
@@ -127,7 +127,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return a positional reply in the general reply shape.
 
     Args:
-        reply: Fits :func:`positional_schema`.
+        reply: Fits ``positional_schema``.
 
     Returns:
         ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
@@ -144,7 +144,7 @@ def read_steps(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return the nodes and edges of the steps that a positional reply has so far.
 
     Args:
-        reply: See :func:`read_small_reply`; steps at the end may be missing. A further step adds
+        reply: See ``read_small_reply``; steps at the end may be missing. A further step adds
             nodes and edges at the end of the lists.
     """
     steps = {step: reply[step] for step in STEP_KEYS if step in reply}

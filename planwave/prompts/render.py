@@ -201,9 +201,9 @@ def small_agent_grammar(goal: str, task: str, *, is_last: bool = False) -> str |
     """Return the grammar of a small model's reply; None where a last step is free in its form.
 
     Args:
-        goal: See :func:`small_agent_prompt`.
-        task: See :func:`small_agent_prompt`.
-        is_last: See :func:`small_agent_prompt`.
+        goal: See ``small_agent_prompt``.
+        task: See ``small_agent_prompt``.
+        is_last: See ``small_agent_prompt``.
     """
     if not is_last:
         return NOTES_GRAMMAR

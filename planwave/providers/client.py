@@ -89,7 +89,7 @@ class _Learned:
 class ModelClient:
     """A client of all configured providers; implements ``protocols.Models``.
 
-    Belongs to one event loop; call :meth:`close` on the same loop.
+    Belongs to one event loop; call ``close`` on the same loop.
 
     Args:
         settings: The limits.
@@ -136,7 +136,7 @@ class ModelClient:
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
-        """Call the model; yield deltas, then the :class:`ModelReply`.
+        """Call the model; yield deltas, then the ``ModelReply``.
 
         Close the iterator (``contextlib.aclosing``) if it is not read to its end.
 

@@ -1,7 +1,7 @@
 """Classification of the errors of model calls: SDK and transport exceptions to ``ProviderError``.
 
 Exceptions are classified by their class, never by their message (pydantic-ai sorts the providers'
-errors into classes); ``transport.py`` raises :class:`ResponseError` for errors no SDK detects.
+errors into classes); ``transport.py`` raises ``ResponseError`` for errors no SDK detects.
 Messages name provider, model and status and quote at most the provider's message: never a key, a
 header or a URL with credentials.
 """

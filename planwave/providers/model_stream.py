@@ -115,7 +115,7 @@ async def stream_attempt(
     exchange: Exchange,
     marks: CacheMarks = NO_MARKS,
 ) -> AsyncGenerator[Delta | AttemptResult, None]:
-    """Stream one attempt: deltas, then :class:`AttemptResult`.
+    """Stream one attempt: deltas, then ``AttemptResult``.
 
     Raises:
         ProviderError: The stream ended without a valid reply.

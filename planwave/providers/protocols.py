@@ -1,6 +1,6 @@
 """Requests, replies and ports of model calls, independent of providers and SDKs.
 
-Nodes and the planner use the port :class:`Models`; ``providers/client.py`` implements it.
+Nodes and the planner use the port ``Models``; ``providers/client.py`` implements it.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class CallScope:
     ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; an attempt that is repeated after a
     crash and makes the same calls in the same order gets the recorded replies. An attempt that
     resumes after an answer continues with other numbers. Calls that are made side by side get their
-    numbers beforehand, in a fixed order, and each its own :meth:`at`.
+    numbers beforehand, in a fixed order, and each its own ``at``.
 
     Args:
         execution_id: The execution.
@@ -337,7 +337,7 @@ class CallScope:
         self._whole._is_served = is_served
 
     def at(self, ordinal: int) -> CallScope:
-        """Return the scope of one call, whose number was taken by :meth:`next_ordinal` before."""
+        """Return the scope of one call, whose number was taken by ``next_ordinal`` before."""
         scope = CallScope(
             self.execution_id, self.path, self.attempt, time_left_s=self.time_left_s, idle=self.idle
         )
@@ -412,7 +412,7 @@ class Recorder(Protocol):
 
 
 class Models(Protocol):
-    """Port: streams one reply; the last item is the :class:`ModelReply`, all others are deltas."""
+    """Port: streams one reply; the last item is the ``ModelReply``, all others are deltas."""
 
     def stream(
         self, request: ModelRequest, scope: CallScope | None = None
@@ -521,7 +521,7 @@ def highest_price(providers: Providers, provider: str, model: str, tokens: Usage
 class LocalProvider(Protocol):
     """Port: the embedded model server, one more endpoint that speaks the OpenAI chat protocol.
 
-    Nothing loads before the first :meth:`endpoint`. ``providers/local/models.py`` implements it.
+    Nothing loads before the first ``endpoint``. ``providers/local/models.py`` implements it.
     """
 
     @property
@@ -556,7 +556,7 @@ class LocalProvider(Protocol):
     async def prepare(self, request: ModelRequest) -> None:
         """Load what an earlier call computed for the fixed beginning of a request, if it is kept.
 
-        Called after :meth:`endpoint`, before the call. It saves time only, and never fails.
+        Called after ``endpoint``, before the call. It saves time only, and never fails.
         """
         ...
 

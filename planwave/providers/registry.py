@@ -162,7 +162,7 @@ class ProviderRegistry:
         """Return the connection of a provider.
 
         Raises:
-            UnknownProvider, UnavailableProvider: As :meth:`resolve`.
+            UnknownProvider, UnavailableProvider: As ``resolve``.
         """
         self._require_available(self._require_known(provider))
         table = self._settings.providers.get(provider) or ProviderSettings()

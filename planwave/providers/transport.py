@@ -3,7 +3,7 @@
 It imports httpx2 and pydantic-ai; the SDK of a provider is imported at its first call.
 
 The SDKs wait ten minutes for a silent server, accept a truncated stream as complete and buffer a line
-of any length. :class:`GuardedTransport` is below every SDK and raises errors in these cases. It fits
+of any length. ``GuardedTransport`` is below every SDK and raises errors in these cases. It fits
 each request to what the server takes, and gives the SDKs each stream in the form that they expect.
 """
 

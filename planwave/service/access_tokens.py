@@ -51,7 +51,7 @@ class CreatedToken(NamedTuple):
 
 
 class AccessTokens:
-    """The access tokens of a service. Requests look them up in memory; :meth:`load` fills it."""
+    """The access tokens of a service. Requests look them up in memory; ``load`` fills it."""
 
     def __init__(self, dependencies: ServiceDependencies, flows: FlowQueries) -> None:
         self._dependencies = dependencies
@@ -79,7 +79,7 @@ class AccessTokens:
 
         Args:
             name: A note on who gets the token.
-            scopes: At least one of :data:`SCOPES`.
+            scopes: At least one of ``SCOPES``.
             flows: The ids of the flows for which it is, at least one.
             limits: Those of this token.
 
@@ -164,7 +164,7 @@ class AccessTokens:
         return token if _timestamp(self._dependencies.now()) < token.expires_at else None
 
     def why_denied(self, secret: str) -> str:
-        """Return why a text is no valid token, for the operator: what :func:`find` does not say."""
+        """Return why a text is no valid token, for the operator: what ``find`` does not say."""
         digest = _digest(secret)
         if digest in self._by_digest:
             return "token-expired"

@@ -117,11 +117,11 @@ class Tracer(Protocol):
         ...
 
     def published(self, events: Sequence[Event]) -> None:
-        """As :meth:`Observer.published`."""
+        """As ``Observer.published``."""
         ...
 
     def execution_left(self, execution_id: str) -> None:
-        """As :meth:`Observer.execution_left`."""
+        """As ``Observer.execution_left``."""
         ...
 
     def span_ids(self, execution_id: str, path: str | None) -> dict[str, str]:
@@ -171,7 +171,7 @@ class ServiceDependencies:
         secrets: The operator's secrets that have a value, by name.
         redactor: Withholds what is secret from all that comes from outside.
         audit: Where what people and programs do is logged; None logs nothing.
-        observers: What observes the service; :meth:`Service.observe` adds more.
+        observers: What observes the service; ``Service.observe`` adds more.
     """
 
     store: Store

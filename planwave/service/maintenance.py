@@ -91,7 +91,7 @@ async def retention_task(
     """Run ``prune`` at once and then daily, in the background of the block.
 
     Args:
-        prune: See :meth:`Maintenance.prune`.
+        prune: See ``Maintenance.prune``.
         retention_days: The age from which on ended executions are deleted; None deletes only
             expired idempotency keys.
     """

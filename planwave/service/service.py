@@ -234,7 +234,7 @@ class Service:
     async def recover(self) -> int:
         """Recover the replies of chats, and the executions of an earlier process.
 
-        See :meth:`ExecutionCommands.recover`; returns the number of executions.
+        See ``ExecutionCommands.recover``; returns the number of executions.
         """
         await self.chats.recover_chats()
         return await self.executions.recover()
@@ -244,12 +244,12 @@ class Service:
     ) -> None:
         """Publish the address of the API of this process, for other processes; None withdraws it.
 
-        See :meth:`planwave.storage.sqlite.sql_store.Store.publish_address`.
+        See ``planwave.storage.sqlite.sql_store.Store.publish_address``.
         """
         self._store.publish_address(url, token, is_service=is_service)
 
     async def backup(self, file: Path) -> Backup:
-        """Write all that is kept into one tar file; see :func:`planwave.storage.backup.back_up`.
+        """Write all that is kept into one tar file; see ``planwave.storage.backup.back_up``.
 
         Works while another process writes. Errors are those of ``back_up``.
         """
@@ -274,7 +274,7 @@ class Service:
         """Shut down gracefully: accept nothing new, end all streams, let running nodes finish.
 
         Executions that have not finished after ``timeout_s`` (by default the limit ``drain_s``) are
-        interrupted. They and the queued ones stay as they are stored, for a later :meth:`recover`.
+        interrupted. They and the queued ones stay as they are stored, for a later ``recover``.
         """
         self.close_streams()
         await self.executions.runner.drain(self.limits.drain_s if timeout_s is None else timeout_s)
@@ -289,5 +289,5 @@ class Service:
             call()
 
     def abort(self) -> None:
-        """End a running :meth:`drain` at once."""
+        """End a running ``drain`` at once."""
         self.executions.runner.abort()

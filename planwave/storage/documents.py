@@ -50,7 +50,7 @@ def build_document(
     """Return the document of an execution.
 
     ``result`` has the value of the execution and the ids of the nodes that it comes from; see
-    :mod:`planwave.graph.result`. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
+    ``planwave.graph.result``. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
     is text or null; ``node_results`` has those that are not null. ``inputs`` are ``{handle: {"type",
     "value"}}`` from flow edges; ``dependencies`` are the paths of their sources.
     ``reused`` is ``{"execution_id", "path", "failed_inside"}`` of the node whose result was taken in

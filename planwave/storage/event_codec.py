@@ -205,7 +205,7 @@ def _not_json_error(execution_id: str, events: Sequence[Event], cause: Exception
 
 
 def encode_document(value: dict[str, Any], what: str, *, plain: bool = False) -> str:
-    """Encode a document as JSON; see :func:`dumps_exact`.
+    """Encode a document as JSON; see ``dumps_exact``.
 
     Raises:
         StoreError: The document is not JSON.

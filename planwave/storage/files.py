@@ -97,7 +97,7 @@ async def write_temporary(path: Path, content: bytes) -> Path:
 
 
 def replace_durably(temporary: Path, path: Path) -> None:
-    """Sync a temporary file and rename it; the name is durable after :func:`sync_directory`.
+    """Sync a temporary file and rename it; the name is durable after ``sync_directory``.
 
     Raises:
         OSError: What was under ``path`` before is still there; the temporary file is removed.

@@ -25,7 +25,7 @@ _SAFE_OPEN: Final = os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class DirectoryLock:
-    """An exclusive lock of a directory, from construction to :meth:`release`.
+    """An exclusive lock of a directory, from construction to ``release``.
 
     The file stays after the release; only the ``flock`` counts, and the kernel drops it with its
     process. The file contains the owner (``pid``, later the address and the token of its API) as
@@ -110,7 +110,7 @@ def is_owned(directory: Path) -> bool:
     """Return whether a live process owns a directory; True also where this cannot be found out.
 
     Without an owner an execution whose status says that it runs was interrupted: see
-    :func:`planwave.storage.records.is_interrupted`.
+    ``planwave.storage.records.is_interrupted``.
     """
     try:
         with _open_lock_file(directory) as file:

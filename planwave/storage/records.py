@@ -36,7 +36,7 @@ class Approval(NamedTuple):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Approval:
-        """Return the approval that :meth:`as_json` wrote."""
+        """Return the approval that ``as_json`` wrote."""
         return cls(document["at"], Principal.from_json(document["by"]))
 
 
@@ -59,7 +59,7 @@ class PlanRecord:
         note: The author's note on the current revision.
         updated_at: The time of the current revision, UTC; None in a plan that was never changed.
         edited_by: Who made the newest revision; None where an older planwave did.
-        plain: Whether :func:`planwave.jsonio.is_plain` is known to be true of the document.
+        plain: Whether ``planwave.jsonio.is_plain`` is known to be true of the document.
     """
 
     plan_id: str
@@ -191,8 +191,8 @@ class IdempotencyRecord:
         status: The HTTP status of the response; None while the request runs.
         body: The body of the response.
         is_new: Whether the caller has just claimed the key: it must process the request, then call
-            :meth:`Store.store_response` or, after a failure,
-            :meth:`Store.release_idempotency_key`.
+            ``Store.store_response`` or, after a failure,
+            ``Store.release_idempotency_key``.
     """
 
     digest: str

@@ -37,7 +37,7 @@ class TriggerAdapter:
 
     Attributes:
         node_type: The entry node type that it serves.
-        listens: Whether :meth:`listen` is to run for each enabled trigger.
+        listens: Whether ``listen`` is to run for each enabled trigger.
     """
 
     node_type: str

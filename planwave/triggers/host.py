@@ -89,7 +89,7 @@ class TriggerHost:
         revision: int | None = None,
         trigger_id: str | None = None,
     ) -> Trigger:
-        """Listen for an entry node of a flow; see :meth:`TriggerService.create`."""
+        """Listen for an entry node of a flow; see ``TriggerService.create``."""
         trigger = await self._service.triggers.create(
             plan_id, self._adapters, node_id=node_id, revision=revision, trigger_id=trigger_id
         )
@@ -151,7 +151,7 @@ class TriggerHost:
 
         Args:
             plan_id: The flow.
-            changes: See :meth:`FlowService.publish`.
+            changes: See ``FlowService.publish``.
             hook: Whether its ``webhook`` node is listened for; None leaves that as it is.
 
         Raises:

@@ -30,7 +30,7 @@ def with_entry_points(
 ) -> tuple[type[TriggerAdapter], ...]:
     """Add the adapters that entry points name; a broken one is logged and left out.
 
-    An entry point names a subclass of :class:`TriggerAdapter`, or a list of them. Its node type may
+    An entry point names a subclass of ``TriggerAdapter``, or a list of them. Its node type may
     not have an adapter yet.
     """
     by_type = {each.node_type: each for each in adapters}

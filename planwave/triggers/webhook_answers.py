@@ -77,7 +77,7 @@ async def wait_at_most(
     *,
     with_result: bool,
 ) -> WebhookAnswer:
-    """Wait as :func:`wait_for_answer` does; after so many seconds the execution's id is the answer."""
+    """Wait as ``wait_for_answer`` does; after so many seconds the execution's id is the answer."""
     try:
         async with asyncio.timeout(seconds):
             return await wait_for_answer(service, execution_id, with_result=with_result)

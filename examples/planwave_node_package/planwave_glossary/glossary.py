@@ -28,7 +28,7 @@ class GlossaryData(planwave.NodeData):
 
 
 class Glossary(planwave.LinkType):
-    """Makes a :class:`Lexicon`, once for all nodes that are linked to it."""
+    """Makes a ``Lexicon``, once for all nodes that are linked to it."""
 
     node_type = "glossary"
     purpose = "Hold terms and their meaning; link it to nodes that look terms up."

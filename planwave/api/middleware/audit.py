@@ -126,7 +126,7 @@ _EXECUTION_HEADER: Final = "x-planwave-execution-id"
 
 
 class AuditMiddleware:
-    """Middleware that writes a line for each request of :data:`ACTIONS`, and for refused requests.
+    """Middleware that writes a line for each request of ``ACTIONS``, and for refused requests.
 
     It is outside of all other middleware but the one that identifies requests.
     """

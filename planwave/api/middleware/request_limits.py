@@ -5,7 +5,7 @@ or arrives too slowly, raises in the route that reads it, and is answered as any
 way the connection is closed after the response.
 
 Webhooks and logins are read before their sender is known, which alone proves who it is. What is in memory of
-such bodies is limited for all together and for each webhook, until :func:`sender_is_known`.
+such bodies is limited for all together and for each webhook, until ``sender_is_known``.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ async def _ready(request: Request) -> Health:
     """Return the health of a service that accepts work.
 
     Raises:
-        ProblemError: ``starting``, or a code of :class:`Health` other than ``ok``.
+        ProblemError: ``starting``, or a code of ``Health`` other than ``ok``.
         ShuttingDown: The service is shutting down.
     """
     state = _state_if_started(request)

@@ -67,7 +67,7 @@ class StoredRevisions(Protocol):
     async def diff(self, plan_id: str, a: int, b: int | None = None) -> RevisionDiffResponse:
         """Compare two revisions of a plan, ``b`` None for the current one.
 
-        See :meth:`planwave.service.plans.revisions.RevisionQueries.diff`.
+        See ``planwave.service.plans.revisions.RevisionQueries.diff``.
 
         Raises:
             NotFound: No plan has this id, or it has no such revision.
@@ -87,7 +87,7 @@ class StoredFlows(Protocol):
         ...
 
     async def to_start(self, plan_id: str, revision: int | None = None) -> Flow:
-        """Return a flow as :meth:`get` does, if callers may start the revision.
+        """Return a flow as ``get`` does, if callers may start the revision.
 
         Raises:
             NotFound: No flow has this id, or it has no such revision.
@@ -136,11 +136,11 @@ class StoredExecutions(Protocol):
         ...
 
     async def diff(self, a: str, b: str, /) -> DifferenceResponse:
-        """Compare two executions; see :func:`planwave.service.queries.diff.diff`."""
+        """Compare two executions; see ``planwave.service.queries.diff.diff``."""
         ...
 
     async def explain(self, execution_id: str, /, path: str) -> ExplainResponse:
-        """Explain a node; see :func:`planwave.service.queries.explain.explain`.
+        """Explain a node; see ``planwave.service.queries.explain.explain``.
 
         Raises:
             NotFound: No execution has this id, or it has no node with this path.

@@ -47,19 +47,19 @@ class LocalBackend:
     def choose(
         self, local: Callable[[Service], _Feature], _remote: Callable[[AsyncClient], _Feature], /
     ) -> _Feature:
-        """See :meth:`Backend.choose`."""
+        """See ``Backend.choose``."""
         return local(self.service)
 
     def planner_name(self) -> str:
-        """See :meth:`Backend.planner_name`."""
+        """See ``Backend.planner_name``."""
         return "/".join(self.service.providers.resolve(None, None))
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """See :meth:`Backend.plan_goal`."""
+        """See ``Backend.plan_goal``."""
         return await self.service.plans.create(goal, on_progress=on_progress)
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
-        """See :meth:`Backend.plan_source`."""
+        """See ``Backend.plan_source``."""
         try:
             plan = await self.service.plans.read(source.content)
         except GraphInvalid as error:
@@ -68,7 +68,7 @@ class LocalBackend:
         return self._with_inputs(plan, inputs)
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
-        """See :meth:`Backend.plan_flow`."""
+        """See ``Backend.plan_flow``."""
         try:
             checked = await self.service.plans.read(flow.graph)
         except GraphInvalid as error:
@@ -88,12 +88,12 @@ class LocalBackend:
         return replace(plan, forecast=found)
 
     async def resume(self, execution_id: str) -> None:
-        """See :meth:`Backend.resume`."""
+        """See ``Backend.resume``."""
         await self.service.executions.resume(execution_id)
         self._followed.add(execution_id)
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
-        """See :meth:`Backend.answer`."""
+        """See ``Backend.answer``."""
         return self._follow(await self.service.executions.answer(execution_id, request_id, answer))
 
     async def cancel_running(self, cause: str) -> None:
@@ -108,12 +108,12 @@ class LocalBackend:
         return record.execution_id
 
     async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
-        """See :meth:`Backend.models`."""
+        """See ``Backend.models``."""
         found = self.service.plans.forecast_report(self.service.plans.check(graph))
         return (found or {}).get("models") or ()
 
     async def check(self, document: dict[str, Json]) -> Sequence[Diagnostic]:
-        """See :meth:`Backend.check`."""
+        """See ``Backend.check``."""
         return self.service.plans.check(document).diagnostics
 
     async def start(
@@ -124,7 +124,7 @@ class LocalBackend:
         *,
         require_approval: bool = False,
     ) -> str:
-        """See :meth:`Backend.start`."""
+        """See ``Backend.start``."""
         values = resolve_inputs(inputs, plan.graph, self.service.catalogue)
         record = await self.service.executions.execute(
             self._source or plan.plan_id,
@@ -135,11 +135,11 @@ class LocalBackend:
         return self._follow(record)
 
     async def retry(self, execution_id: str) -> str:
-        """See :meth:`Backend.retry`."""
+        """See ``Backend.retry``."""
         return self._follow(await self.service.executions.retry(execution_id))
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
-        """See :meth:`Backend.fork`."""
+        """See ``Backend.fork``."""
         return self._follow(
             await self.service.executions.fork(execution_id, rerun=rerun, changes=changes or None)
         )

@@ -97,13 +97,13 @@ class RemoteExecutions:
         """The number of the last event that was yielded, by execution."""
 
     async def get(self, execution_id: str) -> ExecutionRecord:
-        """See :meth:`StoredExecutions.get`."""
+        """See ``StoredExecutions.get``."""
         return execution_from_json(await self._client.execution(execution_id))
 
     async def list(
         self, *, status: str | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[ExecutionRecord]:
-        """See :meth:`StoredExecutions.list`."""
+        """See ``StoredExecutions.list``."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.executions(status=status, cursor=cursor, limit=size)
@@ -113,11 +113,11 @@ class RemoteExecutions:
         return [execution_from_json(each) for each in items]
 
     async def interrupted(self, records: Sequence[ExecutionRecord]) -> Collection[str]:
-        """See :meth:`StoredExecutions.interrupted`; of executions that were listed."""
+        """See ``StoredExecutions.interrupted``; of executions that were listed."""
         return {record.execution_id for record in records} & self._cut_off
 
     async def document(self, execution_id: str) -> DocumentResponse:
-        """See :meth:`StoredExecutions.document`; read from its file where the command that wrote it has ended."""
+        """See ``StoredExecutions.document``; read from its file where the command that wrote it has ended."""
         try:
             return await self._client.document(execution_id)
         except Unreachable:
@@ -136,19 +136,19 @@ class RemoteExecutions:
         return await asyncio.to_thread(document_seq, path) >= seen
 
     def document_path(self, execution_id: str) -> Path | None:
-        """See :meth:`StoredExecutions.document_path`; None of a service elsewhere."""
+        """See ``StoredExecutions.document_path``; None of a service elsewhere."""
         return None if self._directory is None else self._directory / f"{execution_id}.json"
 
     async def diff(self, a: str, b: str) -> DifferenceResponse:
-        """See :meth:`StoredExecutions.diff`."""
+        """See ``StoredExecutions.diff``."""
         return await self._client.diff(a, b)
 
     async def explain(self, execution_id: str, path: str) -> ExplainResponse:
-        """See :meth:`StoredExecutions.explain`."""
+        """See ``StoredExecutions.explain``."""
         return await self._client.explain(execution_id, path)
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
-        """See :meth:`Executions.watch`.
+        """See ``Executions.watch``.
 
         Raises:
             OwnerEnded: The command that runs the execution ends before the execution does.
@@ -182,15 +182,15 @@ class RemoteExecutions:
     async def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
     ) -> None:
-        """See :meth:`Executions.cancel`; the service words the default cause."""
+        """See ``Executions.cancel``; the service words the default cause."""
         await self._client.cancel(execution_id, cause, node=node)
 
     async def pause(self, execution_id: str) -> None:
-        """See :meth:`Executions.pause`."""
+        """See ``Executions.pause``."""
         await self._client.pause(execution_id)
 
     async def requests(self, execution_id: str) -> Sequence[OpenRequest]:
-        """See :meth:`Executions.requests`."""
+        """See ``Executions.requests``."""
         response = await self._client.requests(execution_id)
         return [OpenRequest(**each) for each in response["requests"]]
 
@@ -239,16 +239,16 @@ class RemoteBackend:
     def choose(
         self, _local: Callable[[Service], _Feature], remote: Callable[[AsyncClient], _Feature], /
     ) -> _Feature:
-        """See :meth:`Backend.choose`."""
+        """See ``Backend.choose``."""
         return remote(self._client)
 
     def planner_name(self) -> str:
-        """See :meth:`Backend.planner_name`."""
+        """See ``Backend.planner_name``."""
         chosen = "/".join(name for name in (self._provider, self._model) if name)
         return f"the service at {self._client.url}" + (f": {chosen}" if chosen else "")
 
     async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
-        """See :meth:`Backend.plan_goal`.
+        """See ``Backend.plan_goal``.
 
         Raises:
             Conflict: The command line imports modules, which only the service can do.
@@ -260,7 +260,7 @@ class RemoteBackend:
         return plan_of(plan_from_json(plan))
 
     async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
-        """See :meth:`Backend.plan_source`.
+        """See ``Backend.plan_source``.
 
         Raises:
             Conflict: The command line imports modules, which only the service can do.
@@ -279,7 +279,7 @@ class RemoteBackend:
         return plan
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
-        """See :meth:`Backend.plan_flow`.
+        """See ``Backend.plan_flow``.
 
         Raises:
             Conflict: The command line imports modules, which only the service can do.
@@ -302,7 +302,7 @@ class RemoteBackend:
         *,
         require_approval: bool = False,
     ) -> str:
-        """See :meth:`Backend.start`."""
+        """See ``Backend.start``."""
         arguments: dict[str, Any] = {
             "require_approval": require_approval,
             "inputs": await self._resolve_inputs(inputs, plan) or None,
@@ -318,32 +318,32 @@ class RemoteBackend:
         return str(created["execution_id"])
 
     async def resume(self, execution_id: str) -> None:
-        """See :meth:`Backend.resume`."""
+        """See ``Backend.resume``."""
         await self._client.resume(execution_id)
 
     async def answer(self, execution_id: str, request_id: str, answer: Json) -> str:
-        """See :meth:`Backend.answer`."""
+        """See ``Backend.answer``."""
         return str((await self._client.answer(execution_id, request_id, answer))["execution_id"])
 
     async def retry(self, execution_id: str) -> str:
-        """See :meth:`Backend.retry`."""
+        """See ``Backend.retry``."""
         return str((await self._client.retry(execution_id))["execution_id"])
 
     async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
-        """See :meth:`Backend.fork`."""
+        """See ``Backend.fork``."""
         created = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
         return str(created["execution_id"])
 
     async def delete_execution(self, execution_id: str) -> None:
-        """See :meth:`Backend.delete_execution`."""
+        """See ``Backend.delete_execution``."""
         await self._client.delete_execution(execution_id)
 
     async def check(self, document: dict[str, Json]) -> list[Diagnostic]:
-        """See :meth:`Backend.check`."""
+        """See ``Backend.check``."""
         return _diagnostics(await self._client.check(document))
 
     async def models(self, graph: Mapping[str, Json]) -> Sequence[Mapping[str, Any]]:
-        """See :meth:`Backend.models`."""
+        """See ``Backend.models``."""
         forecast = (await self._client.check({**graph}))["forecast"] or {}
         return forecast.get("models") or ()
 

@@ -85,15 +85,15 @@ class RemotePlans:
         self._client, self._pages = client, pages
 
     async def get(self, plan_id: str) -> PlanRecord:
-        """See :meth:`StoredPlans.get`."""
+        """See ``StoredPlans.get``."""
         return plan_from_json(await self._client.plan(plan_id))
 
     async def status(self, plan_id: str) -> PlanStatus:
-        """See :meth:`StoredPlans.status`."""
+        """See ``StoredPlans.status``."""
         return (await self._client.plan(plan_id))["status"]
 
     async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[PlanRecord]:
-        """See :meth:`StoredPlans.list`; of the nodes, only their number is known."""
+        """See ``StoredPlans.list``; of the nodes, only their number is known."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.plans(cursor=cursor, limit=size)
@@ -110,7 +110,7 @@ class RemotePlans:
         author: Editor = "api",
         note: str = "",
     ) -> PlanRecord:
-        """See :meth:`Plans.edit`."""
+        """See ``Plans.edit``."""
         plan = await self._client.edit_plan(
             plan_id,
             [operation_json(each) for each in operations],
@@ -121,7 +121,7 @@ class RemotePlans:
         return plan_from_json(plan)
 
     async def delete(self, plan_id: str) -> None:
-        """See :meth:`Plans.delete`."""
+        """See ``Plans.delete``."""
         await self._client.delete_plan(plan_id)
 
 
@@ -132,7 +132,7 @@ class RemoteRevisions:
         self._client, self._pages = client, pages
 
     async def list(self, plan_id: str, *, limit: int = 50) -> Sequence[PlanRevision]:
-        """See :meth:`StoredRevisions.list`."""
+        """See ``StoredRevisions.list``."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.plan_revisions(plan_id, cursor=cursor, limit=size)
@@ -141,7 +141,7 @@ class RemoteRevisions:
         return [revision_from_json(each) for each in items]
 
     async def diff(self, plan_id: str, a: int, b: int | None = None) -> RevisionDiffResponse:
-        """See :meth:`StoredRevisions.diff`."""
+        """See ``StoredRevisions.diff``."""
         return await self._client.diff_revisions(plan_id, a, b)
 
     async def restore(
@@ -153,7 +153,7 @@ class RemoteRevisions:
         author: Editor = "api",
         note: str = "",
     ) -> PlanRecord:
-        """See :meth:`Revisions.restore`."""
+        """See ``Revisions.restore``."""
         plan = await self._client.restore_revision(
             plan_id, revision, if_match=_tags(expected), author=author, note=note
         )
@@ -162,7 +162,7 @@ class RemoteRevisions:
     async def approve(
         self, plan_id: str, revision: int, *, expected: Collection[str] | None
     ) -> PlanRecord:
-        """See :meth:`Revisions.approve`."""
+        """See ``Revisions.approve``."""
         if_match = "*" if expected is None else _tags(expected)
         return plan_from_json(
             await self._client.approve_revision(plan_id, revision, if_match=if_match)
@@ -176,17 +176,17 @@ class RemoteFlows:
         self._client, self._pages = client, pages
 
     async def get(self, plan_id: str, revision: int | None = None) -> Flow:
-        """See :meth:`StoredFlows.get`."""
+        """See ``StoredFlows.get``."""
         return flow_from_json(await self._client.flow(plan_id, revision))
 
     async def to_start(self, plan_id: str, revision: int | None = None) -> Flow:
-        """See :meth:`StoredFlows.to_start`; the service says so when the flow is started."""
+        """See ``StoredFlows.to_start``; the service says so when the flow is started."""
         return await self.get(plan_id, revision)
 
     async def list(
         self, *, name: str | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[PlanRecord]:
-        """See :meth:`StoredFlows.list`."""
+        """See ``StoredFlows.list``."""
 
         async def read(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.flows(name=name, cursor=cursor, limit=size)
@@ -195,7 +195,7 @@ class RemoteFlows:
         return [flow_record_from_json(each) for each in items]
 
     async def summaries(self, flows: Sequence[PlanRecord], /) -> Sequence[dict[str, Any]]:
-        """See :meth:`StoredFlows.summaries`."""
+        """See ``StoredFlows.summaries``."""
         return [each.document for each in flows]
 
     async def create(
@@ -206,7 +206,7 @@ class RemoteFlows:
         plan_id: str | None = None,
         description: str | None = None,
     ) -> Flow:
-        """See :meth:`Flows.create`."""
+        """See ``Flows.create``."""
         document = None if graph is None else parse_document(graph)
         return flow_from_json(
             await self._client.create_flow(name, document, plan_id=plan_id, description=description)
@@ -222,7 +222,7 @@ class RemoteFlows:
         description: str | None = None,
         force: bool = False,
     ) -> Flow:
-        """See :meth:`Flows.update`."""
+        """See ``Flows.update``."""
         document = None if graph is None else parse_document(graph)
         return flow_from_json(
             await self._client.update_flow(
@@ -236,11 +236,11 @@ class RemoteFlows:
         )
 
     async def delete(self, plan_id: str, *, force: bool = False) -> None:
-        """See :meth:`Flows.delete`."""
+        """See ``Flows.delete``."""
         await self._client.delete_flow(plan_id, force=force)
 
     async def remove_name(self, plan_id: str, *, force: bool = False) -> None:
-        """See :meth:`Flows.remove_name`."""
+        """See ``Flows.remove_name``."""
         await self._client.remove_name(plan_id, force=force)
 
 

@@ -285,32 +285,32 @@ class LocalChats:
     async def create(
         self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
-        """See :meth:`ChatBackend.create`."""
+        """See ``ChatBackend.create``."""
         chat = await self._service.chats.create(
             plan_id=plan_id, plan_revision=plan_revision, config=config
         )
         return chat.record.chat_id
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
-        """See :meth:`ChatBackend.send`."""
+        """See ``ChatBackend.send``."""
         turn = await self._service.chats.send(chat_id, self._content(text))
         return turn.reply.parent_id or "", turn.reply.message_id
 
     async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]:
-        """See :meth:`ChatBackend.edit`."""
+        """See ``ChatBackend.edit``."""
         turn = await self._service.chats.edit(chat_id, message_id, self._content(text))
         return turn.reply.parent_id or "", turn.reply.message_id
 
     async def retry(self, chat_id: str, message_id: str) -> str:
-        """See :meth:`ChatBackend.retry`."""
+        """See ``ChatBackend.retry``."""
         return (await self._service.chats.retry_reply(chat_id, message_id)).reply.message_id
 
     async def continue_(self, chat_id: str, message_id: str) -> str:
-        """See :meth:`ChatBackend.continue_`."""
+        """See ``ChatBackend.continue_``."""
         return (await self._service.chats.continue_reply(chat_id, message_id)).reply.message_id
 
     async def events(self, chat_id: str, message_id: str) -> AsyncGenerator[dict[str, Any]]:
-        """See :meth:`ChatBackend.events`."""
+        """See ``ChatBackend.events``."""
         async with self._service.chats.follow_reply(chat_id, message_id) as reply:
             while (events := await reply.next()) is not None:
                 for event in events:
@@ -328,24 +328,24 @@ class RemoteChats:
     async def create(
         self, plan_id: str | None, plan_revision: int | None, config: Mapping[str, Any] | None
     ) -> str:
-        """See :meth:`ChatBackend.create`."""
+        """See ``ChatBackend.create``."""
         chat = await self._client.create_chat(plan_id, plan_revision=plan_revision, config=config)
         return chat["chat_id"]
 
     async def send(self, chat_id: str, text: str) -> tuple[str, str]:
-        """See :meth:`ChatBackend.send`."""
+        """See ``ChatBackend.send``."""
         return _ids(await self._client.send_message(chat_id, text))
 
     async def edit(self, chat_id: str, message_id: str, text: str) -> tuple[str, str]:
-        """See :meth:`ChatBackend.edit`."""
+        """See ``ChatBackend.edit``."""
         return _ids(await self._client.edit_message(chat_id, message_id, text))
 
     async def retry(self, chat_id: str, message_id: str) -> str:
-        """See :meth:`ChatBackend.retry`."""
+        """See ``ChatBackend.retry``."""
         return (await self._client.retry_message(chat_id, message_id))["message"]["message_id"]
 
     async def continue_(self, chat_id: str, message_id: str) -> str:
-        """See :meth:`ChatBackend.continue_`."""
+        """See ``ChatBackend.continue_``."""
         return (await self._client.continue_message(chat_id, message_id))["message"]["message_id"]
 
 

@@ -245,23 +245,23 @@ class LocalNotifications:
         self.delete_target = service.notifications.delete_target
 
     async def targets(self) -> list[TargetResponse]:
-        """See :meth:`NotificationBackend.targets`."""
+        """See ``NotificationBackend.targets``."""
         return [self._target(each) for each in await self._service.notifications.targets()]
 
     async def dead(self, limit: int) -> list[NotificationResponse]:
-        """See :meth:`NotificationBackend.dead`."""
+        """See ``NotificationBackend.dead``."""
         records = await self._service.notifications.list(status="dead", limit=limit)
         return [self._document(each) for each in records]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> TargetResponse:
-        """See :meth:`NotificationService.create_target`."""
+        """See ``NotificationService.create_target``."""
         target = await self._service.notifications.create_target(plan_id, url, secrets, events)
         return self._target(target)
 
     async def resend(self, notification_id: str) -> NotificationResponse:
-        """See :meth:`NotificationService.resend`."""
+        """See ``NotificationService.resend``."""
         return self._document(await self._service.notifications.resend(notification_id))
 
 
@@ -273,22 +273,22 @@ class RemoteNotifications:
         self.delete_target = client.delete_notification_target
 
     async def targets(self) -> list[TargetResponse]:
-        """See :meth:`AsyncClient.notification_targets`."""
+        """See ``AsyncClient.notification_targets``."""
         return (await self._client.notification_targets())["targets"]
 
     async def dead(self, limit: int) -> list[NotificationResponse]:
-        """See :meth:`AsyncClient.notifications`."""
+        """See ``AsyncClient.notifications``."""
         page = await self._client.notifications(status="dead", limit=limit)
         return page["notifications"]
 
     async def create_target(
         self, plan_id: str, url: str, secrets: Sequence[str], events: Sequence[str]
     ) -> TargetResponse:
-        """See :meth:`AsyncClient.create_notification_target`."""
+        """See ``AsyncClient.create_notification_target``."""
         return await self._client.create_notification_target(plan_id, url, secrets, events)
 
     async def resend(self, notification_id: str) -> NotificationResponse:
-        """See :meth:`AsyncClient.resend_notification`."""
+        """See ``AsyncClient.resend_notification``."""
         return await self._client.resend_notification(notification_id)
 
 

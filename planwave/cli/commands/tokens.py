@@ -175,7 +175,7 @@ def _line(token: TokenResponse, shown_id: str) -> Text:
 
 
 def _find(tokens: Sequence[TokenResponse], part: str) -> TokenResponse:
-    """Return the token of an id, or of its start or end; errors as in :func:`find_id`."""
+    """Return the token of an id, or of its start or end; errors as in ``find_id``."""
     records = {each["token_id"]: each for each in tokens}
     return records[find_id(records, part, "token", "tokens", destroys=True)]
 
@@ -216,13 +216,13 @@ class LocalTokens:
         self.revoke = service.access_tokens.revoke
 
     async def all(self) -> list[TokenResponse]:
-        """See :meth:`TokenBackend.all`."""
+        """See ``TokenBackend.all``."""
         return [token_json(each) for each in await self._service.access_tokens.list()]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
     ) -> TokenCreatedResponse:
-        """See :meth:`AccessTokens.create`."""
+        """See ``AccessTokens.create``."""
         token = await self._service.access_tokens.create(name, scopes, flows, limits)
         return {**token_json(token.record), "token": token.secret}
 
@@ -235,11 +235,11 @@ class RemoteTokens:
         self.revoke = client.revoke_token
 
     async def all(self) -> list[TokenResponse]:
-        """See :meth:`AsyncClient.tokens`."""
+        """See ``AsyncClient.tokens``."""
         return (await self._client.tokens())["tokens"]
 
     async def create(
         self, name: str, scopes: Sequence[Scope], flows: Sequence[str], limits: TokenLimits
     ) -> TokenCreatedResponse:
-        """See :meth:`AsyncClient.create_token`."""
+        """See ``AsyncClient.create_token``."""
         return await self._client.create_token(name, scopes, flows, **limits._asdict())

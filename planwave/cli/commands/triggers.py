@@ -188,7 +188,7 @@ def _set_enabled(ctx: CommandContext, name: str, *, enabled: bool) -> TriggerRes
 
 
 async def _find(triggers: TriggerBackend, name: str, *, destroys: bool = False) -> TriggerResponse:
-    """Return the trigger of an id, or of its start or end; errors as in :func:`find_id`."""
+    """Return the trigger of an id, or of its start or end; errors as in ``find_id``."""
     records = {each["trigger_id"]: each for each in await triggers.all()}
     return records[find_id(records, name, "trigger", "triggers", destroys=destroys)]
 
@@ -262,27 +262,27 @@ class LocalTriggers:
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
     ) -> PublicationResponse:
-        """See :meth:`TriggerHost.publish`."""
+        """See ``TriggerHost.publish``."""
         return await self._host.publish(plan_id, changes, hook=hook)
 
     async def all(self) -> list[TriggerResponse]:
-        """See :meth:`TriggerBackend.all`."""
+        """See ``TriggerBackend.all``."""
         return await self._host.as_json(await self._host.page(limit=self._service.limits.triggers))
 
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
     ) -> TriggerResponse:
-        """See :meth:`TriggerHost.create`."""
+        """See ``TriggerHost.create``."""
         trigger = await self._host.create(plan_id, node_id=node_id, revision=revision)
         return (await self._host.as_json([trigger]))[0]
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse:
-        """See :meth:`TriggerHost.set_enabled`."""
+        """See ``TriggerHost.set_enabled``."""
         changed = await self._host.set_enabled(trigger_id, enabled=enabled)
         return (await self._host.as_json([changed]))[0]
 
     async def fire(self, trigger_id: str, value: Any) -> str:
-        """See :meth:`TriggerHost.fire`; the execution has come to rest when this returns."""
+        """See ``TriggerHost.fire``; the execution has come to rest when this returns."""
         record = await self._host.fire(trigger_id, value)
         await self._service.executions.wait(record.execution_id)
         return record.execution_id
@@ -298,11 +298,11 @@ class RemoteTriggers:
     async def publish(
         self, plan_id: str, changes: Mapping[Publication, bool], hook: bool | None
     ) -> PublicationResponse:
-        """See :meth:`AsyncClient.publish_flow`."""
+        """See ``AsyncClient.publish_flow``."""
         return await self._client.publish_flow(plan_id, **changes, hook=hook)
 
     async def all(self) -> list[TriggerResponse]:
-        """See :meth:`TriggerBackend.all`."""
+        """See ``TriggerBackend.all``."""
         triggers: list[TriggerResponse] = []
         cursor = None
         while True:
@@ -315,16 +315,16 @@ class RemoteTriggers:
     async def create(
         self, plan_id: str, node_id: str | None, revision: int | None
     ) -> TriggerResponse:
-        """See :meth:`AsyncClient.create_trigger`."""
+        """See ``AsyncClient.create_trigger``."""
         return await self._client.create_trigger(plan_id, node_id=node_id, revision=revision)
 
     async def set_enabled(self, trigger_id: str, *, enabled: bool) -> TriggerResponse:
-        """See :meth:`AsyncClient.enable_trigger`."""
+        """See ``AsyncClient.enable_trigger``."""
         change = self._client.enable_trigger if enabled else self._client.disable_trigger
         return await change(trigger_id)
 
     async def fire(self, trigger_id: str, value: Any) -> str:
-        """See :meth:`AsyncClient.fire_trigger`."""
+        """See ``AsyncClient.fire_trigger``."""
         return (await self._client.fire_trigger(trigger_id, value))["execution_id"]
 
 

@@ -285,7 +285,7 @@ def _unpark_stored(run: RunState, path: str) -> None:
 
 @_replied
 def answer(run: RunState, command: AnswerRequest) -> None:
-    """Resume a waiting node, or the execution, with a person's answer; see :func:`_answer`."""
+    """Resume a waiting node, or the execution, with a person's answer; see ``_answer``."""
     decide(run)
     _answer(run, command.request_id, command.answer, answered_by=command.answered_by)
 

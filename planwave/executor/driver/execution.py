@@ -138,7 +138,7 @@ class _Timers:
 
 
 class Execution:
-    """One execution of a program, driven by :meth:`run`.
+    """One execution of a program, driven by ``run``.
 
     Args:
         program: The graph, ready to run.
@@ -156,12 +156,12 @@ class Execution:
         history: The stored events to resume from; ``last_seq`` is ignored then.
         is_recovery: It resumes because its process ended; an event records that.
         reuse: For a fork: the results to reuse from its parent execution.
-        parks: Return from :meth:`run` when it is paused and idle, instead of waiting in memory; see
-            :data:`Parking`.
+        parks: Return from ``run`` when it is paused and idle, instead of waiting in memory; see
+            ``Parking``.
         waits_for: It does not park while an open request satisfies this.
         approval: The request that a person answers before any node starts; ignored once started.
         on_place: Called when nothing of it runs any more, and when something wants to; it holds a
-            running place at first, and then starts nodes once :meth:`grant_place` is called.
+            running place at first, and then starts nodes once ``grant_place`` is called.
         written_by: Who wrote the graph, if no person did.
         admit: Decides about graphs that such a graph runs and that do not stand in it.
         causes: Gets what failed nodes raised, by path, for a caller in this process.
@@ -225,7 +225,7 @@ class Execution:
 
     @property
     def status(self) -> str:
-        """The status: ``starting executing paused``, or what :meth:`run` returned."""
+        """The status: ``starting executing paused``, or what ``run`` returned."""
         if self._final_status is not None:
             return self._final_status
         if not self._has_begun:
@@ -234,7 +234,7 @@ class Execution:
 
     @property
     def has_ended(self) -> bool:
-        """Whether :meth:`run` has returned, or is about to; commands have no effect then."""
+        """Whether ``run`` has returned, or is about to; commands have no effect then."""
         return self._final_status is not None
 
     @property
@@ -263,7 +263,7 @@ class Execution:
         return self._run.error
 
     def cancel(self, cause: str) -> None:
-        """Cancel the execution; :meth:`run` ends with ``cancelled`` unless it finished before."""
+        """Cancel the execution; ``run`` ends with ``cancelled`` unless it finished before."""
         self._mailbox.post(CancelExecution(cause))
 
     def cancel_node(self, path: str, cause: str) -> asyncio.Future[None]:
@@ -273,13 +273,13 @@ class Execution:
         return done
 
     def pause(self, reason: str = PAUSE_REASONS[REQUESTED]) -> asyncio.Future[None]:
-        """Start no more nodes until :meth:`resume`; running nodes finish."""
+        """Start no more nodes until ``resume``; running nodes finish."""
         reply, done = self._mailbox.expect_command_reply()
         self._mailbox.post(PauseExecution(reason, reply))
         return done
 
     def resume(self, reason: str = "resumed by request") -> asyncio.Future[None]:
-        """Go on after :meth:`pause`; ``Conflict`` where it is not paused."""
+        """Go on after ``pause``; ``Conflict`` where it is not paused."""
         reply, done = self._mailbox.expect_command_reply()
         self._mailbox.post(ResumeExecution(reason, reply))
         return done
@@ -308,10 +308,10 @@ class Execution:
         self._mailbox.post(PlaceGranted())
 
     def interrupt(self, *, at_once: bool = False) -> None:
-        """Start no more nodes; end :meth:`run` once the running nodes have finished, or at once.
+        """Start no more nodes; end ``run`` once the running nodes have finished, or at once.
 
-        No terminal event is written, so the stored execution can be resumed. :meth:`run` then
-        returns ``interrupted``. If this is called before :meth:`run`, commands in the mailbox are
+        No terminal event is written, so the stored execution can be resumed. ``run`` then
+        returns ``interrupted``. If this is called before ``run``, commands in the mailbox are
         still applied and stored, but no node starts.
         """
         self._stop_mode = "now" if at_once else self._stop_mode or "soon"
@@ -324,7 +324,7 @@ class Execution:
 
         Returns:
             ``completed``, ``failed`` or ``cancelled``; the terminal event is durable by then.
-            ``interrupted`` after :meth:`interrupt`, unless it had ended before. ``paused`` if it
+            ``interrupted`` after ``interrupt``, unless it had ended before. ``paused`` if it
             parks: only a command can resume it, and has to load it from the store.
 
         Raises:

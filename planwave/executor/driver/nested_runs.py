@@ -168,7 +168,7 @@ def outcome_taken(run: RunState, message: OutcomeTaken) -> None:
 
 
 def activity_changed(run: RunState, message: NodeActivityChanged) -> None:
-    """Follow what a node does beside its nested runs; see :class:`NodeActivityChanged`."""
+    """Follow what a node does beside its nested runs; see ``NodeActivityChanged``."""
     _follow_activity(run, message.attempt)
 
 

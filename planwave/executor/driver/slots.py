@@ -67,7 +67,7 @@ class Slots:
 
     @property
     def may_lose_tasks(self) -> bool:
-        """Whether the tasks of all parked nodes may be ended; see :attr:`Attempt.may_lose_task`."""
+        """Whether the tasks of all parked nodes may be ended; see ``Attempt.may_lose_task``."""
         return all(attempt.may_lose_task for attempt in self._parked)
 
     @property
@@ -76,7 +76,7 @@ class Slots:
         return bool(self._returns)
 
     def close(self) -> None:
-        """Grant no slots until :meth:`reopen`."""
+        """Grant no slots until ``reopen``."""
         self._limit = 0
 
     def reopen(self) -> None:

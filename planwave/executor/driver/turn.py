@@ -1,7 +1,7 @@
 """A turn of the driver: messages in; new state, events and effects out; no clock, no task, no I/O.
 
-:func:`turn` alone changes the state of an execution. Each message has one function, in the table at the end
-of this module. The caller makes the events of a turn durable, has :func:`commit` start the clocks that run
+``turn`` alone changes the state of an execution. Each message has one function, in the table at the end
+of this module. The caller makes the events of a turn durable, has ``commit`` start the clocks that run
 from then on, and performs the effects.
 """
 
@@ -89,7 +89,7 @@ def turn(run: RunState, messages: Iterable[Message], now: Now) -> Turn:
     Messages about attempts that have ended change nothing.
 
     Args:
-        run: The execution; :class:`StartExecution` is its first message.
+        run: The execution; ``StartExecution`` is its first message.
         messages: What was posted since the last turn.
         now: The time of the turn.
     """

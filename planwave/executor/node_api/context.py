@@ -28,7 +28,7 @@ T = TypeVar("T")
 DELTA: Final = "delta"
 """``event_type`` of a piece of text, which is streamed and not stored."""
 calls_around: ContextVar[int] = ContextVar("calls_around", default=0)
-"""Number of :class:`OwnWork` blocks around the node's current code."""
+"""Number of ``OwnWork`` blocks around the node's current code."""
 
 
 class OwnWork:
@@ -89,7 +89,7 @@ class Idle:
 
 
 class NodeTaskGroup:
-    """An ``asyncio.TaskGroup`` whose tasks are counted; see :attr:`Attempt.active_tasks`."""
+    """An ``asyncio.TaskGroup`` whose tasks are counted; see ``Attempt.active_tasks``."""
 
     def __init__(self, attempt: Attempt, mailbox: Mailbox) -> None:
         self._attempt, self._mailbox = attempt, mailbox

@@ -48,12 +48,12 @@ class Mailbox:
         return messages
 
     async def wait(self) -> None:
-        """Return once a message is posted, or :meth:`wake_up` is called."""
+        """Return once a message is posted, or ``wake_up`` is called."""
         self._wake = asyncio.get_running_loop().create_future()
         await self._wake
 
     def wake_up(self) -> None:
-        """Wake up :meth:`wait`."""
+        """Wake up ``wait``."""
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)

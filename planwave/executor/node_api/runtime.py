@@ -1,6 +1,6 @@
 """What running nodes may ask of their graph: neighbours, arrivals, links, nested runs.
 
-One :class:`GraphRuntime` serves one running graph (the execution's, or a nested one). Which node is
+One [GraphRuntime][planwave.GraphRuntime] serves one running graph (the execution's, or a nested one). Which node is
 asking is known from a context variable that the driver sets in the node's task; tasks a node starts
 inherit it.
 """
@@ -332,18 +332,18 @@ class GraphRuntime(GraphLookups):
         is linked into it, is there too.
 
         Args:
-            key: As in :meth:`run_graph`; both have the same keys.
+            key: As in [run_graph][planwave.GraphRuntime.run_graph]; both have the same keys.
             node_id: The node; a link, or a chain of links, leads from it to this one.
             inputs: ``{handle: value}``: the values that arrive at its handles, from this node.
-            variables: As in :meth:`run_graph`.
+            variables: As in [run_graph][planwave.GraphRuntime.run_graph].
 
         Returns:
             The outputs of the node, by handle.
 
         Raises:
             InputError: ``unknown-node``.
-            NodeError: As in :meth:`run_graph`, and ``not-linked``; ``channel-mismatch``: the type of
-                the node cannot be executed; ``invalid-inputs``.
+            NodeError: As in [run_graph][planwave.GraphRuntime.run_graph], and ``not-linked``;
+                ``channel-mismatch``: the type of the node cannot be executed; ``invalid-inputs``.
         """
         node, host = self._node_number(node_id), self._open_host
         return await host.nested.run_linked(host, self.values, key, node, inputs, variables or {})

@@ -72,7 +72,7 @@ async def dependencies(host: NodeHost, attempt: Attempt) -> str | None:
     ``graph.protocols.ReusableResult``). A linked node that runs by itself stores its own.
 
     Returns:
-        A SHA-256, in hexadecimal, after :data:`OF_GRAPH` where nothing outside of the graph and its
+        A SHA-256, in hexadecimal, after ``OF_GRAPH`` where nothing outside of the graph and its
         variables counts; None where no type declares anything.
 
     Raises:

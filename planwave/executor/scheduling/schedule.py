@@ -2,7 +2,7 @@
 
 A pure state machine over node numbers, edges and handles. It never sees a node type, the meaning of
 a handle, or a value; it has no clock and does no I/O. The driver reports the outcomes of nodes;
-:meth:`Schedule.decide` returns which nodes may start, are skipped or blocked, which waves are over,
+``Schedule.decide`` returns which nodes may start, are skipped or blocked, which waves are over,
 and whether the run is finished or paused. The same facts in the same order give the same decisions.
 O(V + E) over a run, plus O(V + E) for each answered wait behind a barrier.
 

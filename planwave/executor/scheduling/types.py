@@ -47,7 +47,7 @@ class Decisions(NamedTuple):
     finished: RunOutcome | None
     paused: bool
     unneeded: Sequence[int] = ()
-    """Nodes that are no longer needed: :meth:`Schedule.release` those that do not run."""
+    """Nodes that are no longer needed: ``Schedule.release`` those that do not run."""
 
 
 new_decisions: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__

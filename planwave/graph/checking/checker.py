@@ -65,7 +65,7 @@ def read_and_check(
 
     Args:
         source: The document, as for ``read_lenient``; or a graph made in code.
-        catalogue: See :func:`check`.
+        catalogue: See ``check``.
         limits: The configured limits, or None.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Read a graph document: strict JSON in, a :class:`Graph` and every finding of reading out.
+"""Read a graph document: strict JSON in, a [Graph][planwave.Graph] and every finding of reading out.
 
 An error in one node or edge does not stop the rest from being read, so ``checking/checker.py`` can
 report its findings together with those made here.
@@ -52,8 +52,8 @@ def read_graph(
     """Read a graph document that is known to be valid; see ``read_and_check`` for any other.
 
     Args:
-        source: See :func:`read_lenient`.
-        limits: See :func:`read_lenient`.
+        source: See ``read_lenient``.
+        limits: See ``read_lenient``.
 
     Returns:
         The graph, and the changes made while reading (severity ``info``), such as a dropped

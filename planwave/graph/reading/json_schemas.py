@@ -199,7 +199,7 @@ def _references_in(schema: object) -> set[str]:
 
 
 CUT: Final = "planwaveCut"
-"""Marks, until :func:`loosened`, a schema that says less than the one it was made of."""
+"""Marks, until ``loosened``, a schema that says less than the one it was made of."""
 _CONTAINERS: Final = ("$defs", "definitions")
 _ANNOTATIONS: Final = frozenset(
     {"$comment", CUT, "default", "deprecated", "description", "examples", "title"}

@@ -51,7 +51,7 @@ class Admission(NamedTuple):
     """Who calls a tool that creates an execution.
 
     Attributes:
-        caller: See :class:`Caller`.
+        caller: See ``Caller``.
         admit: Counts the execution that is about to be created.
     """
 
@@ -134,9 +134,9 @@ class ToolCalls:
         Args:
             tool: The flow.
             raw_arguments: The arguments, and perhaps an idempotency key.
-            call: See :meth:`run`.
-            progress: See :meth:`run`.
-            admission: See :meth:`run`.
+            call: See ``run``.
+            progress: See ``run``.
+            admission: See ``run``.
         """
         arguments = dict(raw_arguments)
         key = arguments.pop(KEY_ARGUMENT, None) if takes_key(tool) else None

@@ -91,7 +91,7 @@ def text_of(outcome: Mapping[str, Any]) -> str:
 
 
 def may_be_at_rest(event: Event) -> bool:
-    """Return whether an execution may be at rest after an event; see :func:`is_at_rest`."""
+    """Return whether an execution may be at rest after an event; see ``is_at_rest``."""
     return event.type in _ENDS
 
 

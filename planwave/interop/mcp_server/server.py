@@ -45,7 +45,7 @@ _FAULT: Final = "a fault in planwave ended the call; its log says more"
 
 
 class PlanwaveMcpServer:
-    """Answers MCP requests with a service, see :class:`Handlers`; an async context manager.
+    """Answers MCP requests with a service, see ``Handlers``; an async context manager.
 
     Leaving it waits for the cancellations that clients have requested.
 

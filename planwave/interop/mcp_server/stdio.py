@@ -23,7 +23,7 @@ _Page = mcp_types.PaginatedRequestParams | None
 class StdioServer:
     """The server for the one client that has started this process.
 
-    Requests wait until :meth:`answer_with` says what answers them.
+    Requests wait until ``answer_with`` says what answers them.
 
     Attributes:
         changes: Tells the client that the tools may have changed.

@@ -63,7 +63,7 @@ class Tool:
         name: What the model calls it: letters, digits, ``_`` and ``-``, at most 64.
         description: What it does and when to use it, for the model.
         parameters: The JSON Schema of its arguments, an object.
-        call: See :data:`CallTool`.
+        call: See ``CallTool``.
         effect: What a call does to the world: ``once`` must not happen twice, a ``write`` may be
             repeated with the same idempotency key, a ``read`` freely. Without one it is ``once``.
         approval: When a person approves a call.

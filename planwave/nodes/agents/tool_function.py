@@ -73,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         approval: Approval = "never",
         timeout_s: float | None = None,
     ) -> None:
-        """Read the function's signature and docstring; see :func:`tool`."""
+        """Read the function's signature and docstring; see [tool][planwave.tool]."""
         what = f"tool {name or getattr(function, '__name__', None)!r}"
         require_function(what, function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

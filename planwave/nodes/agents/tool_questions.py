@@ -103,7 +103,7 @@ async def ask_repetition(
 ) -> Rejected | None:
     """Ask whether a tool may be called that an earlier run of the agent has called; None if it may.
 
-    The arguments are as for :func:`ask_approval`; the answer cannot change those of the call.
+    The arguments are as for ``ask_approval``; the answer cannot change those of the call.
     """
     answer = await _ask(
         tool,

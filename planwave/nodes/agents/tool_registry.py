@@ -124,7 +124,7 @@ class ToolRegistry:
     def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> list[Diagnostic]:
         """Add the tools of installed packages (entry point group ``planwave.tools``).
 
-        An entry point names an argument of :meth:`register`, or a list of them. If it cannot be
+        An entry point names an argument of ``register``, or a list of them. If it cannot be
         loaded, or one of its names is taken, none of its tools is added. Each is read once.
 
         Returns:

@@ -71,12 +71,12 @@ class DataField(NamedTuple):
 
     @property
     def is_policy(self) -> bool:
-        """Whether the field is marked :data:`POLICY`."""
+        """Whether the field is marked ``POLICY``."""
         return bool(self.extra.get(_POLICY))
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the field is marked :data:`HIDDEN_FROM_PLANNER`."""
+        """Whether the field is marked ``HIDDEN_FROM_PLANNER``."""
         return self.extra.get(_PLANNED) is False
 
     @property
@@ -230,7 +230,7 @@ def sockets_of(
     """Return the fields that are sockets on a channel.
 
     A declared port replaces the socket of its name: a flow port on both channels, a link port on
-    the link channel only. Fields marked :data:`NO_SOCKET` or :data:`POLICY` are none.
+    the link channel only. Fields marked ``NO_SOCKET`` or ``POLICY`` are none.
     """
     port_names = {port.name for port in declared if port.channel in (FLOW, channel)}
     return [

@@ -1,7 +1,7 @@
 """Wires into data fields: their values, which wire wins, and the values it overrides.
 
 For one field the order is: link, then flow, then what is written in ``data``. A link artefact may be
-a :class:`FieldBundle`, which brings several fields at once; a wire into one of those others beats it.
+a ``FieldBundle``, which brings several fields at once; a wire into one of those others beats it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
 * ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` gets all inputs, without
   those wired to data fields.
 * What a function takes and gives is JSON of its annotation, read and written by pydantic without
-  silent conversion; see :mod:`planwave.json_types`. Annotated ``str``, ``int``, ``float`` or ``bool``,
+  silent conversion; see ``planwave.json_types``. Annotated ``str``, ``int``, ``float`` or ``bool``,
   an input is coerced as sockets do it.
 * An input takes one edge. Annotated ``str``, it takes several, whose values become one text of
   ``From {name} ({id}):`` blocks; annotated ``Collected[T]``, the list of their values, in edge order;
@@ -152,7 +152,7 @@ class FunctionNode(BaseNode, Generic[P, R]):
         retry: Retry | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Read the function's signature; see :func:`node`."""
+        """Read the function's signature; see [node][planwave.node]."""
         self._streams = inspect.isasyncgenfunction(function)
         self._is_async = inspect.iscoroutinefunction(function)
         require_function(f"node type {node_type!r}", function)

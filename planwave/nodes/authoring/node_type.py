@@ -15,7 +15,7 @@
 
 For every type this class does three things: a wire into a data field replaces the value written
 there, data are validated, and the result of ``run`` becomes an ``ExecutionResult``. A type that is
-not executed but linked to other nodes is a :class:`LinkType` and has ``make`` instead.
+not executed but linked to other nodes is a [LinkType][planwave.LinkType] and has ``make`` instead.
 """
 
 from __future__ import annotations
@@ -285,7 +285,8 @@ class NodeType(BaseNode, ABC):
         """Do the node's work; ``async def``.
 
         A coroutine returns a JSON value (it leaves through ``output``), a ``DataValue`` or an
-        ``ExecutionResult``; in a :class:`ResumableType` also a ``Suspension``. An async generator yields ``NodeEvent`` and, last, one of these.
+        ``ExecutionResult``; in a [ResumableType][planwave.ResumableType] also a ``Suspension``. An async
+        generator yields ``NodeEvent`` and, last, one of these.
 
         Args:
             data: The validated ``Data``, wires already applied; None where there is no model.
@@ -299,7 +300,7 @@ class NodeType(BaseNode, ABC):
         Coroutine[Any, Any, ExecutionResult | Suspension]
         | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
     ):
-        """Apply wires, validate data, call :meth:`run` and wrap its result."""
+        """Apply wires, validate data, call [run][planwave.NodeType.run] and wrap its result."""
         if self._streams or self._field_wires.has_wires(inputs, context):
             return self._stream(data, inputs, context)
         return self._execute_once(data, inputs, context)
@@ -339,15 +340,15 @@ class NodeType(BaseNode, ABC):
 class ResumableType(NodeType, ABC):
     """Base class of nodes that wait for an answer: ``run`` returns a ``Suspension``.
 
-    The task of the node ends then. After the answer, perhaps in another process, :meth:`on_answer`
-    goes on.
+    The task of the node ends then. After the answer, perhaps in another process,
+    [on_answer][planwave.ResumableType.on_answer] goes on.
     """
 
     @abstractmethod
     def on_answer(
         self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
     ) -> Any:
-        """Go on after the answer; ``async def``, in the forms of :meth:`run`.
+        """Go on after the answer; ``async def``, in the forms of ``run``.
 
         It may return a ``Suspension`` again.
 
@@ -368,7 +369,7 @@ class ResumableType(NodeType, ABC):
         state: Json,
         answer: Json,
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        """Apply wires, validate data, call :meth:`on_answer` and wrap its result."""
+        """Apply wires, validate data, call [on_answer][planwave.ResumableType.on_answer] and wrap its result."""
         wired = await self.read_wires(data, inputs, context)
         ready, rest = self.prepare(data, inputs, wired, context)
         returned = self.on_answer(ready, rest, context, state, answer)
@@ -393,14 +394,14 @@ class LinkType(BaseNode, ABC):
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
     ) -> Any:
-        """Apply wires, validate data, and return the object that :meth:`make` creates."""
+        """Apply wires, validate data, and return the object that [make][planwave.LinkType.make] creates."""
         return await self.make(*await prepare_linked(self, data, context), context)
 
 
 async def prepare_linked(
     node: BaseNode, data: Mapping[str, Json], context: FlowContext
 ) -> tuple[Any, Inputs]:
-    """Return data and inputs of a linked node; see :meth:`BaseNode.prepare`."""
+    """Return data and inputs of a linked node; see ``BaseNode.prepare``."""
     inputs = Inputs(context.runtime.arrivals(context.node_id))
     return node.prepare(data, inputs, await node.read_wires(data, inputs, context), context)
 

@@ -75,7 +75,7 @@ def input_schema(flow: Subgraph, catalogue: NodeTypes) -> dict[str, Any]:
 
 
 def declared_inputs(document: Mapping[str, Json], catalogue: NodeTypes) -> dict[str, Any] | None:
-    """Return the :func:`input_schema` of a graph document.
+    """Return the ``input_schema`` of a graph document.
 
     None where the graph cannot be read, or a node type of somebody's own cannot say what it takes.
     """
@@ -97,7 +97,7 @@ def entry_inputs(
 
     Args:
         flow: The flow.
-        arguments: Arguments that fit :func:`input_schema`, or any with ``as_object``.
+        arguments: Arguments that fit ``input_schema``, or any with ``as_object``.
         catalogue: The node types.
         as_object: Whether each entry node gets all arguments as one object.
 

@@ -174,7 +174,7 @@ def _run_in_thread(
 
 
 def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
-    """Run a command and wait for its end; a :data:`CommandRunner`."""
+    """Run a command and wait for its end; a ``CommandRunner``."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command, no shell
             command,
@@ -301,7 +301,7 @@ def download_model(
     the others wait for it. If the model exists, nothing is written.
 
     Args:
-        name: A name of :data:`MODEL_FILES`.
+        name: A name of ``MODEL_FILES``.
         directory: Created if missing; ``~`` is the home directory.
         progress: Called repeatedly, also while another process downloads.
         files: Models that replace those of ``model_files.py``.

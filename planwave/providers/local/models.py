@@ -1,6 +1,6 @@
 """Embedded model servers: OpenAI-compatible endpoints that planwave starts and stops.
 
-Nothing starts before the first :meth:`LocalModelServers.endpoint`. Each model gets one server process
+Nothing starts before the first ``LocalModelServers.endpoint``. Each model gets one server process
 (``server_main.py`` says why a process), on its own loopback port, with a random key.
 """
 
@@ -59,10 +59,10 @@ _DOCTOR_HINT = "run: planwave doctor"
 
 
 class LocalModelServers:
-    """The model servers of this process; a :class:`planwave.providers.protocols.LocalProvider`.
+    """The model servers of this process; a ``planwave.providers.protocols.LocalProvider``.
 
     Safe to use from any thread and any event loop: starting a server blocks no loop, and concurrent
-    first calls start one server. No server outlives this process, even without :meth:`close`.
+    first calls start one server. No server outlives this process, even without ``close``.
     """
 
     slots = SLOTS

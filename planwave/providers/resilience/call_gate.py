@@ -112,8 +112,8 @@ class CallGate:
     async def acquire(self, call: CallContext, *, is_retry: bool) -> AsyncGenerator[None, None]:
         """Wait until a call may start, and hold its slot until the block ends.
 
-        The caller then reports :meth:`record_success` or :meth:`record_failure`, and always
-        :meth:`release`.
+        The caller then reports ``record_success`` or ``record_failure``, and always
+        ``release``.
 
         Raises:
             ProviderError: The quota of the account is used up (``quota-exhausted``), or the provider

@@ -1,7 +1,7 @@
 """Circuit breaker and retry budget of a provider.
 
-A :class:`CircuitBreaker` stops calls after failures in a row and admits single probes until one
-succeeds; a :class:`RetryBudget` limits retries to a small part of all requests. Source: "Circuit
+A ``CircuitBreaker`` stops calls after failures in a row and admits single probes until one
+succeeds; a ``RetryBudget`` limits retries to a small part of all requests. Source: "Circuit
 Breaker" and "Retry Budgets" of Finagle and Envoy.
 """
 
@@ -28,8 +28,8 @@ _MIN_RETRIES = 10
 class CircuitBreaker:
     """A circuit breaker: closed, all calls pass; open, one probe at a time, after a growing delay.
 
-    A caller that acquired reports :meth:`record_success` or :meth:`record_failure`, and always
-    :meth:`release`. While the circuit is open, only the result of the probe counts: other calls
+    A caller that acquired reports ``record_success`` or ``record_failure``, and always
+    ``release``. While the circuit is open, only the result of the probe counts: other calls
     started before it opened.
 
     Args:

@@ -143,7 +143,7 @@ class CachedCall:
         repeats: Whether its system prompt and tools are sent again.
         is_of_step: Whether it belongs to a step of an execution; only such calls wait.
         timeout: Limits the time of one wait.
-        marks: What of it is marked; known after :meth:`wait`.
+        marks: What of it is marked; known after ``wait``.
     """
 
     request: ModelRequest

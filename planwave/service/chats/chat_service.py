@@ -236,7 +236,7 @@ class ChatService:
         """Add a sibling of a message of the user, and start its reply.
 
         Raises:
-            As :meth:`send`.
+            As ``send``.
         """
         async with self._lock(chat_id):
             if (turn := await self._repeated(chat_id, new_id)) is not None:
@@ -255,7 +255,7 @@ class ChatService:
         """Start another reply beside a reply.
 
         Raises:
-            As :meth:`send`.
+            As ``send``.
         """
         return await self._again(chat_id, message_id, "retry", new_id)
 
@@ -265,7 +265,7 @@ class ChatService:
         """Start another reply beside a reply, which begins with its blocks.
 
         Raises:
-            As :meth:`send`.
+            As ``send``.
         """
         return await self._again(chat_id, message_id, "continue", new_id)
 

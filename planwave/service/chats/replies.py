@@ -25,7 +25,7 @@ _GONE: Final = {"code": "not-found", "message": "the execution of this reply was
 
 
 class ReplySubscription:
-    """The events of one reply, for one client: call :meth:`next` until it returns None.
+    """The events of one reply, for one client: call ``next`` until it returns None.
 
     Args:
         store: Has what models replied.

@@ -180,7 +180,7 @@ class Answer:
         """Give the command to the driver; done once it is durable.
 
         Raises:
-            PlanwaveError: As :meth:`check`; ``Conflict``, ``Gone``: something else came first.
+            PlanwaveError: As ``check``; ``Conflict``, ``Gone``: something else came first.
         """
         return execution.answer(self.request_id, self._validated(state), self.answered_by)
 

@@ -352,7 +352,7 @@ class ExecutionCommands(ExecutionQueries):
 
         Args:
             execution_id: Which execution.
-            request_id: One of :meth:`requests`.
+            request_id: One of ``requests``.
             answer: ``{decision, note?, value?, form?}`` for requests with actions.
 
         Raises:
@@ -370,7 +370,7 @@ class ExecutionCommands(ExecutionQueries):
         """Answer the request for approval that the plan of a new execution is the edit of, if any.
 
         Raises:
-            PlanwaveError: As :meth:`store_answer`; the new execution is not needed then.
+            PlanwaveError: As ``store_answer``; the new execution is not needed then.
         """
         before = await self._superseded(execution_id)
         if before is None:

@@ -92,7 +92,7 @@ class DocumentWriter:
     def schedule(self, execution_id: str, release_after: object = None) -> None:
         """Have the document of an execution written that was paused or has ended.
 
-        It is written within a second, or at once after :meth:`flush`; not at all without a
+        It is written within a second, or at once after ``flush``; not at all without a
         directory. What fails is tried again as soon as another one could be written, or by the
         next start; what cannot be shown, by the next start only.
 

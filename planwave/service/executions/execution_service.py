@@ -156,7 +156,7 @@ class ExecutionService(ExecutionCommands):
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
             policies: Node policies of this execution, over those of the plan; see
-                :func:`planwave.service.plans.policies.apply_policies`.
+                ``planwave.service.plans.policies.apply_policies``.
             trigger: What expressions see as ``trigger``.
             execution_id: An id chosen by a caller that may repeat the request; one that exists is returned.
             require_approval: Ask before the first node starts; also done where the operator requires it.
@@ -218,7 +218,7 @@ class ExecutionService(ExecutionCommands):
     ) -> ExecutionRecord:
         """Create an execution and queue it; it is accepted (durable) when this returns.
 
-        Arguments and errors are those of :meth:`create`, and
+        Arguments and errors are those of ``create``, and
 
         Raises:
             QueueFull, ShuttingDown: Nothing was created.
@@ -243,7 +243,7 @@ class ExecutionService(ExecutionCommands):
     async def retry(
         self, execution_id: str, *, start: bool = True, new_id: str | None = None
     ) -> ExecutionRecord:
-        """Create a fork that runs the failed, blocked and cancelled nodes; see :meth:`fork`.
+        """Create a fork that runs the failed, blocked and cancelled nodes; see ``fork``.
 
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
@@ -293,14 +293,14 @@ class ExecutionService(ExecutionCommands):
 
         Args:
             execution_id: Which execution.
-            request_id: One of :meth:`requests`.
+            request_id: One of ``requests``.
             answer: ``{decision, note?, value?, form?}`` for requests with actions.
 
         Returns:
             The execution; of an edited plan the new execution, which needs an approval again.
 
         Raises:
-            NotFound, Conflict, Gone, InputError, StoreError, ShuttingDown: See :meth:`store_answer`.
+            NotFound, Conflict, Gone, InputError, StoreError, ShuttingDown: See ``store_answer``.
             GraphInvalid, InputError: The edited plan cannot run; nothing is stored and the request
                 stays open.
         """

@@ -99,7 +99,7 @@ class ExecutionRunner:
         return len(self._queue)
 
     def running_of(self, account: str) -> int:
-        """Return the number of running places of an account; see :attr:`Principal.account`."""
+        """Return the number of running places of an account; see ``Principal.account``."""
         return self._places.running_of(account)
 
     def position(self, execution_id: str) -> int | None:
@@ -137,7 +137,7 @@ class ExecutionRunner:
         """Reserve a slot for an execution that is about to be submitted.
 
         Raises:
-            ShuttingDown, QueueFull: See :meth:`check_capacity`.
+            ShuttingDown, QueueFull: See ``check_capacity``.
         """
         self.check_capacity()
         self._reserved += 1
@@ -147,7 +147,7 @@ class ExecutionRunner:
             self._reserved -= 1
 
     def submit(self, live: LiveExecution, session: ExecutionSession) -> None:
-        """Queue an execution: a new one with a reserved slot (:meth:`reserve_slot`), or one that goes on.
+        """Queue an execution: a new one with a reserved slot (``reserve_slot``), or one that goes on.
 
         One that was accepted before is queued whatever the length of the queue.
 

@@ -75,7 +75,7 @@ class SessionDependencies(ReuseDependencies, Protocol):
 
 
 class Driving(TypedDict, total=False):
-    """What is different for who drives a session; see :class:`Execution`."""
+    """What is different for who drives a session; see ``Execution``."""
 
     on_events: Callable[[list[Event]], None] | None
     parks: Parking
@@ -108,7 +108,7 @@ class ExecutionSession:
         accepted_at: When it was queued, event loop time.
         cancel_cause: Why it is to be cancelled as soon as it runs, or None.
         history: All that is stored, where it was started before.
-        execution: Its driver; set from :meth:`prepare` on, until who drives it takes note of its rest.
+        execution: Its driver; set from ``prepare`` on, until who drives it takes note of its rest.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class ExecutionSession:
             )
 
     async def drive(self) -> str:
-        """Drive it until it rests, and return its status; see :meth:`Execution.run`."""
+        """Drive it until it rests, and return its status; see ``Execution.run``."""
         if self.execution is None:
             raise RuntimeError(f"execution {self.execution_id} is not prepared yet")
         if self.cancel_cause is not None:

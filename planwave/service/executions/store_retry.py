@@ -47,7 +47,7 @@ class StoreRetry:
         """Write, however long that takes; give up only when cancelled, or told to.
 
         Raises:
-            StoreError: It cannot be written at all, or not now and :meth:`stop` was called.
+            StoreError: It cannot be written at all, or not now and ``stop`` was called.
         """
         try:
             return await attempt()
@@ -56,7 +56,7 @@ class StoreRetry:
         await self.retry(attempt, refused)
 
     async def retry(self, attempt: Callable[[], Awaitable[None]], refused: StoreError) -> None:
-        """Write what was refused just now; see :meth:`write`."""
+        """Write what was refused just now; see ``write``."""
         if not self._is_retryable(refused):
             raise refused
         self._start_waiting(refused)
@@ -101,7 +101,7 @@ class RetryingJournal:
         self._store_retry = store_retry or StoreRetry()
 
     def stop(self) -> None:
-        """See :meth:`StoreRetry.stop`."""
+        """See ``StoreRetry.stop``."""
         self._store_retry.stop()
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:

@@ -54,7 +54,7 @@ class Flow:
         hash: Of the graph of the revision.
         updated_at: When the revision was made, UTC.
         graph: The graph document of the revision.
-        published: What the flow is published as, of :data:`PUBLICATIONS`.
+        published: What the flow is published as, of ``PUBLICATIONS``.
     """
 
     plan_id: str
@@ -121,7 +121,7 @@ class FlowQueries:
         return await self.startable(await self.record(plan_id), revision)
 
     async def startable(self, record: PlanRecord, revision: int | None = None) -> Flow:
-        """Return a stored flow as :meth:`to_start` does."""
+        """Return a stored flow as ``to_start`` does."""
         if revision is None and record.live_revision is None:
             raise _not_approved(record, "no revision")
         revision_to_start = await self._revisions.of(record, revision or record.live_revision or 1)
@@ -131,7 +131,7 @@ class FlowQueries:
         return _flow(record, revision_to_start)
 
     async def of(self, record: PlanRecord, revision: int | None = None) -> Flow:
-        """Return a stored flow as :meth:`get` does; without a live revision, in the newest one.
+        """Return a stored flow as ``get`` does; without a live revision, in the newest one.
 
         Raises:
             NotFound: The flow has no such revision.
@@ -140,7 +140,7 @@ class FlowQueries:
         return _flow(record, await self._revisions.of(record, number))
 
     async def summaries(self, records: Sequence[PlanRecord]) -> Sequence[FlowSummary]:
-        """Return flows as lists show them, in the JSON form of the API: in the revisions of :meth:`get`."""
+        """Return flows as lists show them, in the JSON form of the API: in the revisions of ``get``."""
         below = {
             each.plan_id: each.live_revision
             for each in records
@@ -200,7 +200,7 @@ class FlowsOfToken(FlowQueries):
         self._flow_ids = frozenset(flow_ids)
 
     async def record(self, plan_id: str) -> PlanRecord:
-        """Return the record of a flow; see :class:`FlowQueries`."""
+        """Return the record of a flow; see ``FlowQueries``."""
         if plan_id not in self._flow_ids:
             raise flow_not_found(plan_id)
         return await super().record(plan_id)
@@ -213,7 +213,7 @@ class FlowsOfToken(FlowQueries):
         before: str | PageCursor | None = None,
         limit: int = 50,
     ) -> Sequence[PlanRecord]:
-        """Return flows; see :class:`FlowQueries`. A page may have fewer than asked for."""
+        """Return flows; see ``FlowQueries``. A page may have fewer than asked for."""
         page = await super().list(text=text, name=name, before=before, limit=limit)
         return [each for each in page if each.plan_id in self._flow_ids]
 

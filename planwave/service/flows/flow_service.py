@@ -133,10 +133,10 @@ class FlowService(FlowQueries):
 
         Args:
             plan_id: Which.
-            name: As in :meth:`create`.
-            graph: As in :meth:`create`; another graph than the present one is a new revision.
+            name: As in ``create``.
+            graph: As in ``create``; another graph than the present one is a new revision.
             graph_of: A stored plan whose graph is taken, in place of one.
-            description: As in :meth:`create`.
+            description: As in ``create``.
             expected: Hashes of which it has to have one at present.
             author: The author of the new revision.
             note: The author's note on it.
@@ -146,7 +146,7 @@ class FlowService(FlowQueries):
             NotFound: There is no such flow, or no such plan.
             PreconditionFailed: It has another hash; nothing was changed.
             Conflict: ``name-taken``; ``flow-in-use``: something leads to its name.
-            GraphInvalid, InputError, LimitExceeded: As in :meth:`create`.
+            GraphInvalid, InputError, LimitExceeded: As in ``create``.
         """
         await self.record(plan_id)
         if graph is not None and graph_of is not None:

@@ -62,7 +62,7 @@ def known_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check the arguments of a function as :func:`known_arguments` does, by those of its twin.
+    """Check the arguments of a function as ``known_arguments`` does, by those of its twin.
 
     The function itself passes its keyword arguments on to the twin; ``help`` shows them as its own.
     """

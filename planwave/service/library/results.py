@@ -59,7 +59,7 @@ class RunResult:
     Attributes:
         execution_id: Its id.
         status: ``completed``, ``failed`` or ``cancelled``; ``paused`` if it waits for an answer
-            (:attr:`requests`) or was paused; ``executing`` while it runs.
+            ([requests][planwave.RunResult.requests]) or was paused; ``executing`` while it runs.
         outputs: The results of the nodes: ``{node_id: {handle: DataValue}}``.
         error: ``{"code", "message", "hint"?}`` of a failed run, else None.
         interrupted: Whether it was cut off: its status says that it runs, and no live process runs it.
@@ -149,7 +149,7 @@ class RunResult:
 
     @property
     def requests(self) -> tuple[OpenRequest, ...]:
-        """The open requests, oldest first; answer them with :meth:`Run.answer`."""
+        """The open requests, oldest first; answer them with [Run.answer][planwave.Run.answer]."""
         return tuple(self._state.requests.values())
 
     @property

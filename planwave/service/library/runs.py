@@ -82,13 +82,13 @@ class Run:
     run continues while events are being read and does not wait for a slow reader. Leaving the
     iteration early cancels it, and so does cancelling a task that awaits it.
 
-    A run that waits for an answer is ``paused`` and ends the iteration. :meth:`answer` it, then await
+    A run that waits for an answer is ``paused`` and ends the iteration. [answer][planwave.Run.answer] it, then await
     it or iterate over it again. A run that only waits for a time continues by itself.
 
     Args:
         environment: The store and settings that it shares with its retries and forks.
         source: The execution, or how to load it from the store.
-        is_due: Whether awaiting it drives it; otherwise only :meth:`resume` and commands do.
+        is_due: Whether awaiting it drives it; otherwise only [resume][planwave.Run.resume] and commands do.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class Run:
 
     @property
     def execution_id(self) -> str:
-        """The id of its execution; see :attr:`graph` for the errors."""
+        """The id of its execution; see [graph][planwave.Run.graph] for the errors."""
         return self._loaded.record.execution_id
 
     @property

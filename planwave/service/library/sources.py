@@ -301,7 +301,7 @@ async def first_graph(store: RunStore, parent: Mapping[str, Any] | None) -> Grap
 
 
 class RunJournal:
-    """The journal of a run: appends to its store and to :attr:`LoadedRun.events`.
+    """The journal of a run: appends to its store and to ``LoadedRun.events``.
 
     The first batch also stores a new execution, in the same commit: no caller has its id earlier.
     """

@@ -15,7 +15,7 @@ from planwave.storage.records import ExecutionRecord, RecordedCalls, StoredCall
 
 
 class RunStore(Protocol):
-    """The part of the store that runs use; :class:`EventLog` has nothing else."""
+    """The part of the store that runs use; ``EventLog`` has nothing else."""
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event]
@@ -53,7 +53,7 @@ _OBJECTS: Final = "a store is for example planwave.MemoryStore()"
 
 
 class EventLog:
-    """A :class:`RunStore` that holds the event objects themselves, as long as a run refers to it.
+    """A ``RunStore`` that holds the event objects themselves, as long as a run refers to it.
 
     ``MemoryStore`` encodes what it stores as a database does; this does nothing but keep it.
     """
@@ -112,7 +112,7 @@ class EventLog:
 
 
 def check_source(source: object) -> None:
-    """Check, before anything runs, that a value can be a :data:`StoreSource`.
+    """Check, before anything runs, that a value can be a ``StoreSource``.
 
     Raises:
         TypeError: It is neither a path nor a store.

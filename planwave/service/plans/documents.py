@@ -106,7 +106,7 @@ def check_source(
 
     Args:
         source: JSON text, or JSON parsed by
-            :func:`planwave.graph.reading.strict_json.parse_strict_json`.
+            ``planwave.graph.reading.strict_json.parse_strict_json``.
         catalogue: The node types.
         limits: The limits of graphs and JSON.
     """

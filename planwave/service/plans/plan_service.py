@@ -7,7 +7,7 @@ otherwise it is computed again.
 
 A revision with errors is a draft: it is stored with its diagnostics, and cannot be executed. A graph
 that cannot be read is stored as it was given. Its hash is of another kind than that of a graph
-(:func:`planwave.graph.plan.unreadable_hash`), so the two are never equal.
+(``planwave.graph.plan.unreadable_hash``), so the two are never equal.
 
 Callers of a flow go on starting its live revision: the newest one without errors and, where the operator
 requires approval, with an approved hash. An approval holds for whatever revision has this hash.
@@ -171,9 +171,9 @@ class PlanService(PlanQueries):
         return (await self.parse_and_check(source)).plan
 
     async def parse_and_check(self, source: str | bytes | Mapping[str, Json]) -> CheckedPlan:
-        """Make a plan as :meth:`read` does, to be executed at once.
+        """Make a plan as ``read`` does, to be executed at once.
 
-        Arguments and errors are those of :meth:`check` and :meth:`read`.
+        Arguments and errors are those of ``check`` and ``read``.
         """
         report = self.check(source)
         plan = plan_from_graph(
@@ -306,10 +306,10 @@ class PlanService(PlanQueries):
     ) -> EditedPlan:
         """Save the change of a plan; compute it again as long as others save theirs meanwhile.
 
-        The result is durable when this returns. Arguments are those of :meth:`edit`.
+        The result is durable when this returns. Arguments are those of ``edit``.
 
         Raises:
-            NotFound, PreconditionFailed, InvalidOperation, LimitExceeded: See :meth:`edit`.
+            NotFound, PreconditionFailed, InvalidOperation, LimitExceeded: See ``edit``.
             GraphInvalid: The graph has errors, and the change takes no drafts.
             Conflict: ``name-taken``, ``flow-in-use``.
         """
@@ -455,7 +455,7 @@ class PlanService(PlanQueries):
 async def require_stored_plan(
     dependencies: ServiceDependencies, graph: Graph, author: str | None, plan_id: str | None
 ) -> None:
-    """Judge a stored plan that a model wrote; see :func:`planwave.planner.plan_check.require_for_author`."""
+    """Judge a stored plan that a model wrote; see ``planwave.planner.plan_check.require_for_author``."""
     if author is None:
         return
     first = await _first_graph(dependencies.store, plan_id) if plan_id else None

@@ -39,8 +39,8 @@ class RevisionService(RevisionQueries):
         Args:
             plan_id: The plan.
             revision: The number of the revision.
-            expected: See :meth:`PlanService.edit`.
-            author: See :meth:`PlanService.edit`.
+            expected: See ``PlanService.edit``.
+            author: See ``PlanService.edit``.
             note: The author's note; by default it names the revision.
 
         Returns:

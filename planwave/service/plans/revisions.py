@@ -143,7 +143,7 @@ class RevisionQueries:
 
         Returns:
             ``{"plan_id", "a", "b", "hash": [of a, of b], "title": [of a, of b] | None}`` and the
-            fields of :func:`planwave.graph.editing.difference.graph_difference`.
+            fields of ``planwave.graph.editing.difference.graph_difference``.
 
         Raises:
             NotFound: No plan has this id, or it has no such revision.

@@ -69,9 +69,9 @@ class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        code: Stable; :func:`explain` lists the codes.
+        code: Stable; ``explain`` lists the codes.
         reason: A sentence or two.
-        because: The nodes it follows from, as :meth:`Dependency.as_json` gives them, or less.
+        because: The nodes it follows from, as ``Dependency.as_json`` gives them, or less.
     """
 
     code: str
@@ -411,9 +411,9 @@ def explain(events: Sequence[Event], path: str) -> ExplainResponse:
         "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
         for nodes that did not start.
         ``parameters`` says which wires fed its data fields, and over what; see
-        :func:`wired_parameters`. ``prompt`` is what was sent to a model last. ``course`` is what
+        ``wired_parameters``. ``prompt`` is what was sent to a model last. ``course`` is what
         happened to it, in order: ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of
-        :class:`TimelineEntry`.
+        ``TimelineEntry``.
 
     Raises:
         NotFound: The execution has no node of that path; the hint names those it has.

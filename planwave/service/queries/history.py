@@ -89,8 +89,8 @@ def _after_document(
 class ExecutionQueries:
     """The executions of a store, for reading and watching.
 
-    What only the operator sees (see :func:`public_event`) is left out of all that they return, unless
-    they are those of :meth:`for_operator`.
+    What only the operator sees (see ``public_event``) is left out of all that they return, unless
+    they are those of ``for_operator``.
 
     Args:
         store: Where they are kept.
@@ -130,7 +130,7 @@ class ExecutionQueries:
     async def _events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Event]:
-        """Return stored events as the caller sees them; see :func:`load_events`."""
+        """Return stored events as the caller sees them; see ``load_events``."""
         events = await load_events(self._store, execution_id, after=after, limit=limit)
         return events if self._for_operator else list(map(public_event, events))
 
@@ -206,7 +206,7 @@ class ExecutionQueries:
     ) -> ExecutionCounts:
         """Return the number of executions: ``total``, by status, and of those ``waiting``.
 
-        The filters are those of :meth:`list`.
+        The filters are those of ``list``.
 
         Raises:
             InputError: ``invalid-time``.
@@ -295,7 +295,7 @@ class ExecutionQueries:
 
     @_after_document
     async def explain(self, execution_id: str, path: str) -> ExplainResponse:
-        """Explain why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
+        """Explain why a node ran, did not run, or waits; see ``planwave.service.queries.explain.explain``.
 
         Raises:
             NotFound: There is no execution of that id, or no node of that path in it.
@@ -305,7 +305,7 @@ class ExecutionQueries:
 
     @_after_document
     async def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
-        """Return the differences between two executions; see :func:`planwave.service.queries.diff.diff`.
+        """Return the differences between two executions; see ``planwave.service.queries.diff.diff``.
 
         Raises:
             NotFound: There is no execution of one of these ids.
@@ -460,7 +460,7 @@ class ExecutionQueries:
         final status and comes as soon as the document of the execution is written.
 
         Raises:
-            NotFound, ShuttingDown: As in :meth:`subscribe`.
+            NotFound, ShuttingDown: As in ``subscribe``.
         """
         await self._check_watchable(execution_id)
         async with self.live_executions.acquire(execution_id) as live:

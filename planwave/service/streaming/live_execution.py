@@ -1,6 +1,6 @@
 """The live projection of an execution, and the event batches that all its subscribers share.
 
-A :class:`LiveExecution` receives every published event once. It folds the events into the
+A ``LiveExecution`` receives every published event once. It folds the events into the
 execution's state on demand (with the text streamed so far), and collects them into batches of about
 50 ms with streamed text joined. Every subscriber gets the same batches, so a thousand subscribers cost
 a thousand queue entries, not a thousand projections. A subscriber that cannot keep up is
@@ -84,7 +84,7 @@ class LiveExecution:
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
         commands: A lock, held during a command and during the preparation of a run.
-        holders: The number of subscribers and commands; see :meth:`LiveExecutions.acquire`.
+        holders: The number of subscribers and commands; see ``LiveExecutions.acquire``.
         polls: The number of callers that poll its status.
         session: Set from its queueing until the execution ends or pauses.
         finished: Set when it has ended, or is paused with no running node.
@@ -172,7 +172,7 @@ class LiveExecution:
 
     @property
     def account(self) -> str:
-        """Whose share of the running places it counts towards; see :attr:`Principal.account`."""
+        """Whose share of the running places it counts towards; see ``Principal.account``."""
         return (Principal.from_json(self.state.created_by) or OPERATOR).account
 
     @property

@@ -54,7 +54,7 @@ async def load_state(store: ExecutionReader, execution_id: str) -> ExecutionStat
     """Return the state of an execution, folded from its events in a thread.
 
     Raises:
-        NotFound, Conflict: As in :func:`load_events`.
+        NotFound, Conflict: As in ``load_events``.
     """
     events = await load_events(store, execution_id)
     return await asyncio.to_thread(fold, events)

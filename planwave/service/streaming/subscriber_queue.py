@@ -32,7 +32,7 @@ class EventBatch:
 
     @property
     def public(self) -> EventBatch:
-        """The batch as everybody but the operator sees it; see :func:`public_event`."""
+        """The batch as everybody but the operator sees it; see ``public_event``."""
         return self._public or self
 
     @cached_property
@@ -78,7 +78,7 @@ class BacklogLimits(NamedTuple):
 
 
 class Subscriber:
-    """One subscriber's queue of batches. See :meth:`LiveExecution.subscribe`.
+    """One subscriber's queue of batches. See ``LiveExecution.subscribe``.
 
     Attributes:
         cursor: The last stored event of the last batch that was processed. A batch counts as

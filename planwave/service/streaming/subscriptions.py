@@ -122,7 +122,7 @@ class ExecutionSubscription:
 
     @property
     def cursor(self) -> int:
-        """The last stored event the subscriber is done with; see :class:`Subscriber`."""
+        """The last stored event the subscriber is done with; see ``Subscriber``."""
         return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
 
     def on_drop(self, call: Callable[[], object]) -> None:
@@ -158,7 +158,7 @@ class LiveExecutions:
     """The executions this process runs or watches, each with one projection.
 
     Attributes:
-        streams_closed: Whether :meth:`close_streams` was called.
+        streams_closed: Whether ``close_streams`` was called.
     """
 
     def __init__(self, store: Store, observers: Sequence[Observer] = ()) -> None:
@@ -226,7 +226,7 @@ class LiveExecutions:
         with_snapshot: bool = False,
         for_operator: bool = False,
     ) -> AsyncGenerator[ExecutionSubscription]:
-        """Follow an execution; see :meth:`ExecutionQueries.subscribe`."""
+        """Follow an execution; see ``ExecutionQueries.subscribe``."""
         async with self.acquire(execution_id) as live:
             subscriber, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
             pages = self._pages.get(execution_id)

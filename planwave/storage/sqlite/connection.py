@@ -69,7 +69,7 @@ def engine_of(raw: sqlite3.Connection) -> Engine:
 
 
 def reading_engine(path: Path, *, immutable: bool = False) -> Engine:
-    """Return an engine for reading from several threads; see :func:`reading_connection`."""
+    """Return an engine for reading from several threads; see ``reading_connection``."""
     return create_engine(
         f"sqlite:///{path}", creator=lambda: reading_connection(path, immutable=immutable)
     )
@@ -146,7 +146,7 @@ def _require_known_schema(path: Path) -> None:
     """Refuse a database of another planwave before a connection for writing changes a byte of its files.
 
     Raises:
-        SchemaTooNew, StoreError: See :func:`~planwave.storage.sqlite.migrations.version_of`.
+        SchemaTooNew, StoreError: See ``version_of``.
     """
     with suppress(
         OSError, sqlite3.Error, DBAPIError

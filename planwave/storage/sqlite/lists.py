@@ -137,7 +137,7 @@ def query_parameter(name: str) -> ColumnElement[str]:
 
 
 def contains(column: Column[str]) -> ColumnElement[bool]:
-    """Choose by ``text``, as :func:`search_text` gives it."""
+    """Choose by ``text``, as ``search_text`` gives it."""
     return func.instr(column, query_parameter("text")) > 0
 
 
@@ -317,7 +317,7 @@ def plan_from_row(row: Any, *, needs_approval: bool) -> PlanRecord:
 
 
 def approvals_from_text(text: str) -> dict[str, Approval]:
-    """Return the approvals of a plan, by hash, as :func:`approvals_text` writes them."""
+    """Return the approvals of a plan, by hash, as ``approvals_text`` writes them."""
     documents: dict[str, Any] = json.loads(text)
     return {digest: Approval.from_json(each) for digest, each in documents.items()}
 

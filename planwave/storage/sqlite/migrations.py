@@ -3,7 +3,7 @@
 A database holds the number of its schema version (``PRAGMA user_version``) and the hash of the tables of
 that version (``schema_hash``). Until the first release there is one version, whose tables change in place: a
 database with another hash is refused and stays as it is. From the release on a change of the tables is a new
-version, and a :class:`Migration` from the one before.
+version, and a ``Migration`` from the one before.
 """
 
 from __future__ import annotations

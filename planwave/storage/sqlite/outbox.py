@@ -25,7 +25,7 @@ _ADD: Final = (
 class Outbox:
     """Adds notifications to the open transaction of the writer; only the writer thread uses it.
 
-    It caches the stored targets: :meth:`forget` after a change of them, or a rollback.
+    It caches the stored targets: ``forget`` after a change of them, or a rollback.
     """
 
     def __init__(self, raw: sqlite3.Connection) -> None:

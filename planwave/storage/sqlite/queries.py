@@ -42,7 +42,7 @@ UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
     index_elements=[plans.c.plan_id],
     set_={column.name: column for column in _NEW_PLAN.excluded if not column.primary_key},
 )
-"""Inserts a :func:`plan_row`, or replaces the one of the same id."""
+"""Inserts a ``plan_row``, or replaces the one of the same id."""
 
 
 def plan_row(plan: PlanRecord) -> dict[str, str | int | None]:
@@ -77,7 +77,7 @@ def plan_row(plan: PlanRecord) -> dict[str, str | int | None]:
 
 
 def save_plan(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Insert a :func:`plan_row`, or replace the one of the same id.
+    """Insert a ``plan_row``, or replace the one of the same id.
 
     Raises:
         Conflict: ``name-taken``: another plan has its name.

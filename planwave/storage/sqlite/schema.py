@@ -25,7 +25,7 @@ DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
 SCHEMA_HASH: Final = "52b34ed022791b8b52b5abe8fc26c97fda00f9cf1ad44a220c4172f0affe7203"
-"""The hash of the tables and indexes below, as :func:`hash_of` gives it; a changed table needs a new one.
+"""The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
 the two agree.

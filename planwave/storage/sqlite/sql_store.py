@@ -548,7 +548,8 @@ class MemoryStore(Store):
     """A store in memory, for tests and for runs that need no durability.
 
     All is stored as on disk, so reads return copies, and values that are not JSON are rejected. Only
-    :meth:`project_each` suspends. No file is written. After :meth:`close` it can still be read.
+    [project_each][planwave.MemoryStore.project_each] suspends. No file is written. After ``close`` it can still
+    be read.
     """
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ from planwave.storage.sqlite.writer import GroupCommitWriter
 
 
 class SqliteStore(Store):
-    """The store over ``<directory>/planwave.db``; make one with :meth:`open`.
+    """The store over ``<directory>/planwave.db``; make one with [open][planwave.SqliteStore.open].
 
     ``async with`` closes it at the end; so does ``with`` in code without an event loop.
 

@@ -49,7 +49,7 @@ from planwave.storage.sqlite.migrations import SCHEMA_VERSION
 class WriteJob:
     """One write and the future of its result.
 
-    ``change`` is an :class:`AppendOp`, or a function of the connection. ``artifacts`` are written to
+    ``change`` is an ``AppendOp``, or a function of the connection. ``artifacts`` are written to
     files first.
     """
 
@@ -163,7 +163,7 @@ class GroupCommitWriter:
         self._flush_gathered()
 
     def stop(self) -> None:
-        """Finish queued jobs and end the thread; blocking. Call :meth:`stop_accepting` first."""
+        """Finish queued jobs and end the thread; blocking. Call ``stop_accepting`` first."""
         self._queue.put(None)
         self._thread.join()
 
@@ -316,7 +316,7 @@ class GroupCommitWriter:
     def mark_deleted(self, execution_ids: Iterable[str]) -> None:
         """Forget deleted executions and remove their documents after the commit.
 
-        Only a job may call this, and :meth:`release_artifacts`.
+        Only a job may call this, and ``release_artifacts``.
         """
         for execution_id in execution_ids:
             self.forget_position(execution_id)

@@ -149,7 +149,7 @@ class Way(NamedTuple):
     """How an execution comes out of another one.
 
     Attributes:
-        state: The state of the one before; see :func:`begin`.
+        state: The state of the one before; see ``begin``.
         take: Does it; returns the id of the execution.
         made_by: The function of the code that makes the new execution; None where none is made.
         next_process: Whether only a later process can do it.

@@ -1,7 +1,7 @@
 """Where a failed step came from is for the operator alone, at every door there is.
 
 The doors are walked by the tables of the code: its routes, its tools and resources, its event types. A
-door that is new is closed until :data:`OPERATOR_DOORS` names it.
+door that is new is closed until ``OPERATOR_DOORS`` names it.
 """
 
 from __future__ import annotations

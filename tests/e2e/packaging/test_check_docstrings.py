@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_docstrings import violations
+from tools.check_docstrings import INSTEAD, violations
 
 CODE = '''
-"""A module; see ``plan.py`` and :class:`Store`."""
+"""A module; see ``plan.py`` and [Store][planwave.Store]."""
 from planwave.plan import Plan
 LIMIT = 3
 """How many."""
 
 
 class Store(Plan):
-    """Keeps plans: :meth:`run`, :meth:`Store.run`, :attr:`Plan.title`, :func:`planwave.plan.read`."""
+    """Keeps plans: ``run``, [run][planwave.Store.run], [title][planwave.Store.title]."""
 
     def run(self) -> None:
-        """Run ``max_parallel`` steps of a :class:`httpx.Client`, or ``lower``, or ``{"not_a_name"}``."""
+        """Run ``max_parallel`` steps of a ``Plan``, or ``lower``, or ``{"not_a_name"}``."""
         self.limit = "max_parallel"
         """A limit, as in ``test_a_limit``."""
 '''
@@ -27,6 +27,7 @@ class Store(Plan):
 
 def found_in(root: Path, code: str) -> list[str]:
     for name, text in {
+        "planwave/__init__.py": '__all__ = ["Store"]\n',
         "planwave/plan.py": "class Plan:\n    title = ''\n\ndef read(): ...\n",
         "planwave/store.py": code.lstrip(),
         "tests/test_plan.py": "def test_a_limit(): ...\n",
@@ -44,10 +45,11 @@ def test_true_documentation_is_accepted(tmp_path: Path) -> None:
     ("true", "wrong", "finding"),
     [
         ("``plan.py``", "``plans.py``", "plans.py does not exist"),
-        (":meth:`run`", ":meth:`walk`", "walk does not exist"),
-        (":meth:`Store.run`", ":meth:`Shop.run`", "Shop.run does not exist"),
-        (":attr:`Plan.title`", ":attr:`Plan.name`", "Plan.name does not exist"),
-        ("planwave.plan.read", "planwave.plan.write", "planwave.plan.write does not exist"),
+        ("``run``", ":meth:`run`", f":meth:`run` is a role; write {INSTEAD}"),
+        ("``run``", ":py:meth:`run`", f":py:meth:`run` is a role; write {INSTEAD}"),
+        ("planwave.Store.run", "planwave.Store.walk", "planwave.Store.walk does not exist"),
+        ("planwave.Store.title", "planwave.Store.name", "planwave.Store.name does not exist"),
+        ("[planwave.Store]", "[planwave.Shop]", "planwave.Shop does not exist"),
         ("``max_parallel``", "``max_steps``", "max_steps does not exist"),
         ("``lower``", "``StoreRetry``", "StoreRetry does not exist"),
         ("``test_a_limit``", "``test_no_limit``", "test_no_limit does not exist"),

@@ -37,7 +37,7 @@ class CuttableProxy:
         await asyncio.gather(*self._connections, return_exceptions=True)  # noqa: TID251 - all have ended
 
     def cut(self) -> None:
-        """Reset all connections, and every new one, until :meth:`restore`."""
+        """Reset all connections, and every new one, until ``restore``."""
         self._is_cut = True
         for task, client in self._connections.items():
             client.transport.abort()

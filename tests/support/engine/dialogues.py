@@ -12,7 +12,7 @@
 
 What follows ``>>`` without a ``<<`` between is one turn. After ``<<`` stand all events of the turn, in order,
 and all its effects, in order. The events of each turn count as durable at once. ``following`` is a
-:class:`Placeholder`: it takes whatever stands in its place, and is that from then on.
+``Placeholder``: it takes whatever stands in its place, and is that from then on.
 """
 
 from __future__ import annotations

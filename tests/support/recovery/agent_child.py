@@ -1,6 +1,6 @@
 """A service of agents that is there to be killed: real SDKs, HTTP and tools, with the client of ``crash_child``.
 
-The process runs ``main OPTIONS``: it lives one life as ordered (:class:`AgentOptions` as JSON), with the
+The process runs ``main OPTIONS``: it lives one life as ordered (``AgentOptions`` as JSON), with the
 service that ``planwave serve`` composes. The model and the HTTP service are in the process of the test;
 ``tests/support/recovery/agent_history.py`` is the other end.
 """

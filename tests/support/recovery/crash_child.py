@@ -1,8 +1,8 @@
 """A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
 
-The process runs ``main OPTIONS``: it lives one life as ordered (:class:`ChildOptions` as JSON). On
+The process runs ``main OPTIONS``: it lives one life as ordered (``ChildOptions`` as JSON). On
 standard output comes what a client of the service may rely on, each written once the service reported
-so (:class:`FactWriter`). ``tests/support/recovery/crash_history.py`` is the other end.
+so (``FactWriter``). ``tests/support/recovery/crash_history.py`` is the other end.
 
 What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
 recorded: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,

@@ -1,8 +1,8 @@
 """Many lives of one storage directory, ended at random, and what they have to leave behind.
 
-:class:`Lives` starts a service again and again over the same directory (``crash_child.py``), ends
+``Lives`` starts a service again and again over the same directory (``crash_child.py``), ends
 it with ``kill -9``, and looks after each life at what is stored and at what the outside world saw.
-:meth:`Lives.check` holds all of it to the invariants I1 to I9.
+``Lives.check`` holds all of it to the invariants I1 to I9.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A point is written ``before:append:2`` or ``after:record:1``: what is called, an
 from 1. ``before:append:3:node.parked`` is the call with the third such event: how many of them one
 call takes along depends on how busy the machine is. ``after:record:2:model`` is the second record of a call
 of that kind, ``begun`` that of a call that is about to act. ``before:triggers.claim:1`` is
-a call of a part of what is called. What is wrapped does not know; see :func:`crash_at`.
+a call of a part of what is called. What is wrapped does not know; see ``crash_at``.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class RawConnection:
 
         A server may be slow: who expects the end waits for it, though less long than a server keeps
         connections that ask nothing. Who expects none can only look for a moment
-        (:data:`SHORT_WAIT_S`), which may miss an end but never sees one that is not there.
+        (``SHORT_WAIT_S``), which may miss an end but never sees one that is not there.
         """
         try:
             return await asyncio.wait_for(self.reader.read(1), within_s) == b""

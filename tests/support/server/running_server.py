@@ -1,8 +1,8 @@
 """The service on a real socket, on an event loop of its own: what tests talk HTTP to.
 
 One server for all tests of a process is the fixture ``server`` (``tests/conftest.py``); a test that
-needs other settings opens its own with :func:`serving`. Plans are chosen by the goal: see
-:class:`PlannerByGoal`.
+needs other settings opens its own with ``serving``. Plans are chosen by the goal: see
+``PlannerByGoal``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class RunningServer:
 
     Attributes:
         base_url: ``http://127.0.0.1:port``.
-        service: Its service; to be used on the server's loop, see :meth:`on_loop`.
+        service: Its service; to be used on the server's loop, see ``on_loop``.
         stop: ``stop.ask`` (on the loop) is a signal.
     """
 

@@ -41,7 +41,7 @@ RELEASE_FILE = "woken"
 
 
 class WaitForFileNode:
-    """A node type that takes until its server has been woken up: see :meth:`Server.wake`."""
+    """A node type that takes until its server has been woken up: see ``Server.wake``."""
 
     node_type = "naps"
 

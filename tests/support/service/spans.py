@@ -36,7 +36,7 @@ class KeptSpans:
 
 
 def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return rows in the order of :meth:`KeptSpans.tree`."""
+    """Return rows in the order of ``KeptSpans.tree``."""
     return sorted(rows, key=lambda row: (row[0], repr(row)))
 
 

@@ -151,7 +151,7 @@ _referenced_by_sqlite: list[Any] = []
 
 @contextmanager
 def faulty_disk() -> Iterator[FaultyDisk]:
-    """Have every database that is opened meanwhile lie on a :class:`FaultyDisk`; close it before."""
+    """Have every database that is opened meanwhile lie on a ``FaultyDisk``; close it before."""
     library, disk = _library(), FaultyDisk()
     usual = library.sqlite3_vfs_find(None)
     layer = _Vfs.from_buffer_copy(usual.contents)

@@ -254,7 +254,7 @@ export type ExecutionFailedEvent = {
   data: FailedData;
 };
 
-/** Why the execution is paused; see :func:`pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
+/** Why the execution is paused; see `pause_kind` for events without `kind`. `request_id` and `request`: the execution itself asks, about its plan or its budget. */
 export type PausedData = {
   reason?: string;
   kind?: string;

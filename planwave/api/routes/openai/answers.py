@@ -81,7 +81,7 @@ class AnswerRun:
         self.headers = {EXECUTION_HEADER: execution_id}
 
     async def start(self) -> None:
-        """Start the execution; see :meth:`PublishedModels.start`."""
+        """Start the execution; see ``PublishedModels.start``."""
         self._cancels_on_disconnect = await self._models.start(
             self._model, self._turn, self.execution_id
         )

@@ -13,7 +13,7 @@ from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
 CONTINUE = {"onError": "continue"}
 AWAY = object()
-"""For :func:`broken`: the field is left out."""
+"""For ``broken``: the field is left out."""
 
 
 def broken(graph: Graph, *places: tuple[str, int, str, Any]) -> dict[str, Any]:

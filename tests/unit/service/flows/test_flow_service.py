@@ -46,7 +46,7 @@ STARTS: dict[str, Any] = {
 
 
 class Gone:
-    """A node type that is not there any more after :meth:`go`."""
+    """A node type that is not there any more after ``go``."""
 
     node_type = "gone"
 

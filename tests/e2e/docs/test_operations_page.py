@@ -23,7 +23,7 @@ from typer.main import get_command
 from planwave.api.streaming.sse import PING_INTERVAL_S
 from planwave.cli.app import app
 from planwave.config.files import load_settings
-from planwave.settings import CONFIG_VARIABLE, DEBUG_VARIABLE, Limits, Settings
+from planwave.settings import CONFIG_VARIABLE, DEBUG_VARIABLE, URL_VARIABLE, Limits, Settings
 from tests.support.cli.command_process import (
     isolated_directory,
     read_until,
@@ -89,7 +89,7 @@ def test_every_setting_has_a_description() -> None:
 def test_named_variables_are_settings() -> None:
     named = set(re.findall(r"\b(?:PLANWAVE|OPENAI|ANTHROPIC)_[A-Z_]*[A-Z]\b", DOCUMENT))
     assert len(named) > 60
-    assert named - variables() == {CONFIG_VARIABLE, DEBUG_VARIABLE}
+    assert named - variables() == {CONFIG_VARIABLE, DEBUG_VARIABLE, URL_VARIABLE}
 
 
 def test_table_of_notifications_is_valid(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -21,6 +21,8 @@ from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
     from planwave.api.server import CommandServer
     from planwave.cli.context import Factories
     from planwave.mcp.servers import McpServers
@@ -250,18 +252,48 @@ def open_tracer(settings: Settings) -> ExecutionTracer | None:
     """
     if not settings.tracing:
         return None
-    try:
+    with _extra_for_tracing("set tracing to false (PLANWAVE_TRACING)"):
         # Lazy: test_no_command_loads_the_opentelemetry_sdk_without_tracing
         from planwave.service.tracing import open_otlp_tracer
         from planwave.service.tracing_content import SpanContent
+
+    has_content = settings.tracing_content == "content"
+    return open_otlp_tracer(SpanContent(open_redactor(settings)) if has_content else None)
+
+
+def tracer_of_program(provider: TracerProvider | None, *, content: bool) -> ExecutionTracer:
+    """Return what makes spans of the runs of a Python program.
+
+    Args:
+        provider: Gives the tracer, and is closed by the program; None for OpenTelemetry's global one.
+        content: Whether spans hold what was said.
+
+    Raises:
+        InputError: ``tracing-unavailable``: the extra is not installed.
+    """
+    with _extra_for_tracing("leave out planwave.instrument()"):
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+        from opentelemetry import trace
+
+        from planwave.service.tracing import ExecutionTracer
+        from planwave.service.tracing_content import SpanContent
+
+    redactor = open_redactor(load_settings()) if content else None
+    return ExecutionTracer(
+        provider or trace.get_tracer_provider(), None if redactor is None else SpanContent(redactor)
+    )
+
+
+@contextmanager
+def _extra_for_tracing(way_out: str) -> Generator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise InputError(
             f"tracing is on, and the Python module {error.name} is not installed",
             code="tracing-unavailable",
-            hint="pip install 'planwave[otel]', or set tracing to false (PLANWAVE_TRACING)",
+            hint=f"pip install 'planwave[otel]', or {way_out}",
         ) from error
-    has_content = settings.tracing_content == "content"
-    return open_otlp_tracer(SpanContent(open_redactor(settings)) if has_content else None)
 
 
 def open_renderer(limits: Limits) -> Renderer:
@@ -334,7 +366,7 @@ def open_planner(
 
 @asynccontextmanager
 async def open_node_services(
-    goal: str, recorder: Recorder | None = None
+    goal: str, recorder: Recorder | None = None, *, tracer: ExecutionTracer | None = None
 ) -> AsyncGenerator[NodeServices]:
     """Open the configured services for one run from Python, which imports its own node types."""
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
@@ -343,7 +375,7 @@ async def open_node_services(
 
     settings = load_settings()
     providers, local = open_providers(settings)
-    models = open_models(settings, providers, recorder)
+    models = open_models(settings, providers, recorder, tracer)
     catalogue = installed_types().with_providers(
         providers, limits=settings.limits, mcp_servers=_described_servers(settings)
     )

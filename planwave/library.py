@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Unpack
 
-from planwave.bootstrap import open_node_services
+from planwave.bootstrap import open_node_services, tracer_of_program
 from planwave.executor.options import RunOptions
 from planwave.expressions.renderer import Renderer
 from planwave.nodes.builder import GraphBuilder
@@ -36,6 +38,8 @@ from planwave.service.library.stores import EventLog, check_source, open_store, 
 from planwave.source_locations import callers_level, hides_inner_frames
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
     from planwave.graph.protocols import NodeTypes
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from planwave.service.library.results import RunResult
     from planwave.service.library.sources import LoadedRun, StoredExecution
     from planwave.service.library.stores import StoreSource
+    from planwave.service.tracing import ExecutionTracer
     from planwave.shapes.common import ExecutionStatus
 
 
@@ -227,6 +232,41 @@ def executions(
     return run_now(lambda: list_stored(store, status, text=text, since=since, limit=limit))
 
 
+class _Program:
+    """What holds for all runs of this process.
+
+    Attributes:
+        tracer: Makes spans of them; None makes none.
+    """
+
+    tracer: ExecutionTracer | None = None
+
+
+_program = _Program()
+
+
+@known_arguments
+def instrument(tracer_provider: TracerProvider | None = None, *, content: bool = False) -> None:
+    """Make spans of all runs and plans of this process that begin from now on; once is enough.
+
+    They are those of a service (docs/operations.md): below the span that is current where a run begins,
+    ``invoke_workflow``, its nodes, agents, model calls and calls of tools. With your provider, the id
+    of a trace is not that of the execution, and a run that is continued has a trace of its own.
+
+    Args:
+        tracer_provider: Gives the tracer; None takes OpenTelemetry's global one, which Logfire, Langfuse
+            or your own code sets.
+        content: Whether spans hold prompts, replies, and arguments and results of tools, without the
+            secrets of the settings.
+
+    Raises:
+        InputError: ``tracing-unavailable``: ``planwave[otel]`` is not installed.
+        TypeError: ``content`` is no bool.
+    """
+    check_flags(content=content)
+    _program.tracer = tracer_of_program(tracer_provider, content=content)
+
+
 def _check_types(options: object, store: object) -> None:
     if options is not None and not isinstance(options, RunOptions):
         raise TypeError(f"options must be planwave.RunOptions(…), not {options!r}")
@@ -246,9 +286,10 @@ def _run_environment(
         catalogue=catalogue,
         store=EventLog() if store is None else store,
         services=services,
-        services_factory=open_node_services,
+        services_factory=partial(open_node_services, tracer=_program.tracer),
         renderer=Renderer(),
         check=check,
+        tracer=_program.tracer,
     )
 
 
@@ -323,10 +364,14 @@ async def plan(
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"on_progress is a function that takes an event, not {on_progress!r}")
     provider, model = named_model(provider, model)
-    async with open_node_services(goal) as services:
+    tracer = _program.tracer
+    async with open_node_services(goal, tracer=tracer) as services:
         if services.planner is None:
             raise RuntimeError("model services have no planner")
-        return await services.planner.create_plan(goal, provider, model, on_progress=on_progress)
+        with nullcontext() if tracer is None else tracer.planning(goal):
+            return await services.planner.create_plan(
+                goal, provider, model, on_progress=on_progress
+            )
 
 
 @hides_inner_frames

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 import planwave
+from planwave import library
 from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, schema_of
 from tests.support.llm.planner_replies import DIAMOND_REPLY
+from tests.support.service.spans import KeptSpans
 
 GOAL = "Compare two ways"
 
@@ -130,3 +132,64 @@ async def test_an_error_of_a_provider_shows_no_frames_of_its_library(
             shown = "".join(traceback.format_exception(caught.value))
             assert "pydantic_ai" not in shown
             assert "hint: check the API key" in shown
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> KeptSpans:
+    """The spans of a program with a provider of its own; as before for the next test."""
+    monkeypatch.setattr(library, "_program", type(library._program)())
+    return KeptSpans()
+
+
+@pytest.mark.usefixtures("provider")
+def test_runs_and_plans_of_an_instrumented_program_have_spans(spans: KeptSpans) -> None:
+    planwave.instrument(spans.provider)
+    with spans.provider.get_tracer("shop").start_as_current_span("order"):
+        plan = planwave.plan_sync(GOAL)
+        result = planwave.run_sync(plan)
+    assert result.status == "completed"
+    operations = [
+        " / ".join(name.split(" ")[0] for name in path.split(" / ")) for path, *_ in spans.tree()
+    ]
+    assert sorted(operations) == [
+        "order",
+        "order / invoke_workflow",
+        *["order / invoke_workflow / invoke_agent"] * 4,
+        *["order / invoke_workflow / invoke_agent / chat"] * 4,
+        "order / plan",
+        "order / plan / chat",
+    ]
+    assert not [span.name for span in spans.ended if "Done." in span.to_json()]
+
+
+@pytest.mark.usefixtures("provider")
+def test_spans_of_a_program_hold_what_was_said_where_it_wants_that(spans: KeptSpans) -> None:
+    planwave.instrument(spans.provider, content=True)
+    graph = planwave.GraphBuilder()
+    graph.node("llm", id="ask", prompt="Which colour?")
+    planwave.run_sync(graph)
+    (call,) = [span for span in spans.ended if span.name.startswith("chat ")]
+    attributes = call.attributes or {}
+    assert "Which colour?" in str(attributes["gen_ai.input.messages"])
+    assert "Done." in str(attributes["gen_ai.output.messages"])
+
+
+def test_run_that_is_continued_ends_its_spans_each_time(spans: KeptSpans, tmp_path: Path) -> None:
+    planwave.instrument(spans.provider)
+    graph = planwave.GraphBuilder()
+    graph.node("approval", id="ask", prompt="Send it?")
+    paused = planwave.run_sync(graph, store=tmp_path)
+    assert [span.name for span in spans.ended] == ["node ask", "invoke_workflow"]
+    paused.run.answer(paused.requests[0].request_id, decision="approve").wait()
+    statuses = [
+        (span.attributes or {}).get("planwave.execution.status")
+        for span in spans.named("invoke_workflow")
+    ]
+    assert statuses == ["paused", "completed"]
+
+
+def test_instrument_refuses_what_it_cannot_use() -> None:
+    with pytest.raises(TypeError, match="content is True or False"):
+        planwave.instrument(content="yes")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="did you mean 'content'"):
+        planwave.instrument(contents=True)  # pyright: ignore[reportCallIssue]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from planwave.events import Event, ExecutionState
 from planwave.expressions.renderer import Renderer
 from planwave.graph.protocols import NodeTypes
 from planwave.nodes.services import with_recorder
 from planwave.providers.protocols import Recorder
+from planwave.service.dependencies import Tracer
 from planwave.service.executions.parent_results import ParentCallRecorder
 from planwave.service.library.stores import RunStore, StoreSource
+
+OnEvents = Callable[[list[Event]], None] | None
+"""Called with each batch of durable events; None where nothing is."""
 
 
 class ServicesFactory(Protocol):
@@ -33,6 +40,7 @@ class RunEnvironment:
         services_factory: Opens the configured services for nodes that need them.
         renderer: Resolves expressions; its process ends with each run.
         check: Whether awaiting a failed run raises.
+        tracer: Makes spans of the run; None makes none.
     """
 
     catalogue: NodeTypes
@@ -41,6 +49,7 @@ class RunEnvironment:
     services_factory: ServicesFactory
     renderer: Renderer
     check: bool = True
+    tracer: Tracer | None = None
 
 
 class RunDependencies:
@@ -62,3 +71,29 @@ class RunDependencies:
     def node_services(self, goal: str) -> Any:
         """Return what nodes find as ``context.services``; they were opened for this goal."""
         return self.services
+
+
+def observe_run(
+    environment: RunEnvironment, state: ExecutionState, resources: AsyncExitStack
+) -> OnEvents:
+    """Return what logs and traces the events of a run, as in a service; ``resources`` ends it."""
+    listeners: list[Callable[[list[Event]], None]] = []
+    tracer = environment.tracer
+    if tracer is not None:
+        tracer.started(state, tracer.current_context())
+        resources.callback(tracer.execution_left, state.execution_id)
+    if logging.getLogger("planwave.execution").hasHandlers():
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+        from planwave.service.service_log import ServiceLog
+
+        log = ServiceLog(tracer)
+        log.started(state, 0.0)
+        listeners.append(log.published)
+    if tracer is not None:  # after the log, whose lines name the spans that end
+        listeners.append(tracer.published)
+
+    def published(events: list[Event]) -> None:
+        for listener in listeners:
+            listener(events)
+
+    return published if listeners else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import warnings
 from collections.abc import (
@@ -52,7 +51,12 @@ from planwave.service.library.arguments import (
     check_text,
     known_arguments,
 )
-from planwave.service.library.environment import RunDependencies, RunEnvironment
+from planwave.service.library.environment import (
+    OnEvents,
+    RunDependencies,
+    RunEnvironment,
+    observe_run,
+)
 from planwave.service.library.event_loops import require_no_loop, run_now, running_loop
 from planwave.service.library.graphs import uses_services
 from planwave.service.library.results import RunResult, stored_outputs
@@ -467,7 +471,8 @@ class Run:
             if self._has_work:
                 resources.push_async_callback(environment.renderer.close)
                 session = await self._open_session(dependencies, loaded, resources)
-                execution = await self._prepare(session, store, loaded)
+                observed = observe_run(environment, loaded.state(), resources)
+                execution = await self._prepare(session, store, loaded, observed)
                 replies = self._apply_commands(execution)
                 if subscribed is not None:
                     earlier = () if loaded.is_stored else tuple(loaded.events)
@@ -541,7 +546,7 @@ class Run:
         await session.take_up(loaded.events)
 
     async def _prepare(
-        self, session: ExecutionSession, store: RunStore, loaded: LoadedRun
+        self, session: ExecutionSession, store: RunStore, loaded: LoadedRun, observed: OnEvents
     ) -> Execution:
         plan_hash, spec, approval = session.hash_to_approve(), loaded.spec, None
         if plan_hash is not None:
@@ -555,19 +560,8 @@ class Run:
             waits_for=_has_time_limit if self._waits_for_time_limits else _is_timer,
             approval=approval,
             causes=loaded.causes,
-            on_events=self._event_log(),
+            on_events=observed,
         )
-
-    def _event_log(self) -> Callable[[list[Event]], None] | None:
-        """Return what logs the events of the run, as a service does; None where no logging is configured."""
-        if not logging.getLogger("planwave.execution").hasHandlers():
-            return None
-        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-        from planwave.service.service_log import ServiceLog
-
-        log = ServiceLog()
-        log.started(self._loaded.state(), 0.0)
-        return log.published
 
     def _check_commands(self, state: ExecutionState) -> None:
         for command in self._commands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -14,11 +14,13 @@ from planwave.service.tracing_content import SpanContent
 
 
 class KeptSpans:
-    """A tracer, and the spans that it ended."""
+    """A tracer, and the spans that it ended; ``provider`` is one of a program, with the same spans."""
 
     def __init__(self, content: SpanContent | None = None) -> None:
         self._exporter = InMemorySpanExporter()
         self.tracer = open_tracer(SimpleSpanProcessor(self._exporter), content)
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
 
     @property
     def ended(self) -> list[ReadableSpan]:

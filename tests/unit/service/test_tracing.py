@@ -435,7 +435,9 @@ async def test_execution_that_cannot_start_has_a_failed_span(tmp_path: Path) -> 
     async with Service(parts) as service:
         await service.executions.start(record.execution_id)
         await service.executions.wait(record.execution_id)
-    assert kept.tree(STATUS[0], "error.type") == [("invoke_workflow", "failed", "graph-invalid")]
+    assert kept.tree(STATUS[0], "error.type") == [
+        ("invoke_workflow", "failed", "unknown-node-type")
+    ]
 
 
 @asynccontextmanager

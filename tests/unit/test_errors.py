@@ -42,7 +42,8 @@ def test_errors_that_another_attempt_cannot_change_are_permanent() -> None:
         kind.__name__ for kind in kinds if issubclass(kind, PlanwaveError) and not kind.retryable
     }
     assert permanent == {
-        "Conflict", "Forbidden", "Gone", "GraphInvalid", "InputError", "InvalidOperation", "InvalidTransition",
+        "Conflict", "Forbidden", "Gone", "GraphInvalid", "InputError", "InvalidAnswer",
+        "InvalidChanges", "InvalidOperation", "InvalidTransition",
         "LimitExceeded", "NotFound", "PermanentError", "PreconditionFailed", "PreconditionRequired", "ProviderError",
         "ResultNotJson", "SchemaTooNew", "TemplateError", "Unauthorized", "UnavailableProvider",
         "UnknownModel", "UnknownProvider",

@@ -151,7 +151,7 @@ def require_known_types(graph: Graph, catalogue: NodeTypes) -> None:
         raise InputError(
             f"it uses the types {', '.join(missing)}, which no module here has",
             code="unknown-node-type",
-            hint="add --import MODULE, or name the module in node_modules of planwave.toml; in Python, import it",
+            hint="import the module that has them, or name it in node_modules of planwave.toml",
         )
 
 

@@ -130,6 +130,7 @@ async def send(
 EXPECTED: dict[str, str] = {
     "health": "GET /healthz, GET /readyz",
     "page": "GET /, GET /runs/1, GET /assets/x.js",
+    "public": "GET /llms.txt",
     "sender": "POST /api/session, POST /hooks/{hook_id}",
     "any scope": "GET /mcp, POST /mcp, DELETE /mcp",
     "chat, own only": "GET /v1/models",
@@ -197,7 +198,7 @@ def expected(kind: str, method: str, caller: str) -> str | int:
         return NO
     if caller == "operator, evil host":
         return IN if kind == "health" else NO
-    if kind in ("health", "page"):
+    if kind in ("health", "page", "public"):
         return IN
     if caller == "cookie, same site":
         return NO

@@ -92,7 +92,7 @@ def test_a_command_names_the_missing_types_once_and_changes_nothing(
     done = invoke(*command)
     assert (done.exit_code, done.output.count("slow")) == (2, 1), done.output
     assert SENTENCE in done.output
-    assert "add --import MODULE" in " ".join(done.output.split())
+    assert "(--import MODULE)" in " ".join(done.output.split())
     assert invoke_json(*command, code=2)["error"]["code"] == "unknown-node-type"
     assert asyncio.run(_record(execution_id)) == before
 

@@ -210,7 +210,7 @@ def test_a_python_program_gets_the_same_lines_where_it_configures_logging(
 
     edges = [{"source": "s", "target": "b", "data": {"channel": "flow"}}]
     graph = {"nodes": [{"id": "s", "type": "start"}, {"id": "b", "type": "breaks"}], "edges": edges}
-    planwave.run_sync(planwave.build(graph, "x", registry=registry), check=False)
+    planwave.run_sync(graph, "x", registry=registry, check=False)
     assert [(level, words) for level, words, _ in said(caplog)] == [
         ("INFO", "started"), ("ERROR", "node failed"), ("ERROR", "failed"),
     ]  # fmt: skip

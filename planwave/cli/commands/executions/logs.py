@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 from rich.text import Text
@@ -21,9 +21,6 @@ from planwave.cli.views.call_lines import CallEvents
 from planwave.cli.views.result import traceback_lines
 from planwave.events import TERMINAL, Event, TextLog
 from planwave.events.paths import is_inside
-
-if TYPE_CHECKING:
-    pass
 
 Level = Literal["debug", "info", "warning", "error"]
 _LEVELS: Final[Mapping[str, int]] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
@@ -59,7 +56,7 @@ class LogLine(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-@shared_options()
+@shared_options(over_http=True)
 def logs(
     ctx: CommandContext,
     name: ExecutionArgument = "last",

@@ -158,7 +158,9 @@ async def test_graph_that_cannot_be_read_is_kept_as_it_was_given() -> None:
     plan = await planned(service)
     odd = {
         "nodes": [{"id": "a", "type": "text", "odd": [1, {"x": None}], "policy": {"join": 3}}],
-        "edges": [{"id": "e", "source": "a", "target": "zz", "data": {"label": "ü"}}],
+        "edges": [
+            {"id": "e", "source": "a", "target": "zz", "data": {"label": "ü", "channel": "flow"}}
+        ],
     }
     draft = await edited(service, plan, ReplaceGraph(odd), UpdateNode("a", {"name": "A"}))
     nodes = [{**odd["nodes"][0], "name": "A", "ui": GRAPH["nodes"][0]["ui"]}]

@@ -275,6 +275,7 @@ def tracer_of_program(provider: TracerProvider | None, *, content: bool) -> Exec
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from opentelemetry import trace
 
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.service.tracing import ExecutionTracer
         from planwave.service.tracing_content import SpanContent
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
@@ -25,7 +26,12 @@ _Result = TypeVar("_Result")
 
 
 def report_interrupts() -> None:
-    """Have Ctrl-C raise ``KeyboardInterrupt`` from now on, unless it is ignored."""
+    """Have Ctrl-C raise ``KeyboardInterrupt`` from now on, unless it is ignored.
+
+    In another thread than the main one, which alone gets signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler) and handler is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)

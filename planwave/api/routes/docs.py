@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 
 from planwave.api.dependencies import AUTHENTICATED
 from planwave.api.middleware.security_headers import NO_FRAMES, POLICY_HEADER
@@ -34,9 +34,9 @@ _STYLE: Final = (
 
 
 @public_router.get("/llms.txt")
-def llms_txt() -> Response:
+async def llms_txt() -> FileResponse:
     """Return the pages of documentation, as https://llmstxt.org has it; ``tools/gen_llms_txt.py`` writes them."""
-    return Response(_LLMS_TXT.read_text("utf-8"), media_type="text/plain; charset=utf-8")
+    return FileResponse(_LLMS_TXT, media_type="text/plain; charset=utf-8")
 
 
 @router.get("/openapi.json")

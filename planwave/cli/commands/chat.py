@@ -91,7 +91,8 @@ async def _talk(
         chosen = None if plan_id is not None else config
         chat_id = await chats_of(backend).create(plan_id, None, chosen)
         graph = _model_graph(config) if plan is None else plan.graph
-        await show_models(backend, console, graph)
+        if console.is_interactive:  # else standard output has the replies alone
+            await show_models(backend, console, graph)
         await ChatSession(backend, console, terminal_prompter(console), chat_id).run()
 
 

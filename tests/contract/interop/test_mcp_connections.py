@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
-from planwave.api import app as app_module
+from planwave.interop.mcp_server import endpoint
 from tests.support.mcp.planwave_server import MODES, call, fail, mcp_client
 from tests.support.polling import until
 from tests.support.server.in_process_client import in_process_client
@@ -186,7 +186,7 @@ async def test_a_fault_is_logged_and_never_shown(
 
 
 async def test_there_is_no_route_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "is_installed", lambda: False)
+    monkeypatch.setattr(endpoint, "is_installed", lambda: False)
     async with in_process_client(dependencies()) as client:
         problem = await client.expect_problem("POST", "/mcp", 404)
-    assert problem["code"] == "not-found"
+    assert problem["code"] == "mcp-not-installed"

@@ -150,7 +150,7 @@ class TestCommand:
     def test_the_run_stops_at_the_budget_and_an_answer_raises_it(self) -> None:
         stopped = invoke("exec", "g.json", "--budget-tokens", "4200")
         assert stopped.exit_code == 0
-        assert "the run may need more than 4,200 tokens" not in stopped.stdout
+        assert "the run may need more than 4,200 tokens" in stopped.stdout
         assert "the run: waiting for an answer" in stopped.stdout
         (command,) = re.findall(r"answer with: planwave (.*?)(?:   \(or|$)", stopped.stdout, re.M)
         assert command.endswith("""--decision raise --value '{"tokens": 6000}'""")

@@ -85,7 +85,7 @@ def editor(directory: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_edited_graph_is_a_new_revision(
     plan_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "assert 'ui' not in text\ntext = text.replace('one', 'two').replace('Plan made', 'Made')"
+    code = "assert 'ui' not in text\ntext = text.replace('one', 'two').replace('a to b', 'Made by hand')"
     editor(tmp_path, code, monkeypatch)
     changed = invoke_ok("edit", plan_id, "--note", "why")
     assert (changed["revision"], changed["title"]) == (2, "Made by hand")

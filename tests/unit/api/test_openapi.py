@@ -75,7 +75,7 @@ def test_security_is_documented_for_every_operation_but_health(
             assert operation["security"] == [{"token": []}, {"session": []}], (method, path)
             assert {"401", "429"} <= set(operation["responses"]), (method, path)
     for route in http_routes(app):
-        is_open = route.path in OPEN and route.methods != {"DELETE"}
+        is_open = route.path in {*OPEN, "/llms.txt"} and route.methods != {"DELETE"}
         assert (require_principal in list(dependencies_of(route.dependant))) is not is_open, (
             route.path
         )

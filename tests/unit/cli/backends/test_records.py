@@ -73,4 +73,4 @@ def test_an_execution_is_read_back() -> None:
     record = ExecutionRecord(
         "x", "p", "T", "goal", "paused", AT, AT, revision=2, flow="F", created_by=BY
     )
-    assert execution_from_json(_summary(record, None)) == record
+    assert execution_from_json(_summary(record, None, is_interrupted=False)) == record

@@ -45,7 +45,7 @@ def test_the_first_event_says_all_that_an_execution_is_to_run() -> None:
 
 
 def test_what_is_not_there_is_not_said() -> None:
-    spec = RunSpec(graph=GRAPH, inputs={}, options=RunOptions())
+    spec = RunSpec(graph=GRAPH, inputs={}, options=RunOptions(), title="a")
     _, created = new_execution(spec, 1, "x1", AT)
     assert run_spec_from_events("x1", [created], None) == spec
     assert list(created.data) == ["goal", "title", "graph", "options", "waves", "created_by"]

@@ -467,7 +467,7 @@ async def test_a_stored_run_is_read_without_its_node_types(registry: planwave.Re
     opened.answer(request.request_id, APPROVE)
     with pytest.raises(planwave.InputError, match="it uses the types own, which no") as caught:
         await opened
-    assert "in Python, import it" in (caught.value.hint or "")
+    assert "import the module that has them" in (caught.value.hint or "")
     assert (await opened).requests == first.requests
     with pytest.raises(planwave.InputError, match="it uses the types own"):
         await planwave.open(store, first.execution_id, registry=planwave.Registry(LIBRARY)).fork()

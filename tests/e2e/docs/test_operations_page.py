@@ -92,6 +92,13 @@ def test_named_variables_are_settings() -> None:
     assert named - variables() == {CONFIG_VARIABLE, DEBUG_VARIABLE, URL_VARIABLE}
 
 
+def test_named_metrics_are_in_the_table() -> None:
+    table = DOCUMENT.split("<!-- table: metrics -->")[1].split("<!-- end of table -->")[0]
+    known = set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE))
+    assert {"planwave_executions_queued", "planwave_event_lag_seconds"} <= known
+    assert set(re.findall(r"planwave_[a-z_]+", DOCUMENT.replace(table, ""))) <= known
+
+
 def test_table_of_notifications_is_valid(tmp_path: Path) -> None:
     shown = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
     (table,) = [each for each in shown if "[notifications.ops]" in each]

@@ -117,7 +117,7 @@ class ServiceLog(Observer):
         self._running.pop(execution_id, None)
 
     def subscriber_dropped(self) -> None:
-        EXECUTION_LOG.warning("watcher dropped: it fell too far behind")
+        EXECUTION_LOG.warning("subscriber dropped: it fell too far behind")
 
     # -- providers and triggers --------------------------------------------------------------------
 

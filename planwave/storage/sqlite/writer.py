@@ -182,7 +182,7 @@ class GroupCommitWriter:
                 self._probe()
             if batch:
                 self._commit_batch(batch)
-                if self._transient_error is not None and all(job.error is None for job in batch):
+                if all(job.error is None for job in batch) and not self._disk_is_full():
                     self._transient_error = None
                 complete_jobs(batch)
 
@@ -216,8 +216,7 @@ class GroupCommitWriter:
     def _probe(self) -> None:
         """Check whether writes are possible again."""
         try:
-            is_full = self._transient_error is not None and self._transient_error.code == DISK_FULL
-            if is_full and free_bytes(self._directory) < _MIN_FREE_BYTES:
+            if self._disk_is_full():
                 return
             self._raw.execute("BEGIN IMMEDIATE")
             self._raw.execute(_PROBE_SQL)
@@ -226,6 +225,13 @@ class GroupCommitWriter:
         except Exception as error:  # noqa: BLE001 - the thread's boundary
             self._roll_back()
             self._record_failure([], error)
+
+    def _disk_is_full(self) -> bool:
+        """Whether the disk that filled up still is: a small write succeeds where a large one fails."""
+        error = self._transient_error
+        if error is None or error.code != DISK_FULL:
+            return False
+        return free_bytes(self._directory) < _MIN_FREE_BYTES
 
     def _roll_back(self) -> None:
         self._positions.clear()  # they had run ahead of the database

@@ -219,6 +219,19 @@ async def test_f17_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path
         await again.close()
 
 
+async def test_f17_a_small_write_that_still_fits_does_not_say_that_there_is_room(
+    tmp_path: Path,
+) -> None:
+    with small_disk(tmp_path / "small", "4m") as small:
+        store = SqliteStore.open(small)
+        await store.create_execution(record(), [])
+        fill_disk(small, free_bytes=50_000)
+        assert await code_of(store.append("x1", 1, [log(1, size=100_000)])) == "disk-full"
+        await store.append("x1", 1, [log(1)])
+        assert store.stats.status == "disk-full"
+        await store.close()
+
+
 async def test_f17_what_runs_stands_still_on_a_full_disk_and_goes_on(tmp_path: Path) -> None:
     with small_disk(tmp_path / "small", "4m") as small:
         store = SqliteStore.open(small)

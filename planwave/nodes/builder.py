@@ -65,13 +65,13 @@ class SwitchRef(NodeRef[Any]):
 
     def __init__(self, builder: DocumentBuilder, node_id: str, cases: Sequence[Json]) -> None:
         super().__init__(builder, node_id)
-        self._cases = tuple(cases)
+        self._cases = [to_text(each) for each in cases]  # a switch compares texts
 
     def __getitem__(self, case: Json) -> HandleRef:
-        if case in self._cases:
-            return super().__getitem__(_CASE.format(self._cases.index(case)))
-        names = [to_text(each) for each in self._cases]
-        near = closest_match(to_text(case), names)
+        names, text = self._cases, to_text(case)
+        if text in names:
+            return super().__getitem__(_CASE.format(names.index(text)))
+        near = closest_match(text, names)
         raise InputError(
             f"the switch {self.id!r} has no case {case!r}",
             code="unknown-handle",

@@ -319,6 +319,15 @@ def test_a_branch_of_a_switch_is_named_by_its_case() -> None:
         assert (caught.value.code, caught.value.hint) == ("unknown-handle", hint)
 
 
+def test_a_case_is_what_a_switch_compares_its_text() -> None:
+    g = builder()
+    kind = g.switch(g.node("start"), cases=[1, True, None])
+    found = [kind[case].handle for case in (1, "1", True, "true", None)]
+    assert found == ["case-0", "case-0", "case-1", "case-1", "case-2"]
+    with pytest.raises(planwave.InputError, match="has no case False"):
+        kind[False]
+
+
 def test_a_node_runs_for_each_item_of_a_list() -> None:
     g = builder()
     lengths = g.map(price, g.node("start"), parallel=2, longer_than=1)

@@ -246,11 +246,16 @@ class DocumentBuilder:
                 _set_once(sources, handle, refs, f"edges into {handle!r} of node {node_id!r}")
             else:
                 name = data_name(keyword, node_type, facts)
-                _set_once(data, name, self._as_json(value), f"data.{name} of node {node_id!r}")
+                _set_once(
+                    data,
+                    name,
+                    self._as_json(node_type, name, value),
+                    f"data.{name} of node {node_id!r}",
+                )
         return sources
 
-    def _as_json(self, value: Any) -> Json:
-        """Return the JSON of a data field that was written as a Python object."""
+    def _as_json(self, node_type: str, name: str, value: Any) -> Json:
+        """Return the JSON of a data field of a type that was written as a Python object."""
         return value.document() if isinstance(value, DocumentBuilder) else value
 
     def _edges_into(

@@ -35,7 +35,7 @@ from planwave.graph.suggestions import closest_match
 from planwave.json_types import JsonType
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.agents.tool_function import FunctionTool
-from planwave.nodes.authoring.data_fields import is_open
+from planwave.nodes.authoring.data_fields import is_open, write_field
 from planwave.nodes.authoring.node_type import BaseNode
 from planwave.nodes.model_choice import named_model
 from planwave.nodes.registry import Registry, installed_types
@@ -186,8 +186,9 @@ class GraphBuilder(DocumentBuilder):
             edges: Edges into inputs whose names are no keywords: ``{"condition-0": node}``.
             **fields: Data in snake_case, ``system_prompt="…"``, and edges: ``input=node``, or
                 ``input=[left, right]`` for one edge each, in this order, where the input takes several.
-                The channel of an edge is that of the two ends. A graph is a builder, a JSON Schema may
-                be a class, and ``model="openai:gpt-5"`` names a provider, too.
+                The channel of an edge is that of the two ends. A value is JSON or of the field's type,
+                such as a date; a graph is a builder, a JSON Schema may be a class, and
+                ``model="openai:gpt-5"`` names a provider, too.
 
         Raises:
             InputError: The id is in use (``duplicate-id``) or malformed (``invalid-id``), something is
@@ -516,13 +517,15 @@ class GraphBuilder(DocumentBuilder):
         provider, model = named_model(None, model)
         return {**keywords, "model": model} | ({} if provider is None else {"provider": provider})
 
-    def _as_json(self, value: Any) -> Json:
-        """See the base class; the JSON Schema of a type, too."""
+    def _as_json(self, node_type: str, name: str, value: Any) -> Json:
+        """See the base class; the JSON Schema of a type, and a value of the field's own type, too."""
         if isinstance(value, Graph):
             return value.to_document()
         if isinstance(value, type) or get_origin(value) is not None:
             return JsonType[Any](value, "the type of a field").schema("validation")
-        return super()._as_json(value)
+        known = self.registry.type_info(node_type) is not None
+        model = self.registry.implementation(node_type).Data if known else None
+        return write_field(model, name, super()._as_json(node_type, name, value))
 
 
 class _ListReader:

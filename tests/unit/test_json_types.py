@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 import typing_extensions
-from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, computed_field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, RootModel, SecretStr, computed_field
 
 from planwave.errors import PlanwaveError
 from planwave.graph.inputs import Inputs
@@ -22,6 +22,8 @@ from planwave.graph.model import Json, Node
 from planwave.json_types import JsonType
 from planwave.nodes.agents.tool_function import FunctionTool
 from planwave.nodes.authoring.function import FunctionNode
+from planwave.nodes.builder import GraphBuilder
+from planwave.nodes.registry import Registry
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 from tests.support.nodes.tool_calls import call_tool
 
@@ -126,6 +128,7 @@ CASES = [
     Case(UUID, UUID(int=1), "00000000-0000-0000-0000-000000000001", ("1", 1)),
     Case(Path, Path("a/b"), "a/b", (1,)),
     Case(Colour, Colour.RED, "red", ("green", 1)),
+    Case(Base64Bytes, b"abcd", "YWJjZA==", (1,)),
     Case(bytes, b"ab", "ab", (1, [97]), (b"\xff",)),
     Case(set[int], {1}, [1], (["1"], [1.5], {"1": 1}), ({"x"},)),
     Case(frozenset[str], frozenset({"a"}), ["a"], ([1],)),
@@ -232,6 +235,19 @@ WRITERS = [as_result, as_tool_result]
 async def test_a_function_gets_a_value_of_its_annotation(case: Case, read: Any) -> None:
     value = await read(case.annotation, case.json)
     assert (type(value), value) == (type(case.value), case.value)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_a_builder_writes_a_value_of_a_field_as_json(case: Case) -> None:
+    def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = case.annotation
+    registry = Registry()
+    registry.register(FunctionNode(take, "take", inputs=()))
+    g = GraphBuilder(registry)
+    g.node("take", value=case.value)
+    (document,) = g.document()["nodes"]
+    assert document["data"] == {"value": case.json}
 
 
 @pytest.mark.parametrize("read", READERS)

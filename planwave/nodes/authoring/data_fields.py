@@ -9,9 +9,10 @@ overrides the value written in ``data``. The wire is a flow edge or a link edge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Final, NamedTuple, cast, get_args
+from typing import Annotated, Any, Final, NamedTuple, cast, get_args
 
 import pydantic_core
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
@@ -21,7 +22,7 @@ from planwave.expressions.json_text import to_text
 from planwave.expressions.templates import has_template
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import FLOW, LINK, Channel, DataValue, Json, Port
-from planwave.json_types import JsonType, SchemaMode, is_plain
+from planwave.json_types import JsonType, SchemaMode, is_plain, written_plainly
 
 FIELD_PORT_SIDE: Final = "bottom"
 """``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
@@ -217,6 +218,24 @@ def read_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
     except NotJson:  # a link may bring any object
         return model.model_validate(data)
     return model.model_validate_json(pydantic_core.to_json(checked), strict=True)
+
+
+def write_field(model: type[BaseModel] | None, name: str, value: Any) -> Json:
+    """Return a Python value of a data field as the JSON that ``read_data`` reads: a date, a model, a set.
+
+    JSON stays as it is, and so does what has no JSON form.
+    """
+    try:
+        return to_json(value)
+    except NotJson:
+        pass
+    for attribute, info in ({} if model is None else model.model_fields).items():
+        if _json_name(attribute, info) == name:
+            metadata = tuple(info.metadata)
+            annotation = Annotated[(info.annotation, *metadata)] if metadata else info.annotation
+            with suppress(TypeError, ValueError):  # of another type; reading it says so
+                return JsonType[Any](annotation).dump(value, warnings="error")
+    return written_plainly(value)
 
 
 def is_open(port: Port) -> bool:

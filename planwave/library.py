@@ -220,12 +220,14 @@ def executions(
         status: Only those with this status; ``interrupted`` for those that no live process runs although
             their status says that they run.
         text: Only those whose title or goal contains this text.
-        since: Only those created at or after this UTC time (ISO 8601).
+        since: Only those created at this time or later, ISO 8601; without a zone, UTC.
         limit: The most of them; None for all.
 
     Raises:
         StoreError: There is no such directory, or it cannot be read.
-        TypeError: ``store`` is neither a path nor a store.
+        InputError: ``invalid-time``.
+        ValueError: There is no such status.
+        TypeError: ``store`` is neither a path nor a store, or ``limit`` is no whole number.
     """
     check_source(store)
     require_directory(store)

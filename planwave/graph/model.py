@@ -62,6 +62,9 @@ class Retry:
             backoff_s: The seconds before the second attempt; they double with each other one.
             on: Error codes, and exception classes or their names.
             not_on: The same.
+
+        Raises:
+            TypeError: ``on`` or ``not_on`` has something else.
         """
         object.__setattr__(self, "attempts", attempts)
         object.__setattr__(self, "backoff_s", backoff_s)
@@ -87,8 +90,13 @@ class Retry:
 def _error_names(
     errors: str | type[BaseException] | Iterable[str | type[BaseException]],
 ) -> tuple[str, ...]:
-    listed = (errors,) if isinstance(errors, str | type) else errors
-    return tuple(each.__name__ if isinstance(each, type) else each for each in listed)
+    listed: Any = (errors,) if isinstance(errors, str | type) else errors
+    if not isinstance(listed, Iterable):
+        raise TypeError(f"error codes and exception classes are expected, not {errors!r}")
+    for each in (names := [e.__name__ if isinstance(e, type) else e for e in listed]):
+        if not isinstance(each, str):
+            raise TypeError(f"an error code or an exception class is expected, not {each!r}")
+    return tuple(names)
 
 
 class Policy(NamedTuple):

@@ -49,6 +49,7 @@ from typing import (
     ParamSpec,
     TypeVar,
     Union,
+    cast,
     overload,
 )
 
@@ -408,9 +409,17 @@ def node(
 def node(
     node_type: str | Callable[..., Any] | None = None,
     *,
+    inputs: Iterable[str | Port] | None = None,
+    outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+    purpose: str | None = None,
+    templates: Iterable[str] = (),
+    effect: Effect = "none",
+    entry: bool = False,
+    version: int = 1,
+    retry: Retry | None = None,
+    timeout_s: float | None = None,
     registry: Registry | None = None,
     replace: bool = False,
-    **options: Any,
 ) -> Any:
     """Register a function as a node type; see this module for how parameters are filled.
 
@@ -419,22 +428,36 @@ def node(
 
     Args:
         node_type: Its name in graphs; the function's name if None.
+        inputs: Names or ports; the parameters without a default if None.
+        outputs: Names or ports.
+        purpose: One line for the planner; the docstring's first line if None.
+        templates: The data fields in which ``{{ … }}`` is resolved.
+        effect: The side effect of running the node.
+        entry: Whether an execution may be started by settling this node.
+        version: Increase it when the same inputs produce another result; see ``NodeType``.
+        retry: The retries that nodes of the type get; see ``NodeType.policy``.
+        timeout_s: The time limit of an attempt that they get, in seconds.
         registry: Where to register it; the process's default registry if None.
         replace: Replace a type of the same name.
-        **options: What the type declares, each with the default of a ``FunctionNode``. ``inputs`` and
-            ``outputs``: names or ports; without inputs, they are the parameters without a default.
-            ``purpose``: one line for the planner; else the docstring's first line. ``templates``: data
-            fields in which ``{{ … }}`` is resolved. ``effect``: the side effect of running the node.
-            ``entry``: whether an execution may be started by settling this node. ``version``: to be
-            increased when the same inputs produce another result; see ``NodeType``. ``retry`` and
-            ``timeout_s``: the policy that nodes of the type get; see ``NodeType.policy``.
 
     Raises:
         TypeError, ValueError: It cannot be a node, or the name is taken; the message says why.
     """
 
     def register(function: Callable[..., Any]) -> FunctionNode[..., Any]:
-        function_node = FunctionNode(function, name or function.__name__, **options)
+        function_node = FunctionNode(
+            function,
+            name or function.__name__,
+            inputs=inputs,
+            outputs=outputs,
+            purpose=purpose,
+            templates=templates,
+            effect=effect,
+            entry=entry,
+            version=version,
+            retry=retry,
+            timeout_s=timeout_s,
+        )
         where = default_registry() if registry is None else registry
         return where.register(function_node, replace=replace)
 
@@ -446,8 +469,11 @@ def _policy(what: str, retry: Retry | None, timeout_s: float | None) -> Mapping[
     """Return the policy of a type as in a document.
 
     Raises:
+        TypeError: ``retry`` is no ``Retry``.
         ValueError: No document may have it.
     """
+    if retry is not None and not isinstance(cast("object", retry), Retry):
+        raise TypeError(f"{what}: retry is a planwave.Retry(attempts=…), not {retry!r}")
     policy: dict[str, Json] = {} if retry is None else {"retry": retry.to_document()}
     if timeout_s is not None:
         policy["timeoutS"] = timeout_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from planwave.errors import InputError, NotFound, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
@@ -16,6 +16,7 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.ids import find_id, new_id
+from planwave.nodes.authoring.signatures import require_choice
 from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, fork_spec
 from planwave.service.executions.run_spec import RunSpec, new_execution, run_spec_from_events
@@ -28,6 +29,7 @@ from planwave.service.library.stores import (
     is_owned_elsewhere,
     open_store,
 )
+from planwave.service.queries.history import utc_time
 from planwave.service.streaming.stored_execution import load_events, load_record
 from planwave.shapes.common import ExecutionStatus
 from planwave.storage.records import ExecutionRecord, StoredCall, is_interrupted
@@ -221,12 +223,26 @@ async def list_stored(
     since: str | None,
     limit: int | None,
 ) -> list[StoredExecution]:
-    """Return the stored executions, newest first; see ``planwave.executions``."""
+    """Return the stored executions, newest first; see ``planwave.executions``.
+
+    Raises:
+        InputError: ``invalid-time``.
+        ValueError: There is no such status.
+        TypeError: ``limit`` is no whole number.
+    """
+    if status is not None:
+        statuses = (*get_args(ExecutionStatus), "interrupted")
+        require_choice("planwave.executions", "status", status, statuses)
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise TypeError(f"limit is a whole number from 0 up, not {limit!r}")
     stored_status = None if status == "interrupted" else status
+    filters = {"status": stored_status, "text": text, "since": since and utc_time(since)}
     found: list[StoredExecution] = []
     async with open_store(source, read_only=True) as store:
         is_owned = is_owned_elsewhere(source)
-        async for record in _records(store, status=stored_status, text=text, since=since):
+        async for record in _records(store, **filters):
+            if len(found) == limit:
+                break
             is_driven = is_owned or is_driven_here(record.execution_id)
             interrupted = is_interrupted(
                 record.status, is_owned=is_driven, was_accepted=record.queued
@@ -239,8 +255,6 @@ async def list_stored(
                         record.plan_id, record.parent_id,
                     )
                 )  # fmt: skip
-            if len(found) == limit:
-                break
     return found
 
 

@@ -5,6 +5,7 @@ import contextvars
 import functools
 import threading
 from collections.abc import AsyncIterator
+from inspect import signature
 from typing import Any, Literal
 
 import pytest
@@ -511,6 +512,21 @@ def test_a_policy_that_no_document_may_have_is_refused_at_the_decorator(
 ) -> None:
     with pytest.raises(ValueError, match=f"node type 'f'.*{message}"):
         FunctionNode(shout, "f", **options)
+
+
+def test_retries_are_declared_by_an_object_and_name_errors() -> None:
+    with pytest.raises(TypeError, match=r"node type 'f': retry is a planwave\.Retry"):
+        FunctionNode(shout, "f", retry=3)  # type: ignore[arg-type]
+    for wrong in ([3], 3, [ConnectionError()]):
+        with pytest.raises(TypeError, match=r"an exception class is expected|exception classes are"):
+            Retry(on=wrong)  # type: ignore[arg-type]
+
+
+def test_help_shows_what_a_decorator_takes() -> None:
+    shown, read = signature(planwave.node).parameters, signature(FunctionNode).parameters
+    assert {name: (p.kind, p.default) for name, p in shown.items()}.items() >= {
+        name: (p.kind, p.default) for name, p in read.items() if p.kind is p.KEYWORD_ONLY
+    }.items()
 
 
 def test_a_graph_without_a_service_is_held_to_the_limits_of_policies_too() -> None:

@@ -58,6 +58,24 @@ def test_executions_are_listed_newest_first_by_status_text_and_number(store: Any
         assert [each.title for each in planwave.executions(store, **chosen)] == [found]
     assert planwave.executions(store, status="interrupted") == []
     assert planwave.executions(store, since="2999-01-01T00:00:00Z") == []
+    assert planwave.executions(store, limit=0) == []
+    assert len(planwave.executions(store, since="2020-01-01T02:00:00+02:00")) == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "message"),
+    [
+        ({"status": "done"}, ValueError, "status is 'starting', .* or 'interrupted', not 'done'"),
+        ({"since": "yesterday"}, planwave.InputError, "'yesterday' is not a time"),
+        ({"limit": -1}, TypeError, "limit is a whole number from 0 up, not -1"),
+        ({"limit": "3"}, TypeError, "limit is a whole number from 0 up, not '3'"),
+    ],
+)
+def test_an_invalid_filter_is_refused(
+    store: Any, chosen: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        planwave.executions(store, **chosen)
 
 
 async def test_stored_runs_are_looked_at_in_an_event_loop(store: Any) -> None:

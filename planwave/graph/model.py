@@ -90,13 +90,18 @@ class Retry:
 def _error_names(
     errors: str | type[BaseException] | Iterable[str | type[BaseException]],
 ) -> tuple[str, ...]:
-    listed: Any = (errors,) if isinstance(errors, str | type) else errors
+    listed: Iterable[object] = (errors,) if isinstance(errors, str | type) else errors
     if not isinstance(listed, Iterable):
         raise TypeError(f"error codes and exception classes are expected, not {errors!r}")
-    for each in (names := [e.__name__ if isinstance(e, type) else e for e in listed]):
-        if not isinstance(each, str):
-            raise TypeError(f"an error code or an exception class is expected, not {each!r}")
-    return tuple(names)
+    return tuple(map(_error_name, listed))
+
+
+def _error_name(error: object) -> str:
+    if isinstance(error, type):
+        return error.__name__
+    if not isinstance(error, str):
+        raise TypeError(f"an error code or an exception class is expected, not {error!r}")
+    return error
 
 
 class Policy(NamedTuple):

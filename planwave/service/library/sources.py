@@ -236,7 +236,9 @@ async def list_stored(
     if limit is not None and (type(limit) is not int or limit < 0):
         raise TypeError(f"limit is a whole number from 0 up, not {limit!r}")
     stored_status = None if status == "interrupted" else status
-    filters = {"status": stored_status, "text": text, "since": since and utc_time(since)}
+    filters: dict[str, Any] = {"status": stored_status, "text": text, "since": since}
+    if since is not None:
+        filters["since"] = utc_time(since)
     found: list[StoredExecution] = []
     async with open_store(source, read_only=True) as store:
         is_owned = is_owned_elsewhere(source)

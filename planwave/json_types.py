@@ -296,7 +296,9 @@ def _schema_text(
         values = schema.get("enum", [schema.get("const")])
         return " or ".join(json.dumps(each, ensure_ascii=False) for each in values)
     if schema.get("type") == "array":
-        return f"list of {_schema_text(schema.get('items') or {}, definitions, inside)}"
+        if not schema.get("items"):
+            return "list"
+        return f"list of {_schema_text(schema['items'], definitions, inside)}"
     if properties := schema.get("properties"):
         fields = (
             f"{name}: {_schema_text(each, definitions, inside)}"

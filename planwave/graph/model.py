@@ -87,13 +87,11 @@ class Retry:
         return min(doubled, max(self.backoff_s, _LONGEST_WAIT_S))
 
 
-def _error_names(
-    errors: str | type[BaseException] | Iterable[str | type[BaseException]],
-) -> tuple[str, ...]:
-    listed: Iterable[object] = (errors,) if isinstance(errors, str | type) else errors
+def _error_names(errors: object) -> tuple[str, ...]:
+    listed = (errors,) if isinstance(errors, str | type) else errors
     if not isinstance(listed, Iterable):
         raise TypeError(f"error codes and exception classes are expected, not {errors!r}")
-    return tuple(map(_error_name, listed))
+    return tuple(map(_error_name, cast("Iterable[object]", listed)))
 
 
 def _error_name(error: object) -> str:
@@ -164,7 +162,7 @@ class Port(NamedTuple):
     color: str = ""
     shape: str = ""
     schema: Mapping[str, Json] | None = None
-    """JSON Schema of its values, where it says more than the type; shown, and not checked by planwave."""
+    """JSON Schema of its values, where it says more than the type; edges between two of them are checked by it."""
 
 
 @dataclass(frozen=True)

@@ -332,6 +332,16 @@ class EffectByField(NamedTuple):
     absent: Effect
 
 
+class SchemaOutput(NamedTuple):
+    """The port that an output is where a data field has a JSON Schema, which its values then fit.
+
+    ``field`` is the data field; ``port`` stands in place of the declared output of its name.
+    """
+
+    field: str
+    port: Port
+
+
 class SourceKeys(NamedTuple):
     """The ids of the nodes before a node are keys in its value, so that a rename would change them.
 
@@ -367,6 +377,7 @@ class NodeTypeInfo(NamedTuple):
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
     its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
     ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
+    ``schema_output``: see ``outputs_of``.
     """
 
     node_type: str
@@ -400,6 +411,7 @@ class NodeTypeInfo(NamedTuple):
     source_keys: SourceKeys | None = None
     passes_on: bool = False
     policy: Mapping[str, Json] = {}
+    schema_output: SchemaOutput | None = None
 
     @property
     def possible_effects(self) -> frozenset[Effect]:
@@ -435,6 +447,15 @@ def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:
         by.effects.get(name, facts.effect) if isinstance(name, str) else facts.effect
         for name in names
     )
+
+
+def outputs_of(node: Node, facts: NodeTypeInfo) -> tuple[Port, ...]:
+    """Return the outputs of a node: those of its type, one of them perhaps as its data declare it."""
+    by = facts.schema_output
+    if by is None or not isinstance(schema := node.data.get(by.field), Mapping):
+        return facts.outputs
+    own = by.port._replace(schema=cast("Mapping[str, Json]", schema))
+    return tuple(own if port.name == own.name else port for port in facts.outputs)
 
 
 class NodeTypes(Protocol):

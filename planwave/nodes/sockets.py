@@ -21,7 +21,7 @@ from planwave.graph.model import (
     Port,
 )
 from planwave.graph.ports import find_port
-from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, outputs_of
 from planwave.nodes.authoring.data_fields import accepts, is_open
 from planwave.nodes.authoring.node_type import NodePorts
 
@@ -136,14 +136,16 @@ def ports_of_node(
     the output ``error``.
     """
     sends_error = node.policy.on_error == "continue"
-    if not sends_error and not any(map(is_open, (*info.inputs, *info.outputs))):
+    declared_outputs = outputs_of(node, info)
+    is_plain = not any(map(is_open, (*info.inputs, *info.outputs)))
+    if is_plain and not sends_error and declared_outputs is info.outputs:
         return None
     entering = [edge.target_handle for edge in graph.incoming.get(node.id, ())]
     leaving = [edge.source_handle for edge in graph.outgoing.get(node.id, ())]
     configured = getattr(implementation, "configured_ports", None)
     own = NodePorts() if configured is None else configured(node.data, leaving)
     inputs = _without_patterns(info.inputs, entering) if own.inputs is None else own.inputs
-    outputs = _without_patterns(info.outputs, leaving) if own.outputs is None else own.outputs
+    outputs = _without_patterns(declared_outputs, leaving) if own.outputs is None else own.outputs
     if own.inputs is not None:
         declared = cast("Sequence[Port]", getattr(implementation, "inputs", ()))
         inputs = (*inputs, *(port for port in info.inputs if port not in declared))

@@ -35,6 +35,7 @@ _INTERNAL_FACTS: Final = (
     "fails_permanently",
     "replayable",
     "effect_by",
+    "schema_output",
     "materializes_unresolved",
     "runs_graphs",
     "depends_outside",
@@ -141,6 +142,7 @@ def _facts_of(
         depends_outside=bool(getattr(implementation, "depends_outside", True)),
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
         policy=getattr(implementation, "policy", {}),
+        schema_output=getattr(implementation, "schema_output", None),
     )
 
 

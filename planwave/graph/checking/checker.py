@@ -34,7 +34,7 @@ from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
 from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
-from planwave.graph.protocols import NodeTypeInfo, NodeTypes
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes, outputs_of
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
 from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE
@@ -233,7 +233,7 @@ class GraphChecker:
     def check_edges(self) -> list[Diagnostic]:
         """Check every edge against its ends; edges of one kind share the result."""
         findings: list[Diagnostic] = []
-        kinds = self.types_by_id.get
+        kinds = self._kinds_by_id().get
         results: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
         for number, edge in enumerate(self.graph.edges):
             _, source, source_handle, target, target_handle, channel, _, _ = edge
@@ -245,6 +245,18 @@ class GraphChecker:
                 self._record(edge, number, result, findings)
         self.has_links = any(kind[4] == LINK for kind in results)
         return findings
+
+    def _kinds_by_id(self) -> Mapping[str, str]:
+        """Return what decides about the ports of each node: its type, or the node itself."""
+        facts = {
+            kind: info for kind, info in self.type_infos.items() if info and info.schema_output
+        }
+        own = {
+            node.id: f"{node.type} {node.id}"
+            for node in (self.graph.nodes if facts else ())
+            if (info := facts.get(node.type)) and outputs_of(node, info) is not info.outputs
+        }
+        return self.types_by_id | own if own else self.types_by_id
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
         """Return the findings about ports with too many or too few inputs."""
@@ -274,6 +286,8 @@ class GraphChecker:
     def _check_kind(self, edge: Edge) -> EdgeCheck:
         ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)
         source, target = (None if kind is None else self.type_infos.get(kind) for kind in ends)
+        if source is not None and source.schema_output is not None and ends[0] != UNREADABLE:
+            source = source._replace(outputs=outputs_of(self.graph.by_id[edge.source], source))
         kind = EdgeKind(source, edge.source_handle, target, edge.target_handle, edge.channel)
         result = check_edge_kind(kind, self.catalogue)
         depends_on_edge = None in ends or edge.source_handle == ERROR_HANDLE

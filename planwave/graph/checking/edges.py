@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from planwave.graph.checking.schemas import schema_mismatch
 from planwave.graph.keywords import python_name
 from planwave.graph.model import ERROR_HANDLE, FLOW, LINK, Port, fixed_handles
 from planwave.graph.ports import find_output, find_port
@@ -74,6 +75,8 @@ def check_edge_kind(kind: EdgeKind, catalogue: NodeTypes) -> EdgeCheck:
         errors.append(_wrong_channel(kind, out, into))
     elif not errors and out and into and not catalogue.accepts(into.type, out.type):
         errors.append(_type_mismatch(kind, out, into, catalogue))
+    elif not errors and out and into:
+        errors += _schema_mismatch(kind, out, into)
     single = into is not None and not into.multiple
     return (
         EdgeCheck(tuple(errors), single, from_error)
@@ -191,11 +194,27 @@ def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: NodeTypes) 
         if port.channel == kind.channel
         and "{" not in port.name
         and catalogue.accepts(into.type, port.type)
+        and not _schema_mismatch(kind, port, into)
     ]
     hint = "put a node between them that converts the value"
-    if fitting:
+    by = kind.source.schema_output if kind.source else None
+    if by is not None and by.port.name == out.name and catalogue.accepts(into.type, by.port.type):
+        hint = (
+            f"write a JSON Schema into data.{by.field}: the output is of type {by.port.type} then"
+        )
+    elif fitting:
         hint = f"use the output {fitting[0]!r} of the same node"
     correction = None
     if len(fitting) == 1:
         correction = Correction(f"Use output {fitting[0]}", {"sourceHandle": fitting[0]})
     return EdgeFinding("type-mismatch", "", message, hint, correction)
+
+
+def _schema_mismatch(kind: EdgeKind, out: Port, into: Port) -> list[EdgeFinding]:
+    if out.schema is None or into.schema is None:
+        return []
+    if (reason := schema_mismatch(out.schema, into.schema)) is None:
+        return []
+    ends = f"what leaves {kind.source_handle!r} never fits {kind.target_handle!r}"
+    hint = "put a node between them that converts the value, or correct the types"
+    return [EdgeFinding("type-mismatch", "", f"{ends}: {reason}", hint)]

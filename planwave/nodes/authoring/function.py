@@ -446,18 +446,10 @@ def node(
 
     def register(function: Callable[..., Any]) -> FunctionNode[..., Any]:
         function_node = FunctionNode(
-            function,
-            name or function.__name__,
-            inputs=inputs,
-            outputs=outputs,
-            purpose=purpose,
-            templates=templates,
-            effect=effect,
-            entry=entry,
-            version=version,
-            retry=retry,
+            function, name or function.__name__, inputs=inputs, outputs=outputs, purpose=purpose,
+            templates=templates, effect=effect, entry=entry, version=version, retry=retry,
             timeout_s=timeout_s,
-        )
+        )  # fmt: skip
         where = default_registry() if registry is None else registry
         return where.register(function_node, replace=replace)
 

@@ -55,6 +55,7 @@ from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
     NodeEvent,
+    SchemaOutput,
     SourceKeys,
     Suspension,
 )
@@ -173,6 +174,8 @@ class BaseNode:
         run_by_nodes: Whether nodes run it by themselves, so that no graph needs it.
         example: A small graph document that uses the type and can be run; {} for none. The types
             that come with planwave have ``nodes/examples/<node type>.json`` instead.
+        schema_output: The data field with a JSON Schema that an output then has, and its port; None
+            where no field declares one.
     """
 
     node_type: str
@@ -198,6 +201,7 @@ class BaseNode:
     source_keys: SourceKeys | None = None
     passes_on: bool = False
     policy: Mapping[str, Json] = {}
+    schema_output: SchemaOutput | None = None
     replayable: bool = False
     planned: bool = True
     plan_fields: tuple[str, ...] | None = None

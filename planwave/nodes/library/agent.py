@@ -19,7 +19,13 @@ from planwave.graph.model import (
     Node,
     Port,
 )
-from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, NodeTypes
+from planwave.graph.protocols import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    NodeTypes,
+    SchemaOutput,
+)
 from planwave.nodes.agents.caller import NO_OPTIONS, CallerOptions
 from planwave.nodes.agents.delegation import agent_as_tool, delegation_of, is_called, usable_tools
 from planwave.nodes.agents.linked_tools import linked_tools
@@ -195,10 +201,11 @@ class Agent(NodeType):
     inputs = (INPUT, MODEL_SOCKET, TOOLS_PORT)
     outputs = (
         Port(DEFAULT_SOURCE_HANDLE, "text"),
-        Port(_MESSAGES, "json"),
-        Port(_SOURCES, "json"),
+        Port(_MESSAGES, "json", schema={"type": "array"}),
+        Port(_SOURCES, "json", schema={"type": "array"}),
         Port(TOOLS_OUT, TOOL, channel=LINK),
     )
+    schema_output = SchemaOutput("outputSchema", Port(DEFAULT_SOURCE_HANDLE, "json"))
     reads_goal = True
     calls_model = True
     replayable = True  # every call is recorded

@@ -59,7 +59,10 @@ class Loop(NodeType):
     Data = LoopData
     plan_fields = ("items", "body", "parallel", "onItemError", "maxItems")
     inputs = (INPUT,)
-    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
+    outputs = (
+        Port(DEFAULT_SOURCE_HANDLE, "json", schema={"type": "array"}),
+        Port(_ERRORS_HANDLE, "json", schema={"type": "array"}),
+    )
     reads_goal = True
     runs_graphs = True
     depends_outside = False

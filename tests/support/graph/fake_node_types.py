@@ -7,7 +7,7 @@ from typing import Any
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK, Channel, Edge, Graph, Node, Port
-from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, SchemaOutput
 from tests.support.graph.builders import make_edge
 
 MULTIPLE_INPUT = Port("input", multiple=True)
@@ -30,6 +30,19 @@ NODE_TYPES = {
             "gives text and its length",
             (MULTIPLE_INPUT,),
             (Port("output", "text"), Port("length", "number")),
+        ),
+        NodeTypeInfo(
+            "writer",
+            "gives text, or JSON of a schema in its data",
+            (MULTIPLE_INPUT,),
+            (Port("output", "text"), Port("pages", "json", schema={"type": "array"})),
+            schema_output=SchemaOutput("schema", Port("output", "json")),
+        ),
+        NodeTypeInfo(
+            "taker",
+            "takes an object with a sum",
+            (Port("need", "json", schema={"type": "object", "required": ["sum"]}),),
+            (ANY_OUTPUT,),
         ),
         NodeTypeInfo("open", "takes all names", (Port("{name}", multiple=True),), (ANY_OUTPUT,)),
         NodeTypeInfo(

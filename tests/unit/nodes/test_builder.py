@@ -351,3 +351,39 @@ def test_an_item_that_fails_is_left_out_or_none(
     g = builder()
     priced = g.map(price, g.node("start"), on_item_error=on_item_error)
     assert planwave.run_sync(g, ["fails", "tea"])[priced] == lengths
+
+
+class Verdict(BaseModel):
+    fine: bool
+
+
+@planwave.node("judged", registry=REGISTRY)
+def judged(input: Verdict) -> bool:
+    return input.fine
+
+
+def test_what_cannot_fit_a_typed_input_is_refused_before_anything_runs() -> None:
+    def error_of(source: Any, *, fits: bool = False) -> str:
+        g = builder()
+        g.node(judged, input=source(g))
+        if fits:
+            planwave.build(g, registry=REGISTRY)
+            return ""
+        with pytest.raises(planwave.GraphInvalid) as caught:
+            planwave.build(g, registry=REGISTRY)
+        return f"{caught.value} | {caught.value.hint}"
+
+    assert error_of(lambda g: g.agent("Judge", output_type=Verdict), fits=True) == ""
+    assert "it has no field 'fine'" in error_of(lambda g: g.agent("Judge", output_type=Quote))
+    assert "data.outputSchema" in error_of(lambda g: g.agent("Judge"))
+    assert "it is a list, not an object" in error_of(lambda g: g.map(judged, g.node("start")))
+
+
+def test_an_editor_sees_the_schema_of_an_agent() -> None:
+    g = builder()
+    agent = g.agent("Judge", output_type=Verdict)
+    graph, _ = read_graph(g.document())
+    assert graph is not None
+    (output, *_) = REGISTRY.node_ports(graph)[agent.id]["outputs"]
+    assert (output["name"], output["type"]) == ("output", "json")
+    assert output["schema"]["required"] == ["fine"]

@@ -63,7 +63,7 @@ def test_the_type_cards_list_every_executable_type_with_the_default_first() -> N
     assert names == ["agent", *sorted(runs - {"agent"})]
     agent = cards[0]
     assert list(agent.inputs) == ["input (any)"], "data fields are not listed twice"
-    assert list(agent.outputs) == ["output (text)", "messages (json)", "sources (json)"]
+    assert list(agent.outputs) == ["output (text)", "messages (list)", "sources (list)"]
     assert "userPrompt (string)" in agent.fields
     assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
     hidden = ("tools", "agentName", "fallback")

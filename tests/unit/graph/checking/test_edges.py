@@ -6,7 +6,7 @@ import pytest
 
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import NodeTypeInfo
 from tests.support.graph.fake_node_types import FakeNodeTypes, parse_graph
 
@@ -108,6 +108,41 @@ def test_a_type_mismatch_names_another_output_that_fits() -> None:
     diagnostic = only(parse_graph("c:sized x:strict", "c>x.need"))
     assert diagnostic.code == "type-mismatch"
     assert diagnostic.hint == "use the output 'length' of the same node"
+
+
+def test_a_list_never_fits_an_object() -> None:
+    diagnostic = only(parse_graph("w:writer x:taker", "w.pages>x.need"))
+    assert (diagnostic.code, diagnostic.pointer) == ("type-mismatch", "/edges/0")
+    assert (
+        "what leaves 'pages' never fits 'need': it is a list, not an object" in diagnostic.message
+    )
+
+
+def test_an_output_has_the_schema_in_the_data_of_its_node() -> None:
+    graph = parse_graph("w:writer v:writer u:writer x:taker", "w>x.need")
+
+    def found(schema: Json) -> list[str]:
+        data = {"schema": schema} if schema is not None else {}
+        nodes = (graph.nodes[0]._replace(data=data), *graph.nodes[1:])
+        return [d.message for d in check(Graph(nodes, graph.edges), FakeNodeTypes())]
+
+    fitting = {"type": "object", "properties": {"sum": {"type": "number"}}}
+    assert found(fitting) == []
+    other = {"type": "object", "properties": {"total": {"type": "number"}}}
+    assert "it has no field 'sum'" in found(other)[0]
+    for none in (None, "{{ schema }}"):
+        assert "'output' is of type text, input 'need' accepts json" in found(none)[0]
+    diagnostic = only(graph)
+    assert (
+        diagnostic.hint == "write a JSON Schema into data.schema: the output is of type json then"
+    )
+
+
+def test_nodes_of_a_type_are_told_apart_by_their_schemas() -> None:
+    graph = parse_graph("w:writer v:writer x:taker y:taker", "w>x.need", "v>y.need")
+    nodes = (graph.nodes[0]._replace(data={"schema": {"type": "object"}}), *graph.nodes[1:])
+    codes = [(d.code, d.pointer) for d in check(Graph(nodes, graph.edges), FakeNodeTypes())]
+    assert codes == [("type-mismatch", "/edges/1")]
 
 
 class _Deciding(FakeNodeTypes):

@@ -518,7 +518,9 @@ def test_retries_are_declared_by_an_object_and_name_errors() -> None:
     with pytest.raises(TypeError, match=r"node type 'f': retry is a planwave\.Retry"):
         FunctionNode(shout, "f", retry=3)  # type: ignore[arg-type]
     for wrong in ([3], 3, [ConnectionError()]):
-        with pytest.raises(TypeError, match=r"an exception class is expected|exception classes are"):
+        with pytest.raises(
+            TypeError, match=r"an exception class is expected|exception classes are"
+        ):
             Retry(on=wrong)  # type: ignore[arg-type]
 
 

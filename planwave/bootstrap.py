@@ -319,13 +319,24 @@ def open_history(settings: Settings) -> History:
     return History(store, settings.storage_dir)
 
 
-def open_providers(settings: Settings) -> tuple[ProviderRegistry, LocalModelServers]:
-    """Return the configured providers and their embedded model; no model is loaded or called."""
+def open_providers(
+    settings: Settings, substitute: Models | None = None
+) -> tuple[ProviderRegistry, LocalModelServers]:
+    """Return the configured providers and their embedded model; no model is loaded or called.
+
+    Args:
+        settings: The configuration.
+        substitute: Replies in place of all providers; None for that of the process, if there is one.
+    """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.providers.local.models import LocalModelServers
-    from planwave.providers.registry import ProviderRegistry
+    from planwave.providers.registry import ProviderRegistry, SubstituteProviders
+    from planwave.providers.substitutes import process_calls
 
     local = LocalModelServers(settings)
+    substitute = substitute or process_calls.substitute
+    if substitute is not None:
+        return SubstituteProviders(settings, substitute), local
     return ProviderRegistry(settings, local), local
 
 
@@ -367,15 +378,26 @@ def open_planner(
 
 @asynccontextmanager
 async def open_node_services(
-    goal: str, recorder: Recorder | None = None, *, tracer: ExecutionTracer | None = None
+    goal: str,
+    recorder: Recorder | None = None,
+    *,
+    tracer: ExecutionTracer | None = None,
+    substitute: Models | None = None,
 ) -> AsyncGenerator[NodeServices]:
-    """Open the configured services for one run from Python, which imports its own node types."""
+    """Open the configured services for one run from Python, which imports its own node types.
+
+    Args:
+        goal: The goal of the run.
+        recorder: Stores the external calls of nodes.
+        tracer: Makes spans of calls.
+        substitute: See ``open_providers``.
+    """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.registry import installed_types
     from planwave.nodes.services import NodeServices
 
     settings = load_settings()
-    providers, local = open_providers(settings)
+    providers, local = open_providers(settings, substitute)
     models = open_models(settings, providers, recorder, tracer)
     catalogue = installed_types().with_providers(
         providers, limits=settings.limits, mcp_servers=_described_servers(settings)

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planwave.errors import PlanwaveError, ProviderError
 from planwave.providers.errors import ClassifiedError, classify
@@ -43,6 +43,7 @@ from planwave.providers.recordings import (
 from planwave.providers.refusals import learned_from
 from planwave.providers.registry import ProviderConfig, ProviderRegistry
 from planwave.providers.resilience.call_gate import CallContext, CallGate
+from planwave.providers.substitutes import process_calls
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class ModelClient:
         connection = self._providers.config(request.provider)
         gate = self._call_gate(connection)
         call = CallContext(request, scope, _secret_of(connection))
-        await self._load(connection.kind, request.model)
+        await self._prepare(connection, request.model)
         started, learned = self._clock(), _Learned()
         is_retry = is_adapted = False
         for number in count(1):
@@ -228,8 +229,10 @@ class ModelClient:
                 classified = None if attempt is None else self._classify(error, call)
                 if attempt is None or classified is None:
                     raise
-                gate.record_failure(call, classified.error)
-                is_last = number >= self._limits.call_attempts or not gate.has_time_for(call)
+                is_last = connection.substitute is not None or number >= self._limits.call_attempts
+                if connection.substitute is None:  # what a test raises says nothing of a provider
+                    gate.record_failure(call, classified.error)
+                    is_last = is_last or not gate.has_time_for(call)
                 may_repeat = not delivered and not is_last
                 is_adapted = may_repeat and _adapt(classified, attempt, learned)
                 will_retry = may_repeat and (is_adapted or classified.retry)
@@ -248,6 +251,26 @@ class ModelClient:
         return _Attempt(self._clock(), trace)
 
     async def _attempt(
+        self,
+        connection: ProviderConfig,
+        call: CallContext,
+        key: CallKey | None,
+        attempt: _Attempt,
+        learned: _Learned,
+    ) -> AsyncGenerator[Delta | AttemptResult | ModelReply, None]:
+        """Yield the items of one attempt; the last one is the reply."""
+        if connection.substitute is None:
+            streamed = self._sdk_attempt(connection, call, key, attempt, learned)
+        else:
+            replies = connection.substitute.stream(call.request, call.scope)
+            streamed = cast("AsyncGenerator[Delta | ModelReply]", replies)
+        async with aclosing(streamed) as items:
+            async for item in items:
+                if attempt.first_token_s is None:  # also the end of a reply of tool calls alone
+                    attempt.first_token_s = self._clock() - attempt.began
+                yield item
+
+    async def _sdk_attempt(
         self,
         connection: ProviderConfig,
         call: CallContext,
@@ -274,8 +297,6 @@ class ModelClient:
                 stream_attempt(client, request, headers, exchange, call.marks)
             ) as items:
                 async for item in items:
-                    if attempt.first_token_s is None:  # also the end of a reply of tool calls alone
-                        attempt.first_token_s = self._clock() - attempt.began
                     yield item
 
     async def _record(self, key: CallKey | None, record: dict[str, Any]) -> None:
@@ -329,7 +350,11 @@ class ModelClient:
         return self._rng() * min(_BACKOFF_CAP_S, _BACKOFF_S * 2**number)
 
     def _reply(
-        self, request: ModelRequest, end: AttemptResult, attempts: int, duration_s: float
+        self,
+        request: ModelRequest,
+        end: AttemptResult | ModelReply,
+        attempts: int,
+        duration_s: float,
     ) -> ModelReply:
         cost = self._providers.price(request.provider, request.model, end.usage)
         return ModelReply(
@@ -359,6 +384,18 @@ class ModelClient:
                 timeout=self._timeout,
             )
         return gate
+
+    async def _prepare(self, connection: ProviderConfig, model: str) -> None:
+        """Check that the provider may be called, and load what calls it.
+
+        Raises:
+            ProviderError: ``model-call-forbidden``.
+        """
+        if connection.substitute is not None:
+            return
+        if process_calls.allowed is not None:
+            process_calls.require_allowed(connection.name, model, connection.base_url)
+        await self._load(connection.kind, model)
 
     async def _load(self, kind: str, model: str) -> None:
         """Import the SDKs at the first call, in a thread: the import takes seconds.

@@ -102,6 +102,21 @@ class ModelRequest:
         return self.prompt[: self.fixed_chars]
 
     @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the tools that the model may call."""
+        return tuple(tool.name for tool in self.tools)
+
+    @property
+    def tool_results(self) -> tuple[PromptMessage, ...]:
+        """The results of tools in the conversation: ``tool_name``, ``text``, ``is_error``."""
+        return tuple(message for message in self.messages if message.role == "tool")
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of all turns."""
+        return tuple(url for message in self.messages for url in message.images)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """All text of the request: also what it says of tools and their calls."""
         calls = (call for message in self.messages for call in message.tool_calls)

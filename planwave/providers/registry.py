@@ -23,6 +23,7 @@ from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.protocols import (
     LocalProvider,
     ModelProfile,
+    Models,
     ProviderInfo,
     ProviderKind,
     Usage,
@@ -56,6 +57,9 @@ _FAMILIES = (("claude", "anthropic"), ("gpt-", "openai"), ("chatgpt-", "openai")
 _HOSTED_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SEARCHING_KINDS: tuple[ProviderKind, ...] = ("openai", "anthropic")
 _MODEL_NAME_CHARS = 200
+_FAKE = "fake"
+"""The provider and the model of calls that name none, where a test replies."""
+_FAKE_CONCURRENCY = 64
 _ADD_PROVIDER = "add [providers.NAME] with a base_url to planwave.toml"
 _NEW_PROVIDER_HINT = f"name one of these, or {_ADD_PROVIDER}"
 _LOCAL_FORBIDDEN = (False, "the setting embedded_model is never", "set embedded_model to allow")
@@ -64,7 +68,10 @@ _LOCAL_MISSING = (False, "the embedded model is not part of this installation", 
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """The connection of one provider, with its secret key; only for the client."""
+    """The connection of one provider, with its secret key; only for the client.
+
+    ``substitute`` replies to the calls in place of the provider, in tests.
+    """
 
     name: str
     kind: ProviderKind
@@ -73,6 +80,7 @@ class ProviderConfig:
     max_concurrency: int
     requests_per_minute: int | None
     settings: ProviderSettings = field(default_factory=ProviderSettings)
+    substitute: Models | None = None
 
 
 class ProviderRegistry:
@@ -374,6 +382,44 @@ class ProviderRegistry:
             return f"{first}, or {use}" if first else use
         ways = [first, *(info.how_to_enable for info in self.list()), _ADD_PROVIDER]
         return ", or ".join(dict.fromkeys(filter(None, ways)))
+
+
+class SubstituteProviders(ProviderRegistry):
+    """Providers whose calls something else replies to: every name is one, and none needs a key.
+
+    Args:
+        settings: The addresses of providers, by which prices are found.
+        substitute: Replies to the calls.
+    """
+
+    def __init__(self, settings: Settings, substitute: Models) -> None:
+        super().__init__(settings)
+        self._substitute = substitute
+
+    def list(self) -> builtins.list[ProviderInfo]:
+        return [
+            ProviderInfo(_FAKE, "openai-compatible", True, "a test replies", "", (_FAKE,), _FAKE)
+        ]
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        return provider or _FAKE, model or _FAKE
+
+    def profile(self, provider: str, model: str) -> ModelProfile:
+        return ModelProfile(web_search=True)
+
+    def price(self, provider: str, model: str, usage: Usage) -> float | None:
+        return 0.0 if provider == _FAKE else super().price(provider, model, usage)
+
+    def config(self, provider: str) -> ProviderConfig:
+        return ProviderConfig(
+            name=provider,
+            kind="openai-compatible",
+            base_url=None,
+            api_key=None,
+            max_concurrency=_FAKE_CONCURRENCY,
+            requests_per_minute=None,
+            substitute=self._substitute,
+        )
 
 
 @cache

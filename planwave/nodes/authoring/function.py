@@ -35,8 +35,9 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from copy import copy
 from functools import update_wrapper
 from types import UnionType
 from typing import (
@@ -190,6 +191,16 @@ class FunctionNode(BaseNode, Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<node type {self.node_type!r}: {self._function.__qualname__}>"
+
+    def with_function(self, function: Callable[..., Awaitable[Any]]) -> FunctionNode[P, R]:
+        """Return the type with another function, which gets and gives the same.
+
+        Args:
+            function: Called with the arguments of the function by name; not a generator.
+        """
+        other = copy(self)
+        other._function, other._is_async, other._streams = function, True, False
+        return other
 
     def execute(self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext) -> Any:
         """Run as a stage: fill the parameters, call the function, wrap what it gives."""

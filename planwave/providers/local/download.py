@@ -29,7 +29,8 @@ from filelock import FileLock, Timeout
 
 from planwave.errors import InputError, ProviderError
 from planwave.providers.local.model_files import ModelFile, model_file
-from planwave.providers.protocols import ModelDownload
+from planwave.providers.protocols import EMBEDDED, ModelDownload
+from planwave.providers.substitutes import process_calls
 from planwave.setting_tables import child_environment
 
 DownloadProgress = Callable[[str, int, int], None]
@@ -313,7 +314,7 @@ def download_model(
         UnknownModel: No model has this name.
         InputError: The home directory of ``~`` is unknown.
         ProviderError: ``no-space``, ``model-fetch-failed`` (nothing reachable),
-            ``model-dir-unusable`` or ``model-corrupt`` (wrong bytes).
+            ``model-dir-unusable``, ``model-corrupt`` (wrong bytes), or ``model-call-forbidden``.
     """
     file = files[name] if files and name in files else model_file(name)
     report, folder = progress or _no_progress, _folder(directory)
@@ -321,6 +322,8 @@ def download_model(
     try:
         with suppress(ProviderError):
             return _verified_file(file, folder, report)
+        if run is None and hub is None:
+            process_calls.require_allowed(EMBEDDED, name)
         work.mkdir(parents=True, exist_ok=True)
         with _download_lock(lock, lambda: report(name, size_of(work / "whole"), file.size)):
             with suppress(ProviderError):

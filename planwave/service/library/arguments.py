@@ -64,12 +64,13 @@ def known_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check the arguments of a function as ``known_arguments`` does, by those of its twin.
 
-    The function itself passes its keyword arguments on to the twin; ``help`` shows them as its own.
+    The function itself passes its keyword arguments on to the twin; ``help`` shows them beside its own.
     """
-    by_place, names = _argument_names(twin)
+    by_place, of_twin = _argument_names(twin)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         function_name = _shown_name(function)
+        names = list(dict.fromkeys([*of_twin, *_argument_names(function)[1]]))
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,10 +83,12 @@ def arguments_of(twin: Callable[..., Any]) -> Callable[[Callable[P, R]], Callabl
                 raise TypeError(_too_many(function_name, by_place, names))
             return function(*args, **kwargs)
 
-        keywords = [p for p in signature(twin).parameters.values() if p.kind is p.KEYWORD_ONLY]
         own = signature(function)
         by_position = [p for p in own.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        call.__dict__["__signature__"] = own.replace(parameters=[*by_position, *keywords])
+        each_of = [*own.parameters.values(), *signature(twin).parameters.values()]
+        keywords = {each.name: each for each in each_of if each.kind is each.KEYWORD_ONLY}
+        shown = own.replace(parameters=[*by_position, *keywords.values()])
+        call.__dict__["__signature__"] = shown
         return call
 
     return decorate
@@ -161,7 +164,12 @@ def check_fork_arguments(fields: object, changes: object, rerun: object) -> None
 def _shown_name(function: Callable[..., Any]) -> str:
     """Return how a caller writes a function: ``planwave.run``, ``run.fork``."""
     kind, _, name = function.__qualname__.rpartition(".")
-    return f"{kind.lower()}.{name}" if kind else f"planwave.{name}"
+    return f"{kind.lower()}.{name}" if kind else f"{_shown_module(function)}.{name}"
+
+
+def _shown_module(function: Callable[..., Any]) -> str:
+    """Return the module that a caller imports a function from."""
+    return function.__module__ if function.__module__ == "planwave.testing" else "planwave"
 
 
 def _too_many(function: str, by_place: Sequence[str], names: Sequence[str]) -> str:

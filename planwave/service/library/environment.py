@@ -12,7 +12,7 @@ from planwave.events import Event, ExecutionState
 from planwave.expressions.renderer import Renderer
 from planwave.graph.protocols import NodeTypes
 from planwave.nodes.services import with_recorder
-from planwave.providers.protocols import Recorder
+from planwave.providers.protocols import Models, Recorder
 from planwave.service.dependencies import Tracer
 from planwave.service.executions.parent_results import ParentCallRecorder
 from planwave.service.library.stores import RunStore, StoreSource
@@ -24,8 +24,13 @@ OnEvents = Callable[[list[Event]], None] | None
 class ServicesFactory(Protocol):
     """Opens what nodes find as ``context.services``, for a goal."""
 
-    def __call__(self, goal: str, recorder: Recorder) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager, which is left when the run has ended or is paused."""
+    def __call__(
+        self, goal: str, recorder: Recorder, *, substitute: Models | None = None
+    ) -> AbstractAsyncContextManager[Any]:
+        """Return a context manager, which is left when the run has ended or is paused.
+
+        ``substitute`` replies to model calls in place of the providers.
+        """
         ...
 
 

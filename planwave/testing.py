@@ -330,7 +330,7 @@ def run(
     replace: Mapping[str, Any] | None = None,
     **arguments: Unpack[RunArguments],
 ) -> Run:
-    """Run a graph as [planwave.run][] does, with fake models, and with steps replaced.
+    """Run a graph as [planwave.run][planwave.run] does, with fake models, and with steps replaced.
 
     No real model is called: a call that ``model`` does not reply to is an error.
 
@@ -341,16 +341,16 @@ def run(
     (expressions resolved), ``inputs`` and ``context``. ``unittest.mock.Mock`` counts its calls.
 
     Args:
-        graph: As in [planwave.run][].
-        message: As in [planwave.run][].
+        graph: As in [planwave.run][planwave.run].
+        message: As in [planwave.run][planwave.run].
         model: Replies to all model calls, whatever provider and model a step names; or models by
             name: ``{"openai:gpt-5": FakeModel(…), "*": FakeModel(…)}``.
         replace: ``{path: value or function}``. The path of a step inside a loop or a nested graph is
             ``loop/step``, for every item; ``loop[0]/step`` is the step of the first item.
-        **arguments: As in [planwave.run][].
+        **arguments: As in [planwave.run][planwave.run].
 
     Raises:
-        InputError: ``unknown-node``: there is no such step to replace. See also [planwave.run][].
+        InputError: ``unknown-node``: there is no such step to replace. See also [planwave.run][planwave.run].
         TypeError: An argument is of another type; there is a ``model`` beside ``services``.
     """
     substitute = process_calls.substitute if model is None else _substitute(model)
@@ -382,7 +382,7 @@ def run_sync(
     """Run a graph from code without an event loop; arguments as in [run][planwave.testing.run].
 
     Returns:
-        The result, as of [planwave.run_sync][].
+        The result, as of [planwave.run_sync][planwave.run_sync].
 
     Raises:
         ExecutionFailed: The run failed, unless ``check=False``.
@@ -430,25 +430,30 @@ class _Replacements:
     """
 
     def __init__(self, given: Mapping[str, Any], graph: Graph, catalogue: NodeTypes) -> None:
-        self._nodes = {each.path: each.node for each in all_nodes(graph, catalogue)}
+        types = {each.path: each.node.type for each in all_nodes(graph, catalogue)}
+        self._types = types
+        self._steps = [path for path, name in types.items() if _facts(name, catalogue).executes]
         self._by_path = {path: _Replacement(path, value) for path, value in given.items()}
         for path in given:
-            self._require_step(path, catalogue)
+            self._require_step(path)
 
     def at(self, path: str) -> _Replacement | None:
         """Return what replaces the step at a path of a run; None where it runs."""
         return self._by_path.get(path) or self._by_path.get(self._path_in_document(path))
 
-    def _require_step(self, path: str, catalogue: NodeTypes) -> None:
-        node = self._nodes.get(self._path_in_document(path))
-        if node is not None and _facts(node.type, catalogue).executes:
+    def _require_step(self, path: str) -> None:
+        known = self._path_in_document(path)
+        if known in self._steps:
             return
-        if node is not None:
-            reason = f"a node of the type {node.type!r} does not run by itself; replace what it is linked to"
-        elif near := closest_match(path, self._nodes):
+        if known in self._types:
+            reason = (
+                f"a node of the type {self._types[known]!r} does not run by itself; replace a step "
+                "that it is linked to"
+            )
+        elif near := closest_match(path, self._steps):
             reason = f"did you mean {near!r}?"
         else:
-            reason = f"the steps are {', '.join(self._nodes)}"
+            reason = f"the steps are {', '.join(self._steps)}"
         raise InputError(
             f"there is no step {path!r} to replace: {reason}",
             code="unknown-node",
@@ -459,8 +464,8 @@ class _Replacements:
         """Return the path without the keys of runs; a node that another one runs stands beside it."""
         parts: list[str] = []
         for part in _KEYS.sub("", path).split("/"):
-            is_inside = "/".join([*parts, part]) in self._nodes
-            if not is_inside and "/".join([*parts[:-1], part]) in self._nodes:
+            is_inside = "/".join([*parts, part]) in self._types
+            if not is_inside and "/".join([*parts[:-1], part]) in self._types:
                 parts = parts[:-1]
             parts.append(part)
         return "/".join(parts)

@@ -13,6 +13,7 @@ from typing import Any, assert_type
 from pydantic import BaseModel
 
 import planwave
+import planwave.testing
 
 
 class Order(BaseModel):
@@ -120,3 +121,17 @@ async def events(g: planwave.GraphBuilder) -> None:
     assert_type(await planwave.plan("x"), planwave.Plan)
     assert_type(await planwave.run_goal("x"), planwave.RunResult)
     assert_type(planwave.plan_sync("x", model="openai:gpt-5"), planwave.Plan)
+
+
+def fake_models_and_replaced_steps(g: planwave.GraphBuilder, ref: planwave.NodeRef[Quote]) -> None:
+    model = planwave.testing.FakeModel("ok")
+    result = planwave.testing.run_sync(g, "x", model=model, replace={"price": 3.5}, store="runs")
+    assert_type(result, planwave.RunResult)
+    assert_type(result[ref], Quote)
+    assert_type(planwave.testing.run(g, model={"*": model}), planwave.Run)
+    assert_type(model.requests[0].tool_names, tuple[str, ...])
+    with planwave.testing.use_model(model) as used:
+        assert_type(used, planwave.testing.FakeModel)
+    planwave.testing.run_sync(g, model="ok")  # error: reportArgumentType
+    planwave.testing.run_sync(g, stor="runs")  # error: No parameter named "stor"
+    planwave.testing.run_sync(g, replace=[3.5])  # error: reportArgumentType

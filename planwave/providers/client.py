@@ -229,10 +229,7 @@ class ModelClient:
                 classified = None if attempt is None else self._classify(error, call)
                 if attempt is None or classified is None:
                     raise
-                is_last = connection.substitute is not None or number >= self._limits.call_attempts
-                if connection.substitute is None:  # what a test raises says nothing of a provider
-                    gate.record_failure(call, classified.error)
-                    is_last = is_last or not gate.has_time_for(call)
+                is_last = self._is_last(connection, gate, call, classified.error, number)
                 may_repeat = not delivered and not is_last
                 is_adapted = may_repeat and _adapt(classified, attempt, learned)
                 will_retry = may_repeat and (is_adapted or classified.retry)
@@ -245,6 +242,23 @@ class ModelClient:
             wait_s = self._backoff(number) if is_retry else 0.0
             async with call.idle(wait_s):
                 await self._sleep(wait_s)
+
+    def _is_last(
+        self,
+        connection: ProviderConfig,
+        gate: CallGate,
+        call: CallContext,
+        error: ProviderError,
+        number: int,
+    ) -> bool:
+        """Record the failure of an attempt; return whether it is the last attempt.
+
+        What a test raises in place of a provider says nothing of that provider.
+        """
+        if connection.substitute is not None:
+            return True
+        gate.record_failure(call, error)
+        return number >= self._limits.call_attempts or not gate.has_time_for(call)
 
     def _begin(self, request: ModelRequest, scope: CallScope | None) -> _Attempt:
         trace = None if self._open_trace is None else self._open_trace(request, scope)

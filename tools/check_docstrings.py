@@ -109,9 +109,12 @@ class Names:
                     yield reference
 
     def _is_exported(self, reference: str) -> bool:
-        """Return whether ``planwave`` exports a name, and whether a member of it is one."""
+        """Return whether ``planwave``, or its ``testing``, exports a name, and whether a member of it is one."""
+        home = "planwave/__init__.py"
+        if reference.startswith("testing."):
+            home, reference = "planwave/testing.py", reference.removeprefix("testing.")
         name, _, member = reference.partition(".")
-        is_exported = name in self._modules["planwave/__init__.py"].words
+        is_exported = name in self._modules[home].words
         return is_exported and (not member or member in self._members_of(name))
 
     def _members_of(self, class_name: str) -> set[str]:

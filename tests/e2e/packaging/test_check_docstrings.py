@@ -16,7 +16,10 @@ LIMIT = 3
 
 
 class Store(Plan):
-    """Keeps plans: ``run``, [run][planwave.Store.run], [title][planwave.Store.title]."""
+    """Keeps plans: ``run``, [run][planwave.Store.run], [title][planwave.Store.title].
+
+    Tests have a [Fake][planwave.testing.Fake].
+    """
 
     def run(self) -> None:
         """Run ``max_parallel`` steps of a ``Plan``, or ``lower``, or ``{"not_a_name"}``."""
@@ -28,6 +31,7 @@ class Store(Plan):
 def found_in(root: Path, code: str) -> list[str]:
     for name, text in {
         "planwave/__init__.py": '__all__ = ["Store"]\n',
+        "planwave/testing.py": '__all__ = ["Fake"]\n\n\nclass Fake: ...\n',
         "planwave/plan.py": "class Plan:\n    title = ''\n\ndef read(): ...\n",
         "planwave/store.py": code.lstrip(),
         "tests/test_plan.py": "def test_a_limit(): ...\n",
@@ -50,6 +54,7 @@ def test_true_documentation_is_accepted(tmp_path: Path) -> None:
         ("planwave.Store.run", "planwave.Store.walk", "planwave.Store.walk does not exist"),
         ("planwave.Store.title", "planwave.Store.name", "planwave.Store.name does not exist"),
         ("[planwave.Store]", "[planwave.Shop]", "planwave.Shop does not exist"),
+        ("testing.Fake]", "testing.Real]", "planwave.testing.Real does not exist"),
         ("``max_parallel``", "``max_steps``", "max_steps does not exist"),
         ("``lower``", "``StoreRetry``", "StoreRetry does not exist"),
         ("``test_a_limit``", "``test_no_limit``", "test_no_limit does not exist"),

@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -138,20 +138,20 @@ class FakeModel:
             raise reply
         texts: list[str] = []
         calls: list[ToolCall] = []
-        async for piece in _pieces(reply):
-            match piece:
-                case ModelReply():
+        async with aclosing(_pieces(reply)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ModelReply):
                     yield dataclasses.replace(piece, provider=request.provider, model=request.model)
                     return
-                case ToolCall():
+                if isinstance(piece, ToolCall):
                     _require_offered(piece, request)
                     calls.append(piece._replace(id=f"call-{number}-{len(calls) + 1}"))
-                case Delta():
-                    if piece.kind == "discarded":
-                        texts.clear()
-                    elif piece.kind == "text":
-                        texts.append(piece.text)
-                    yield piece
+                    continue
+                if piece.kind == "text":
+                    texts.append(piece.text)
+                elif piece.kind == "discarded":
+                    texts.clear()
+                yield piece
         yield _finished("".join(texts), calls, request)
 
     def _reply_to(self, request: ModelRequest, number: int) -> Reply:
@@ -179,9 +179,10 @@ def _is_sequence(reply: Reply) -> bool:
 async def _pieces(reply: Reply) -> AsyncGenerator[Delta | ToolCall | ModelReply]:
     """Yield the parts of a reply, text as it is streamed."""
     if isinstance(reply, Iterator | AsyncIterator):
-        async for part in _each(cast("Iterator[Any] | AsyncIterator[Any]", reply)):
-            is_whole = isinstance(part, Delta | ToolCall | ModelReply)
-            yield part if is_whole else Delta(_text_of(part))
+        async with aclosing(_each(cast("Iterator[Any] | AsyncIterator[Any]", reply))) as parts:
+            async for part in parts:
+                is_whole = isinstance(part, Delta | ToolCall | ModelReply)
+                yield part if is_whole else Delta(_text_of(part))
         return
     is_turn = _is_sequence(reply) and any(isinstance(part, ToolCall) for part in reply)
     for part in reply if is_turn else (reply,):
@@ -195,12 +196,19 @@ async def _pieces(reply: Reply) -> AsyncGenerator[Delta | ToolCall | ModelReply]
 
 
 async def _each(parts: Iterator[Any] | AsyncIterator[Any]) -> AsyncGenerator[Any]:
-    if isinstance(parts, AsyncIterator):
-        async for part in parts:
+    """Yield the parts of an iterator; a generator is closed where it is left early."""
+    try:
+        if isinstance(parts, AsyncIterator):
+            async for part in parts:
+                yield part
+            return
+        for part in parts:
             yield part
-        return
-    for part in parts:
-        yield part
+    finally:
+        if isinstance(parts, AsyncGenerator):
+            await cast("AsyncGenerator[Any]", parts).aclose()
+        elif isinstance(parts, Generator):
+            cast("Generator[Any]", parts).close()
 
 
 def _text_of(part: Reply) -> str:

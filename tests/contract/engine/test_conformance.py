@@ -39,7 +39,7 @@ from tests.support.conformance.magic_agents import (
     outputs_of,
 )
 from tests.support.llm.fake_providers import ListedProviders, library_registry
-from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, response
 from tests.support.paths import SHARED
 from tests.support.virtual_loop import virtual_time
@@ -413,7 +413,7 @@ def _log(lines: Iterable[str]) -> list[str]:
 @echoing("agiraph", "planner_*.json")
 async def test_agiraph_plans(case: str) -> None:
     recorded = loaded(case, ".json")
-    models = ScriptedModels([to_planner_reply(recorded["model_reply"])] * 3)
+    models = WatchedModel([to_planner_reply(recorded["model_reply"])] * 3)
     providers: Any = ListedProviders(PROVIDERS, off=["anthropic"])
     planner = Planner(models, providers, library_registry(providers), Limits())
     try:

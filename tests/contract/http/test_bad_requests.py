@@ -34,7 +34,7 @@ from tests.support.cpu_time import cpu_within
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import DIAMOND_REPLY
-from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.paths import SHARED
 from tests.support.server.in_process_client import PROBLEM_TYPE, asgi_client, in_process_client
 from tests.support.server.running_server import NO_RATE_LIMITS
@@ -150,11 +150,11 @@ def _lines(*areas: str) -> list[Any]:
 
 
 @asynccontextmanager
-async def service(models: ScriptedModels | None = None) -> AsyncIterator[httpx2.AsyncClient]:
+async def service(models: WatchedModel | None = None) -> AsyncIterator[httpx2.AsyncClient]:
     """The whole application in process, with a token and a real planner."""
     providers = FakeProviders()
     planner = Planner(
-        models or ScriptedModels([DIAMOND_REPLY] * 3),
+        models or WatchedModel([DIAMOND_REPLY] * 3),
         providers,
         library_registry(providers),
         Limits(),

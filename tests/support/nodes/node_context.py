@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,12 @@ from planwave.graph.protocols import (
 )
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.services import NodeServices
-from planwave.providers.protocols import ModelRequest
+from planwave.providers.protocols import Delta, ModelReply, ModelRequest
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.llm.scripted_models import FunctionModels, ReplyFunction
+from tests.support.llm.watched_model import WatchedModel
+
+ReplyFunction = Callable[[ModelRequest], Iterable[str | Delta | ModelReply]]
+"""Makes the pieces of a reply."""
 
 
 class _VariableLookup:
@@ -151,9 +154,9 @@ def context_for(
 
 def services_with(
     reply: ReplyFunction, providers: ListedProviders | None = None, **options: Any
-) -> tuple[NodeServices, FunctionModels]:
+) -> tuple[NodeServices, WatchedModel]:
     """Return node services whose models reply with a function, and these models."""
-    models = FunctionModels(reply)
+    models = WatchedModel(lambda request: iter(reply(request)))
     chosen = providers or ListedProviders({"openai": ["m", "n"]})
     return NodeServices(models, chosen, **{"planner": OneStepPlanner(), **options}), models
 

@@ -30,7 +30,7 @@ from planwave.providers.errors import provider_error
 from planwave.providers.protocols import Delta, ModelProfile, ModelRequest
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -244,7 +244,7 @@ async def test_models_are_called_in_their_order_as_numbered_calls_of_one_attempt
 async def test_only_a_failure_before_another_call_is_recorded() -> None:
     asked: list[bool] = []
 
-    class Models(FunctionModels):
+    class Models(WatchedModel):
         def stream(self, request: ModelRequest, scope: Any = None) -> Any:
             asked.append(scope.record_failures)
             return super().stream(request, scope)

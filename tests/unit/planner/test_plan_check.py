@@ -46,7 +46,7 @@ from planwave.providers.protocols import ModelRequest
 from planwave.settings import Limits
 from tests.support.llm.fake_providers import FakeProviders
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.node_context import OneStepPlanner, services_with
 
 CLOSED = {"field-not-for-plans", "policy-field"}
@@ -217,7 +217,7 @@ class NotingPlanner(Planner):
     def __init__(self, way: str) -> None:
         self.found: dict[str, set[str]] = {}
         self.way = RUNTIME_WAYS[way]
-        models = FunctionModels(self.reply_to)
+        models = WatchedModel(self.reply_to)
         super().__init__(models, FakeProviders(), REGISTRY, Limits(), NAMES)
 
     def reply_to(self, request: ModelRequest) -> list[str]:
@@ -433,7 +433,7 @@ def test_a_type_that_is_not_for_plans_is_in_none_at_any_depth(depth: str) -> Non
 
 @pytest.mark.parametrize("node_type", ["unplanned", "not_known_to_the_planner"])
 def test_a_type_that_the_planner_does_not_know_is_not_admitted(node_type: str) -> None:
-    planner = Planner(FunctionModels(lambda _: []), FakeProviders(), REGISTRY)
+    planner = Planner(WatchedModel(""), FakeProviders(), REGISTRY)
     graph, _ = read_graph({"nodes": [{"id": "n", "type": node_type}], "edges": []})
     with pytest.raises(PermanentError, match="which plans of models may not use"):
         admission(Registry([*LIBRARY, Unplanned]), planner)(graph, WrittenBy())

@@ -39,7 +39,7 @@ from tests.support.llm.planner_replies import (
     reply_node,
     small_model_reply,
 )
-from tests.support.llm.scripted_models import ScriptedModels, ScriptedReply
+from tests.support.llm.watched_model import WatchedModel, in_pieces
 
 CYCLE = planner_reply(
     reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")]
@@ -47,7 +47,7 @@ CYCLE = planner_reply(
 GHOST = planner_reply(reply_node("a"), edges=[reply_edge("a", "ghost")])
 
 
-def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
+def planner_of(models: WatchedModel, limits: Limits | None = None) -> Planner:
     providers = FakeProviders()
     return Planner(
         models,
@@ -59,14 +59,12 @@ def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
     )
 
 
-async def planned(
-    *script: ScriptedReply | str | Exception, **options: Any
-) -> tuple[Plan, ScriptedModels]:
-    models = ScriptedModels(script)
+async def planned(*script: Any, **options: Any) -> tuple[Plan, WatchedModel]:
+    models = WatchedModel(script)
     return await planner_of(models).create_plan("Do it all", **options), models
 
 
-async def failed(*script: ScriptedReply | str | Exception, **options: Any) -> PlanInvalid:
+async def failed(*script: Any, **options: Any) -> PlanInvalid:
     with pytest.raises(PlanInvalid) as caught:
         await planned(*script, **options)
     return caught.value
@@ -84,7 +82,7 @@ async def test_call_settings_override_those_of_the_planner() -> None:
 
 
 async def test_a_plan_has_title_graph_hash_forecast_and_attempts() -> None:
-    plan, models = await planned(DIAMOND_REPLY)
+    plan, models = await planned(in_pieces(DIAMOND_REPLY))
     assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00+00:00")
     assert (plan.title, plan.user_prompt, plan.revision) == ("A plan", "Do it all", 1)
     assert (plan.provider, plan.model) == ("openai", "gpt")
@@ -119,7 +117,7 @@ async def test_a_model_without_structured_output_is_asked_for_json_in_text() -> 
 
 @pytest.mark.parametrize("goal", ["", "  \n\t "])
 async def test_an_empty_goal_is_rejected_before_any_call(goal: str) -> None:
-    models = ScriptedModels([])
+    models = WatchedModel([])
     with pytest.raises(InputError) as caught:
         await planner_of(models).create_plan(goal)
     assert caught.value.code == "empty-goal"
@@ -129,12 +127,12 @@ async def test_an_empty_goal_is_rejected_before_any_call(goal: str) -> None:
 @pytest.mark.parametrize("goal", ["a\0b", "half \ud800"])
 async def test_a_goal_that_cannot_be_stored_is_rejected(goal: str) -> None:
     with pytest.raises(InputError) as caught:
-        await planner_of(ScriptedModels([])).create_plan(goal)
+        await planner_of(WatchedModel([])).create_plan(goal)
     assert caught.value.code == "invalid-text"
 
 
 async def test_the_limit_of_the_goal_counts_characters() -> None:
-    planner = planner_of(ScriptedModels([DIAMOND_REPLY]), Limits(goal_chars=10))
+    planner = planner_of(WatchedModel([DIAMOND_REPLY]), Limits(goal_chars=10))
     assert (await planner.create_plan("x" * 10)).title == "A plan"
     with pytest.raises(LimitExceeded) as caught:
         await planner.create_plan("x" * 11)
@@ -143,7 +141,7 @@ async def test_the_limit_of_the_goal_counts_characters() -> None:
 
 async def test_a_model_that_cannot_plan_is_rejected_before_any_call() -> None:
     with pytest.raises(InputError, match="openai/toy is too small to write plans") as caught:
-        await planner_of(ScriptedModels([])).create_plan("goal", provider="openai", model="toy")
+        await planner_of(WatchedModel([])).create_plan("goal", provider="openai", model="toy")
     assert caught.value.code == "model-cannot-plan"
     assert caught.value.hint == (
         "plan with another: openai/gpt, or own/one, or tiny/t1; "
@@ -154,7 +152,7 @@ async def test_a_model_that_cannot_plan_is_rejected_before_any_call() -> None:
 async def test_an_unknown_or_unavailable_provider_is_rejected_before_any_call() -> None:
     for provider, kind in (("nobody", UnknownProvider), ("off", UnavailableProvider)):
         with pytest.raises(kind) as caught:
-            await planner_of(ScriptedModels([])).create_plan("goal", provider=provider)
+            await planner_of(WatchedModel([])).create_plan("goal", provider=provider)
         assert isinstance(caught.value, ValueError)
         assert caught.value.hint
 
@@ -227,7 +225,7 @@ async def test_the_hint_of_a_failed_call_speaks_of_planning() -> None:
 
 
 async def test_a_stream_without_a_reply_is_a_provider_error() -> None:
-    class Silent(ScriptedModels):
+    class Silent(WatchedModel):
         async def stream(self, request: Any, scope: Any = None) -> Any:
             return
             yield
@@ -238,8 +236,8 @@ async def test_a_stream_without_a_reply_is_a_provider_error() -> None:
 
 
 async def test_a_reply_over_the_limit_is_aborted_while_it_streams() -> None:
-    flood = ScriptedReply("x" * 10_000, pieces=["x" * 100] * 100)
-    models = ScriptedModels([flood, DIAMOND_REPLY])
+    flood = in_pieces(*["x" * 100] * 100)
+    models = WatchedModel([flood, DIAMOND_REPLY])
     plan = await planner_of(models, Limits(plan_bytes=1_000)).create_plan("goal")
     assert models.streamed == 1_100 + len(DIAMOND_REPLY)
     assert models.closed == 2
@@ -259,7 +257,7 @@ async def test_a_truncated_reply_is_requested_again_with_more_tokens_if_possible
     model: str, room: list[int | None]
 ) -> None:
     plan, models = await planned(
-        ScriptedReply(DIAMOND_REPLY[:50], "length"), CYCLE, DIAMOND_REPLY, model=model
+        in_pieces(DIAMOND_REPLY[:50], finish_reason="length"), CYCLE, DIAMOND_REPLY, model=model
     )
     assert plan.attempts[0]["diagnostics"][0]["code"] == "truncated-reply"
     assert "finish_reason length" in models.requests[1].prompt
@@ -285,7 +283,7 @@ async def test_fixes_are_listed_on_the_plan_and_reported() -> None:
 
 
 async def test_a_long_goal_makes_a_short_title() -> None:
-    models = ScriptedModels([planner_reply(reply_node("a"), title=" ")])
+    models = WatchedModel([planner_reply(reply_node("a"), title=" ")])
     plan = await planner_of(models).create_plan("word " * 100)
     assert len(plan.title) <= 80
     assert plan.title.endswith("…")
@@ -294,9 +292,7 @@ async def test_a_long_goal_makes_a_short_title() -> None:
 async def test_parts_of_the_plan_are_reported_while_it_is_written() -> None:
     progress: list[PlanProgress] = []
     pieces = [DIAMOND_REPLY[i : i + 9] for i in range(0, len(DIAMOND_REPLY), 9)]
-    await planned(
-        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=progress.append
-    )
+    await planned(in_pieces(*pieces, reasoning="hm"), on_progress=progress.append)
     assert progress[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
     text = "".join(
         p.data["text"] for p in progress if p.kind == "delta" and not p.data["reasoning"]
@@ -327,7 +323,7 @@ async def test_a_forbidden_value_is_neither_stored_nor_sent_again() -> None:
 async def test_a_small_model_gets_the_positional_prompt_and_its_repair() -> None:
     progress: list[PlanProgress] = []
     text = small_model_reply()
-    cut = ScriptedReply(text[:40], "length")
+    cut = in_pieces(text[:40], finish_reason="length")
     plan, models = await planned(cut, text, provider="tiny", on_progress=progress.append)
     first, second = models.requests
     assert first.schema is not None
@@ -395,7 +391,7 @@ async def test_a_long_invalid_reply_is_shortened_in_the_repair() -> None:
 
 async def test_without_limits_a_plan_may_be_of_any_size() -> None:
     providers = FakeProviders()
-    models = ScriptedModels([planner_reply(*(reply_node(f"n{i}") for i in range(400)))])
+    models = WatchedModel([planner_reply(*(reply_node(f"n{i}") for i in range(400)))])
     plan = await Planner(models, providers, library_registry(providers)).create_plan("x" * 300_000)
     assert len(plan.graph.nodes) == 400
     assert plan.plan_id != "plan-1"
@@ -443,7 +439,7 @@ async def test_a_step_whose_data_give_it_a_forbidden_effect_is_sent_back() -> No
         return reply_node("each", type="loop", data={"items": [1], "body": graph})
 
     replies = [planner_reply(calls("cancel")), planner_reply(nested("cancel"))]
-    models = ScriptedModels([*replies, planner_reply(calls("look_up"))])
+    models = WatchedModel([*replies, planner_reply(calls("look_up"))])
     providers = FakeProviders()
     rules = PlanRules(["agent", "call", "loop"], ["none", "read"])
     registry = library_registry(providers, [Call])
@@ -464,7 +460,7 @@ async def test_a_type_that_is_not_allowed_is_sent_back() -> None:
 
 
 async def test_the_rules_of_the_service_apply_to_every_plan() -> None:
-    models, providers = ScriptedModels([planner_reply(reply_node("a"))]), FakeProviders()
+    models, providers = WatchedModel([planner_reply(reply_node("a"))]), FakeProviders()
     rules = PlanRules(["agent", "text"])
     planner = Planner(models, providers, library_registry(providers), rules=rules)
     await planner.create_plan("goal", node_types=["agent", "llm"])
@@ -492,7 +488,7 @@ def test_importing_the_planner_loads_no_sdk_and_no_template_engine() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def with_tools(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
+def with_tools(models: WatchedModel, rules: PlanRules = NO_RULES) -> Planner:
     """Return a planner with a tool that reads and one that writes."""
     providers = FakeProviders()
     registry = Registry(LIBRARY, providers=providers)
@@ -511,7 +507,7 @@ def with_tools(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
     return Planner(models, providers, registry, Limits(), rules)
 
 
-def with_servers(models: ScriptedModels, rules: PlanRules = NO_RULES) -> Planner:
+def with_servers(models: WatchedModel, rules: PlanRules = NO_RULES) -> Planner:
     """Return a planner with an MCP server for plans, and one that plans may not use."""
     providers = FakeProviders()
     servers = {"tickets": "Files and\nreads tickets.", "payroll": None}
@@ -529,7 +525,7 @@ def plan_with_server(name: str, **data: str) -> str:
 
 
 async def test_described_mcp_servers_are_offered_and_may_be_linked_to_agents() -> None:
-    models = ScriptedModels([plan_with_server("tickets")])
+    models = WatchedModel([plan_with_server("tickets")])
     plan = await with_servers(models).create_plan("Do it all")
     system = str(models.requests[0].system)
     assert "- tickets (mcp_server): Files and reads tickets. (side effect: once)" in system
@@ -542,7 +538,7 @@ async def test_described_mcp_servers_are_offered_and_may_be_linked_to_agents() -
 
 
 async def test_a_plan_uses_no_other_server_and_waives_no_approval() -> None:
-    models = ScriptedModels(
+    models = WatchedModel(
         [
             plan_with_server("payroll"),
             plan_with_server("tickets", approval="never"),
@@ -559,7 +555,7 @@ async def test_a_plan_uses_no_other_server_and_waives_no_approval() -> None:
 
 
 async def test_servers_are_not_offered_where_their_effect_is_not_allowed() -> None:
-    models = ScriptedModels([plan_with_server("tickets"), planner_reply(reply_node("a"))])
+    models = WatchedModel([plan_with_server("tickets"), planner_reply(reply_node("a"))])
     await with_servers(models, PlanRules(None, ["none", "read"])).create_plan("Do it all")
     assert "tickets" not in str(models.requests[0].system)
     assert "[type-not-allowed]" in models.requests[1].prompt
@@ -575,7 +571,7 @@ def plan_with_tool(name: str, target_handle: str = "tools") -> str:
 
 
 async def test_the_tools_of_the_operator_are_offered_and_may_be_linked_to_agents() -> None:
-    models = ScriptedModels([plan_with_tool("look_up")])
+    models = WatchedModel([plan_with_tool("look_up")])
     plan = await with_tools(models).create_plan("Do it all")
     system = str(models.requests[0].system)
     assert "- look_up: Look an order up. (side effect: read)" in system
@@ -590,7 +586,7 @@ async def test_the_tools_of_the_operator_are_offered_and_may_be_linked_to_agents
 
 
 async def test_a_plan_says_which_of_its_tools_may_act() -> None:
-    models = ScriptedModels([plan_with_tool("cancel"), plan_with_tool("look_up")])
+    models = WatchedModel([plan_with_tool("cancel"), plan_with_tool("look_up")])
     plan = await with_tools(models).create_plan("Do it all")
     assert plan.forecast["effects"] == [{"node": "source", "type": "tool", "effect": "write"}]
     plan = await with_tools(models).create_plan("Do it all")
@@ -598,7 +594,7 @@ async def test_a_plan_says_which_of_its_tools_may_act() -> None:
 
 
 async def test_a_plan_with_an_unknown_tool_or_handle_is_sent_back() -> None:
-    models = ScriptedModels(
+    models = WatchedModel(
         [plan_with_tool("lookup"), plan_with_tool("look_up", "tolls"), plan_with_tool("look_up")]
     )
     await with_tools(models).create_plan("Do it all")
@@ -608,7 +604,7 @@ async def test_a_plan_with_an_unknown_tool_or_handle_is_sent_back() -> None:
 
 
 async def test_only_tools_with_an_allowed_effect_are_offered_and_accepted() -> None:
-    models = ScriptedModels([plan_with_tool("cancel"), plan_with_tool("look_up")])
+    models = WatchedModel([plan_with_tool("cancel"), plan_with_tool("look_up")])
     await with_tools(models, PlanRules(None, ["none", "read"])).create_plan("Do it all")
     assert "- look_up: " in str(models.requests[0].system)
     assert "- cancel: " not in str(models.requests[0].system)
@@ -619,7 +615,7 @@ async def test_only_tools_with_an_allowed_effect_are_offered_and_accepted() -> N
     "rules", [PlanRules(["agent", "text"]), PlanRules(None, ["none"])], ids=["types", "effects"]
 )
 async def test_where_no_tool_is_allowed_the_prompt_is_that_without_tools(rules: PlanRules) -> None:
-    allowed, without = (ScriptedModels([planner_reply(reply_node("a"))]) for _ in range(2))
+    allowed, without = (WatchedModel([planner_reply(reply_node("a"))]) for _ in range(2))
     await with_tools(allowed, rules).create_plan("Do it all")
     providers = FakeProviders()
     plain = Planner(without, providers, library_registry(providers), Limits(), rules)

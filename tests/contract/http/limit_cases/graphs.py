@@ -27,7 +27,7 @@ from tests.contract.http.limit_cases.registry import (
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import planner_reply, reply_node
-from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.service.dependencies import dependencies
 
 
@@ -126,7 +126,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 
 
 async def _run(limits: Limits, kind: str, data: dict[str, Any]) -> Refusal | None:
-    services = NodeServices(ScriptedModels(()), FakeProviders(), limits=limits)
+    services = NodeServices(WatchedModel(()), FakeProviders(), limits=limits)
     document = document_of({"id": "a", "type": kind, "data": data})
     ended = await planwave.run(document, services=services, check=False)
     return None if ended.error is None else Refusal(ended.error["code"], ended.error["message"])
@@ -173,7 +173,7 @@ async def _(limits: Limits, amount: int) -> Refusal | None:
 
 def _planner(limits: Limits, *script: str) -> Planner:
     providers = FakeProviders()
-    return Planner(ScriptedModels(script), providers, library_registry(providers), limits)
+    return Planner(WatchedModel(script), providers, library_registry(providers), limits)
 
 
 @case("goal_chars", 10)

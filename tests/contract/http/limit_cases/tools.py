@@ -20,7 +20,7 @@ from tests.contract.http.limit_cases.registry import (
 )
 from tests.support.graph.builders import make_edge, make_graph
 from tests.support.llm.fake_providers import FakeProviders
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel
 
 
 async def _nothing(arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
@@ -55,7 +55,7 @@ class _TakesTools:
 async def _(limits: Limits, amount: int) -> Refusal | None:
     nodes = Node("g", "gives-tools", "G"), Node("t", "takes-tools", "T")
     link = make_edge("g", "t", source_handle="tools", target_handle="tools", channel=LINK)
-    services = partial(NodeServices, FunctionModels(lambda _: ""), FakeProviders(), limits=limits)
+    services = partial(NodeServices, WatchedModel(""), FakeProviders(), limits=limits)
     graph = make_graph(*nodes, edges=[link])
     events = await run_graph(
         limits, graph, _ManyTools(amount), _TakesTools(), node_services=services

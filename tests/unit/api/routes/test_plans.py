@@ -58,9 +58,9 @@ async def test_invalid_goal_is_rejected(body: Any, code: str) -> None:
     from planwave.planner.planner import Planner
     from tests.support.llm.fake_providers import FakeProviders, library_registry
     from tests.support.llm.planner_replies import DIAMOND_REPLY
-    from tests.support.llm.scripted_models import ScriptedModels
+    from tests.support.llm.watched_model import WatchedModel
 
-    planner = Planner(ScriptedModels([DIAMOND_REPLY]), FakeProviders(), library_registry())
+    planner = Planner(WatchedModel([DIAMOND_REPLY]), FakeProviders(), library_registry())
     async with in_process_client(dependencies(planner=planner)) as calls:
         problem = await calls.expect_problem("POST", "/api/plan", 422, body)
         assert problem["code"] == code

@@ -23,7 +23,7 @@ from planwave.providers.protocols import (
 )
 from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel, in_pieces
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -48,7 +48,8 @@ async def request_of(
 
 
 async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
-    services, _ = services_with(lambda _: [Delta("hm", "reasoning"), "Hel", "lo"])
+    usage = Usage(3, 2, 0.5)
+    services, _ = services_with(lambda _: in_pieces("Hel", "lo", reasoning="hm", usage=usage))
     context = context_for(PLAIN, services=services)
     result, events = await result_and_events(Agent().execute({}, make_inputs("hi"), context))
     assert result.outputs == {"output": DataValue("text", "Hello")}
@@ -243,7 +244,7 @@ def replies(*given: tuple[str, str] | ProviderError) -> Any:
 
 async def run_continuing(
     reply: Any, data: dict[str, Any], providers: ListedProviders = CONTINUING
-) -> tuple[str, list[NodeEvent], FunctionModels]:
+) -> tuple[str, list[NodeEvent], WatchedModel]:
     services, models = services_with(reply, providers=providers)
     context = context_for(PLAIN, edges=(make_edge("a", "z"),), services=services)
     result, events = await result_and_events(Agent().execute(data, make_inputs("x"), context))

@@ -26,7 +26,7 @@ from tests.support.graph.builders import make_edge
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import planner_reply, reply_edge
 from tests.support.llm.planner_replies import reply_node as step
-from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.llm.watched_model import WatchedModel, in_pieces
 from tests.support.nodes.nested_graphs import (
     errors_of,
     graph_document,
@@ -214,7 +214,7 @@ async def test_usage_is_reported_before_the_plan_is_stored() -> None:
 @virtual_time
 async def test_the_goal_of_the_steps_is_the_goal_of_the_node() -> None:
     plan = planner_reply(step("a"), step("b"), edges=[reply_edge("a", "b")])
-    models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()
+    models, providers = WatchedModel([plan, "first", "second"]), FakeProviders()
     services, _ = services_with(
         lambda _: [],
         planner=Planner(models, providers, library_registry(providers)),
@@ -234,7 +234,7 @@ async def test_the_goal_of_the_steps_is_the_goal_of_the_node() -> None:
 
 async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
     """Plan with these replies; return the code of the failure and the input tokens reported."""
-    models, providers = ScriptedModels(replies), FakeProviders()
+    models, providers = WatchedModel(replies), FakeProviders()
     planner = Planner(models, providers, library_registry(providers))
     run = run_planning(planner, providers=providers)
     events = [event async for event in run]
@@ -245,14 +245,15 @@ async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
 
 @virtual_time
 async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() -> None:
-    code, paid = await fails_to_plan(["no plan"] * 3)
+    code, paid = await fails_to_plan([in_pieces("no plan") for _ in range(3)])
     assert (code, paid) == ("plan-invalid", [11] * 3), "all are paid"
 
 
 @virtual_time
 async def test_calls_before_a_failed_call_are_reported_too() -> None:
     broken = ProviderError("out of order", provider="openai")
-    code, paid = await fails_to_plan(["no plan", "none either", broken])
+    replies = [in_pieces("no plan"), in_pieces("none either"), broken]
+    code, paid = await fails_to_plan(replies)
     assert (code, paid) == ("provider-error", [11] * 2)
 
 

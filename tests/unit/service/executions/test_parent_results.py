@@ -28,7 +28,7 @@ from tests.support.engine.recovered_runs import recovered
 from tests.support.graph.builders import make_graph
 from tests.support.graph.fake_node_types import parse_graph
 from tests.support.llm.fake_providers import ListedProviders
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.node_context import context_for
 from tests.support.service.dependencies import dependencies
 from tests.support.virtual_loop import virtual_time
@@ -65,9 +65,7 @@ class RecordedRuns:
 
     async def __call__(self, execution_id: str, attempt: int, *names: str) -> list[str]:
         """Make calls in a process of its own; return their results."""
-        services = NodeServices(
-            FunctionModels(lambda _: ""), ListedProviders({}), recorder=self._recorder
-        )
+        services = NodeServices(WatchedModel(""), ListedProviders({}), recorder=self._recorder)
         context = context_for(Node("n", "step", "N"), services=services)
         context.run_id, context.attempt = execution_id, attempt
 
@@ -174,9 +172,7 @@ async def test_recorded_calls_count_towards_the_size_of_a_run_also_after_a_resta
 
     def calls(ordinal: int) -> Any:
         async def act(inputs: Any, context: Any) -> Any:
-            services = NodeServices(
-                FunctionModels(lambda _: ""), ListedProviders({}), recorder=recorder
-            )
+            services = NodeServices(WatchedModel(""), ListedProviders({}), recorder=recorder)
             context.services = services
             made = await record_call(context, "tool", "t", ordinal, big)
             if ordinal and len(sizes) == 1:

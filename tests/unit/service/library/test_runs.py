@@ -22,7 +22,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.sqlite.sql_store import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
-from tests.support.llm.scripted_models import FunctionModels
+from tests.support.llm.watched_model import WatchedModel
 from tests.support.nodes.node_context import services_with
 
 FLOW = {"channel": "flow"}
@@ -639,7 +639,7 @@ async def test_a_rejected_plan_is_cancelled() -> None:
 def planner_with(**rules: Any) -> Any:
     """Return services whose planner has some rules."""
     providers = FakeProviders()
-    models = FunctionModels(lambda _: [])
+    models = WatchedModel("")
     planner = Planner(models, providers, library_registry(providers), rules=PlanRules(**rules))
     return services_with(lambda _: [], providers, planner=planner)[0]
 

@@ -22,6 +22,8 @@ from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling
 
+from planwave.testing import forbid_model_calls
+
 if TYPE_CHECKING:
     from tests.support.server.running_server import RunningServer
 
@@ -60,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(directory.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         os.environ[name] = os.path.join(directory.name, name)
+    # The model servers of the tests are here; a test that wants another provider says so.
+    forbid_model_calls(allow=["127.0.0.1", "localhost"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from planwave.providers.protocols import (
 from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Limits, ProviderSettings, Settings
 from planwave.storage.sqlite.store import SqliteStore
+from planwave.testing import forbid_model_calls
 from tests.support.llm.client_harness import ModelClientHarness, model_client_harness
 from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
 from tests.support.polling import until
@@ -50,6 +51,13 @@ class Notebook:
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         await asyncio.sleep(0)
         self.kept[key] = reply
+
+
+@pytest.fixture
+def embedded_model_is_allowed() -> Iterator[None]:
+    """Let a test call the provider of the embedded model, behind which it has a model server of its own."""
+    with forbid_model_calls(allow=["local"]):
+        yield
 
 
 @asynccontextmanager
@@ -441,6 +449,7 @@ class Embedded:
     async def close(self) -> None: ...
 
 
+@pytest.mark.usefixtures("embedded_model_is_allowed")
 async def test_local_calls_use_the_current_endpoint_and_are_free() -> None:
     async with FakeLLMServer() as llm:
         local = Embedded(llm)
@@ -458,6 +467,7 @@ async def test_local_calls_use_the_current_endpoint_and_are_free() -> None:
         await client.close()
 
 
+@pytest.mark.usefixtures("embedded_model_is_allowed")
 async def test_local_model_is_prepared_for_a_call_with_a_fixed_beginning() -> None:
     async with FakeLLMServer() as llm:
         local = Embedded(llm)
@@ -472,6 +482,7 @@ async def test_local_model_is_prepared_for_a_call_with_a_fixed_beginning() -> No
         await client.close()
 
 
+@pytest.mark.usefixtures("embedded_model_is_allowed")
 async def test_embedded_model_starts_while_the_sdk_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -502,6 +513,7 @@ def test_fixed_beginning_does_not_change_the_identity_of_a_call() -> None:
     assert replace(plain, fixed_chars=11).hash() == plain.hash()
 
 
+@pytest.mark.usefixtures("embedded_model_is_allowed")
 async def test_local_first_byte_timeout_is_the_call_timeout() -> None:
     seen: list[float] = []
 
@@ -519,6 +531,7 @@ async def test_local_first_byte_timeout_is_the_call_timeout() -> None:
     assert seen[0] == 300
 
 
+@pytest.mark.usefixtures("embedded_model_is_allowed")
 async def test_local_start_error_is_passed_on() -> None:
     class Broken(Embedded):
         async def endpoint(self, model: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final
 
 import planwave
@@ -12,6 +12,7 @@ from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall, Usage
 from tests.contract.engine.golden_logs.stage import Stage, act, answer, ended, graph_document, seen
+from tests.support.llm.watched_model import in_pieces
 from tests.support.nodes.agent_runs import Kit, agent_graph, tool
 from tests.support.nodes.node_context import services_with
 
@@ -314,13 +315,18 @@ async def agents(stage: Stage) -> None:
         await ended(service, own)
 
 
-def _reply_of_agent(request: ModelRequest) -> list[Any]:
+def _reply_of_agent(request: ModelRequest) -> Iterable[Any]:
     if request.prompt == "Find it." or any(turn.text == "Find it." for turn in request.messages):
-        return [_calls("k1 look")] if request.prompt else ["Found."]
+        return [_calls("k1 look")] if request.prompt else _says("Found.")
     rounds = sum(turn.role == "assistant" for turn in request.messages)
     if rounds == 0:
         return [_calls("c1 look", "c2 send Ada", "c3 send Bob", "c4 delegate_Clerk", "c5 lock")]
-    return ["All done."] if rounds > 1 else [_calls("c6 look")]
+    return _says("All done.") if rounds > 1 else [_calls("c6 look")]
+
+
+def _says(text: str) -> Iterator[Any]:
+    """Return a reply of one piece."""
+    return in_pieces(text, usage=Usage(3, 1, 0.5))
 
 
 def _calls(*wanted: str) -> ModelReply:

@@ -354,7 +354,8 @@ def run(
         model: Replies to all model calls, whatever provider and model a step names; or models by
             name: ``{"openai:gpt-5": FakeModel(…), "*": FakeModel(…)}``.
         replace: ``{path: value or function}``. The path of a step inside a loop or a nested graph is
-            ``loop/step``, for every item; ``loop[0]/step`` is the step of the first item.
+            ``loop/step``, for every item; ``loop[0]/step`` is the step of the first item. Graphs that are
+            made in the run, such as the plan of a ``planner`` step, have no such paths.
         **arguments: As in [planwave.run][planwave.run].
 
     Raises:

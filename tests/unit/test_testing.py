@@ -393,6 +393,16 @@ def test_a_step_of_each_type_is_replaced(node_type: str, monkeypatch: pytest.Mon
     assert result.outputs[node["id"]][handle].value == "instead"
 
 
+def test_what_is_linked_to_a_replaced_step_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = REGISTRY.spec("mcp_server").example
+    (agent,) = [each["id"] for each in example["nodes"] if each["type"] == "agent"]
+    started = Mock(side_effect=AssertionError("the server was started"))
+    monkeypatch.setattr(REGISTRY.implementation("mcp_server"), "materialize", started)
+    assert run_sync(example, replace={agent: "done"}, registry=REGISTRY)[agent] == "done"
+    with pytest.raises(planwave.ExecutionFailed, match="the server was started"):
+        run_sync(example, model=FakeModel("x"), registry=REGISTRY)
+
+
 @pytest.mark.parametrize("node_type", LINKED)
 def test_what_only_other_nodes_use_is_no_step(node_type: str) -> None:
     example = REGISTRY.spec(node_type).example

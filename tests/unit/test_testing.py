@@ -13,12 +13,14 @@ from pydantic import BaseModel
 
 import planwave
 from planwave import testing
+from planwave.bootstrap import open_service
 from planwave.errors import ProviderError
 from planwave.graph.model import DataValue
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelRequest
 from planwave.providers.substitutes import process_calls
+from planwave.settings import Settings
 from planwave.testing import FakeModel, run, run_sync, tool_call, use_model
 from tests.support.llm.planner_replies import planner_reply, reply_edge, reply_node
 
@@ -289,6 +291,13 @@ def test_planning_uses_the_model_of_the_block() -> None:
         result = planwave.run_goal_sync("Compare two ways")
     assert (result.status, result.usage.calls, len(model.requests)) == ("completed", 2, 4)
     assert process_calls.substitute is None
+
+
+async def test_a_service_in_the_same_process_is_replied_to(tmp_path: Path) -> None:
+    with use_model(FakeModel(reply_of_any)) as model:
+        async with open_service(Settings(storage_dir=tmp_path / "storage")) as service:
+            plan = await service.plans.create("Compare two ways")
+    assert (len(plan.graph.nodes), len(model.requests)) == (2, 1)
 
 
 # -- replaced steps --------------------------------------------------------------------------------

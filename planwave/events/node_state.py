@@ -65,7 +65,7 @@ class NodeState:
         duration_s: The newest duration that an event of the node reported.
         outputs: ``{handle: {"type", "value"}}``, None before there are any.
         error: ``{"code", "message", "hint"?}`` of the failure, also while retrying.
-        traceback: That of the failure, for the operator; not part of the JSON.
+        traceback: That of the failure, for the operator; ``as_json`` leaves it out.
         handled: The failure was caught by the node's policy.
         reason: Why the node was skipped.
         handle: The required handle that got no value, for a skipped node.

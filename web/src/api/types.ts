@@ -539,6 +539,8 @@ export type NodeSnapshot = {
   duration_s: JsonNumber | null;
   outputs: Record<string, OutputDocument> | null;
   error: ErrorDocument | null;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
   handled: boolean;
   reason: string | null;

@@ -198,7 +198,8 @@ class ModelClient:
         connection = self._providers.config(request.provider)
         gate = self._call_gate(connection)
         call = CallContext(request, scope, _secret_of(connection))
-        await self._load(connection.kind, request.model)
+        with call.loading():
+            await self._load(connection.kind, request.model)
         started, learned = self._clock(), _Learned()
         is_retry = is_adapted = False
         for number in count(1):
@@ -264,7 +265,7 @@ class ModelClient:
             # A request in another form is another request to a server that keeps its replies by this key.
             form = f"~{learned.count}" if learned.count else ""
             headers[IDEMPOTENCY_HEADER] = idempotency_key(key) + form
-        client = await self._sdk_client(connection, request.model)
+        client = await self._sdk_client(connection, call)
         if request.fixed_chars and connection.kind == "local" and self._providers.local is not None:
             await self._providers.local.prepare(request)
         attempt.client = client
@@ -373,7 +374,7 @@ class ModelClient:
                 tasks.create_task(_start_ahead(self._providers.local, model))
         self._loaded_sdks.add(kind)
 
-    async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
+    async def _sdk_client(self, connection: ProviderConfig, call: CallContext) -> SdkClient:
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.transport import CallDeadlines, SdkClient
 
@@ -382,7 +383,8 @@ class ModelClient:
         secret = key.get_secret_value() if key is not None else "none"
         deadlines = CallDeadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
         if connection.kind == "local" and self._providers.local is not None:
-            url, secret = await self._providers.local.endpoint(model)
+            with call.loading():
+                url, secret = await self._providers.local.endpoint(call.request.model)
             # The server sends nothing while it reads a prompt, also one of another slot.
             deadlines = CallDeadlines(limits.call_s, limits.call_s, limits.call_s)
         cache_key = (connection.name, url, secret)

@@ -366,9 +366,9 @@ class LiveExecution:
         frame = EventBatch(events, self._published_seq)
         self._broadcast = _Broadcast(frame, deque(self._subscribers), now, since)
         joining, self._joining = self._joining, []
-        for *wanted, admitted in joining:
+        for bounds, with_snapshot, for_operator, admitted in joining:
             if not admitted.done():
-                admitted.set_result(self._add_subscriber(*wanted))
+                admitted.set_result(self._add_subscriber(bounds, with_snapshot, for_operator))
         self._continue_broadcast(_SLICE)
 
     def _finish_broadcast(self) -> None:

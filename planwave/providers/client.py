@@ -198,8 +198,7 @@ class ModelClient:
         connection = self._providers.config(request.provider)
         gate = self._call_gate(connection)
         call = CallContext(request, scope, _secret_of(connection))
-        with call.loading():
-            await self._load(connection.kind, request.model)
+        await self._load(connection.kind, call)
         started, learned = self._clock(), _Learned()
         is_retry = is_adapted = False
         for number in count(1):
@@ -361,17 +360,18 @@ class ModelClient:
             )
         return gate
 
-    async def _load(self, kind: str, model: str) -> None:
+    async def _load(self, kind: str, call: CallContext) -> None:
         """Import the SDKs at the first call, in a thread: the import takes seconds.
 
         The embedded model loads at the same time; if it cannot, the attempt raises the error.
         """
         if kind in self._loaded_sdks:
             return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(asyncio.to_thread(_load_sdk, kind))
-            if kind == "local" and self._providers.local is not None:
-                tasks.create_task(_start_ahead(self._providers.local, model))
+        with call.loading():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(asyncio.to_thread(_load_sdk, kind))
+                if kind == "local" and self._providers.local is not None:
+                    tasks.create_task(_start_ahead(self._providers.local, call.request.model))
         self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, call: CallContext) -> SdkClient:

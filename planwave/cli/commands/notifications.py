@@ -87,7 +87,10 @@ def add(
     secret: Annotated[
         list[str],
         typer.Option(
-            "--secret", metavar="NAME", help="A secret of the operator that signs; may be repeated."
+            "--secret",
+            metavar="NAME",
+            autocompletion=completion.secrets,
+            help="A secret of the operator that signs; may be repeated.",
         ),
     ],
     event: Annotated[
@@ -127,7 +130,10 @@ def rm(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="A target, by its id, or its start or end.", show_default=False
+            metavar="ID",
+            autocompletion=completion.targets,
+            help="A target, by its id, or its start or end.",
+            show_default=False,
         ),
     ],
 ) -> None:
@@ -154,6 +160,7 @@ def resend(
         str | None,
         typer.Argument(
             metavar="ID",
+            autocompletion=completion.dead_letters,
             help="A message that nobody accepted, by its id, or its start or end.",
             show_default=False,
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import find_node
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
@@ -38,6 +39,7 @@ NodeArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="NODE",
+        autocompletion=completion.steps,
         help="A step, by its id, path or name. [default: every step outside nested graphs]",
         show_default=False,
     ),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import find_node
 from planwave.cli.commands.executions.watch import ReadEvents, events_reader
 from planwave.cli.context import CommandContext
@@ -34,7 +35,12 @@ FollowOption = Annotated[
 ]
 NodeOption = Annotated[
     str | None,
-    typer.Option("--node", metavar="NODE", help="Only this step, and what runs inside it."),
+    typer.Option(
+        "--node",
+        metavar="NODE",
+        autocompletion=completion.steps,
+        help="Only this step, and what runs inside it.",
+    ),
 ]
 LevelOption = Annotated[
     Level,

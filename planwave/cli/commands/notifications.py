@@ -33,6 +33,16 @@ notification_app = typer.Typer(
     add_completion=False,
 )
 
+SecretsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--secret",
+        metavar="NAME",
+        autocompletion=completion.secrets,
+        help="A secret of the operator that signs; may be repeated.",
+    ),
+]
+
 
 @notification_app.callback()
 @shared_options(over_http=True)
@@ -84,15 +94,7 @@ def add(
         str,
         typer.Argument(metavar="URL", help="The address to send messages to.", show_default=False),
     ],
-    secret: Annotated[
-        list[str],
-        typer.Option(
-            "--secret",
-            metavar="NAME",
-            autocompletion=completion.secrets,
-            help="A secret of the operator that signs; may be repeated.",
-        ),
-    ],
+    secret: SecretsOption,
     event: Annotated[
         list[str] | None,
         typer.Option(

@@ -1151,6 +1151,8 @@ export type ForecastResponse = {
   effects: Effect[];
   /** The models that its steps call, that of most calls first; left out where none does. */
   models?: ForecastModel[];
+  /** The nodes of MCP servers, whose tools only a run knows: `tokens` leaves out what models read of them. */
+  uncounted_tools?: string[];
 };
 
 /** The result of checking a graph. */

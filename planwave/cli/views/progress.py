@@ -23,9 +23,9 @@ from planwave.cli.formatting import (
     shown_status,
     status_reason,
 )
-from planwave.cli.views.call_lines import CallEvents
 from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.budget import Spending
+from planwave.events.logs.call_lines import CallEvents
 from planwave.events.paths import outermost_path
 from planwave.events.request_text import answer_text, is_timer
 from planwave.events.types import (
@@ -453,10 +453,7 @@ def _route_of(facts: Mapping[str, Any]) -> str:
 def message_line(event: Event, progress: RunProgress) -> str | None:
     """Return the line of a call of a tool, or of a node's message to the caller; else None."""
     if progress.call_line is not None:
-        agent = (
-            (event.path or "").rpartition("[")[0] if progress.calls.is_question(event.path) else ""
-        )
-        return f"  {agent or event.path}: {progress.call_line}"
+        return f"  {progress.calls.agent_of(event.path or '')}: {one_line(progress.call_line)}"
     if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
         return None
     node = progress.nodes.get(event.path or "")

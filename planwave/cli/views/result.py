@@ -36,9 +36,9 @@ from planwave.cli.formatting import (
     tokens_text,
     truncate,
 )
-from planwave.cli.views.call_lines import question_text, recorded_lines
 from planwave.errors import NESTED_FAILED
 from planwave.events.budget import used_text
+from planwave.events.logs.call_lines import question_text, recorded_lines
 from planwave.events.paths import ancestor_paths, path_prefix
 from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
 from planwave.events.types import WAITING, pause_kind

@@ -1582,8 +1582,11 @@ export type LogEntryResponse = {
   timestamp: string;
   /** A node's path, or `system`. */
   nodeId: string;
-  type: "step_start" | "start_prompt" | "logic_check" | "wait_input" | "input_received" | "llm_response" | "llm_error" | "error" | "message" | "timer" | "subagent_call_start" | "subagent_call_end" | "subagent_call_error";
+  type: "step_start" | "start_prompt" | "logic_check" | "wait_input" | "input_received" | "llm_response" | "llm_error" | "error" | "message" | "timer" | "tool_call_end" | "tool_call_error" | "subagent_call_start" | "subagent_call_end" | "subagent_call_error";
   content: string;
+  level: "debug" | "info" | "warning" | "error";
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
 };
 
 /** The typed log of an execution. */

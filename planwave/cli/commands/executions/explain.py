@@ -25,8 +25,8 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
-from planwave.cli.views.call_lines import call_text, outcome_text
 from planwave.cli.views.result import nodes_of, traceback_lines
+from planwave.events.logs.call_lines import call_text, outcome_text
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries

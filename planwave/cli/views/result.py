@@ -146,7 +146,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
         if (question := question_text(node, by_path)) is not None:
-            lines.append(Text(f"      {question}", style="dim"))
+            lines.append(Text(f"      {one_line(question)}", style="dim"))
             continue
         status, path = _node_status(node), _path(node)
         if document.get("interrupted") and status in _AT_WORK:
@@ -168,7 +168,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
-        lines += [Text(f"      {call}", style="dim") for call in recorded_lines(node)]
+        lines += [Text(f"      {one_line(call)}", style="dim") for call in recorded_lines(node)]
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
 

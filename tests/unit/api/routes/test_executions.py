@@ -394,7 +394,9 @@ async def test_typed_log_continues_after_cursor() -> None:
         ]
         events = await calls.service.executions.events(execution_id)
         started = next(e.seq for e in events if e.type == "node.started")
-        rest = json.loads((await log_response(calls.service.executions, execution_id, started)).body)
+        rest = json.loads(
+            (await log_response(calls.service.executions, execution_id, started)).body
+        )
         assert (rest["entries"], rest["last_seq"]) == (whole["entries"][1:], whole["last_seq"])
 
 

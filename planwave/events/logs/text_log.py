@@ -79,7 +79,7 @@ def level_of(event: Event) -> Level:
             return "warning"
         case "node.log":
             level = str(data.get("level")).lower()
-            return next((each for each in LEVELS if each == level), "info")
+            return cast("Level", level) if level in LEVELS else "info"
         case "wave.started":
             return "debug"
         case _:

@@ -79,7 +79,7 @@ def level_of(event: Event) -> Level:
             return "warning"
         case "node.log":
             level = str(data.get("level")).lower()
-            return cast("Level", level) if level in LEVELS else "info"
+            return level if level in LEVELS else "info"
         case "wave.started":
             return "debug"
         case _:

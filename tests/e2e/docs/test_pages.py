@@ -26,6 +26,7 @@ RUN_WHOLE = {
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/python.md": "test_python_page.py",
+    "docs/templates.md": "test_templates_page.py",
     "docs/tools.md": "test_tools_page.py",
     "docs/tutorial.md": "test_tutorial_page.py",
     "docs/mcp-server.md": "test_mcp_server_page.py",
@@ -42,6 +43,7 @@ RUN = {
         "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
+        "g = planwave.GraphBuilder()",
         '$ planwave plan "Compare three ways to store time series data" --json > plan.json  '
         "# plan only",
         "# planwave.toml",

@@ -210,6 +210,22 @@ def test_the_comparison_is_dated_and_names_every_way_in() -> None:
     assert [way for way in ways if f"]({way})" not in text] == []
 
 
+def test_the_comparison_says_of_every_tool_what_each_side_does_better() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    introduction, *sections = re.split(r"^## (.*)\n", text, flags=re.M)
+    about = dict(zip(sections[::2], sections[1::2], strict=True))
+    tools = {name: words for name, words in about.items() if "**It does better.**" in words}
+    assert {"LangGraph", "Temporal", "DBOS", "Restate"} <= {*tools}
+    for tool, words in tools.items():
+        assert "**planwave does better.**" in words
+        assert tool in introduction
+        assert tool in about["Which tool for what"]
+        assert tool in readme
+    (measured,) = re.findall(r"\| \| planwave \| ([\w |]+) \| \|--", readme)
+    assert {peer for peer in measured.split(" | ") if peer not in text} == set()
+
+
 def test_the_graph_of_the_rules_can_run() -> None:
     text = (ROOT / "docs" / "semantics.md").read_text("utf-8")
     registry = default_registry().with_providers(ListedProviders({"openai": ["m"]}))

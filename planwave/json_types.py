@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from enum import Enum
 from functools import cached_property, lru_cache
 from types import NoneType
 from typing import (
@@ -33,6 +34,7 @@ from pydantic.errors import (
     PydanticUndefinedAnnotation,
     PydanticUserError,
 )
+from pydantic_core import InitErrorDetails
 
 from planwave.errors import PermanentError
 from planwave.validation import describe_error, described
@@ -96,9 +98,20 @@ class JsonType(Generic[T]):
         if self._is_any:
             return value
         try:
-            return self._read(value)
+            return self.validate(value)
         except ValidationError as error:
             raise PermanentError(self._error_text(what, error), code="type-mismatch") from error
+
+    def validate(self, value: Any) -> T:
+        """Return a JSON value as a Python value of the type; as ``read``, with pydantic's error.
+
+        Raises:
+            ValidationError: The value does not fit.
+        """
+        read = self._adapter.validate_json(pydantic_core.to_json(value), strict=True)
+        if self._has_choices:
+            self._require_choices(value, read)
+        return read
 
     def write(self, value: Any, what: str) -> Any:
         """Return a Python value of the type as JSON.
@@ -166,17 +179,35 @@ class JsonType(Generic[T]):
     def _write_checked(self, value: Any, what: str) -> Any:
         try:
             written = self.dump(value, warnings="error")
-            self._require_same(value, self._read(written), what)
+            self._require_same(value, self.validate(written), what)
         except _REFUSALS:
             if (plain := _plain_or_none(value)) is None:
                 raise
-            checked = self._read(plain)
+            checked = self.validate(plain)
             self._require_same(value, checked, what, is_json=True)
             written = self.dump(checked, warnings="error")
         return written
 
-    def _read(self, value: Any) -> Any:
-        return self._adapter.validate_json(pydantic_core.to_json(value), strict=True)
+    def _require_choices(self, value: Any, read: Any) -> None:
+        """Raise ValidationError where a choice was read of another value that only equals it.
+
+        For pydantic ``true`` and 1.0 are ``Literal[1]``, since Python calls them equal.
+        """
+        try:
+            written = self.dump(read, warnings=False)
+            by_name = self._adapter.dump_python(read, mode="json", round_trip=True, warnings=False)
+        except _REFUSALS:  # it cannot be written as JSON, as the result of a node would say
+            return
+        change = _converted(value, written, by_name)
+        if change is None:
+            return
+        where, given, becomes = change
+        location = ("choice", *where) if self._is_union else where
+        expected = {"expected": json.dumps(becomes)}
+        raise ValidationError.from_exception_data(
+            _name_of(self.annotation),
+            [InitErrorDetails(type="literal_error", loc=location, input=given, ctx=expected)],
+        )
 
     def _require_same(self, given: Any, read: Any, what: str, *, is_json: bool = False) -> None:
         """Raise NodeError if a value is read back as another; JSON may become what it stands for."""
@@ -204,13 +235,20 @@ class JsonType(Generic[T]):
         schema = self.schema("serialization")
         return schema is None or _is_open(schema)
 
+    @cached_property
+    def _has_choices(self) -> bool:
+        """Whether a part of the type is one of some numbers or booleans."""
+        return _has_number_choices(self._adapter.core_schema)
+
+    @property
+    def _is_union(self) -> bool:
+        return get_origin(bare(self.annotation)) in (Union, types.UnionType)
+
     def _error_text(self, what: str, error: ValidationError) -> str:
         found = error.errors(include_url=False)[:_MOST_ERRORS]
-        is_union = get_origin(bare(self.annotation)) in (Union, types.UnionType)
-        texts = (
-            describe_error(_path(what, each["loc"][1 if is_union else 0 :]), each) for each in found
-        )
-        return ("; or " if is_union else "; ").join(dict.fromkeys(texts))
+        first = 1 if self._is_union else 0
+        texts = (describe_error(_path(what, each["loc"][first:]), each) for each in found)
+        return ("; or " if self._is_union else "; ").join(dict.fromkeys(texts))
 
 
 def written_plainly(value: Any) -> Any:
@@ -377,9 +415,11 @@ def _lost_keys(given: Any, back: Any) -> set[Any]:
 def _is_same_kind(given: Any, back: Any) -> bool:
     """Return whether a value is of the same kind when it is read back, whatever its parts are.
 
-    Lists and tuples are of one kind, so are whole numbers and others, and an object may stand for a
-    model.
+    Lists and tuples are of one kind, a whole number may become another number, and an object may
+    stand for a model.
     """
+    if isinstance(back, bool) or (type(given), type(back)) == (float, int):
+        return type(given) is type(back)
     if isinstance(given, bool | str):
         return isinstance(back, type(given) if type(given) in _SCALARS else _SCALARS)
     return (
@@ -408,6 +448,57 @@ def _members(value: Any) -> Mapping[Any, Any]:
     ):
         return vars(value)
     return {}
+
+
+def _converted(
+    given: Any, written: Any, by_name: Any, where: tuple[int | str, ...] = ()
+) -> tuple[tuple[int | str, ...], Any, Any] | None:
+    """Return the first number or boolean of a JSON value that was read as another, and where.
+
+    Args:
+        given: The JSON value.
+        written: What was read, as JSON.
+        by_name: The same with the names of fields in place of their aliases, in the same order.
+        where: The way to the value.
+    """
+    if isinstance(given, list) and isinstance(written, list):
+        values, others = cast("list[Any]", given), cast("list[Any]", written)
+        for index, parts in enumerate(zip(values, others, by_name, strict=False)):
+            change = _converted(*parts, (*where, index))
+            # A set has no order: the value may stand elsewhere.
+            if change is not None and not any(_is_identical(parts[0], each) for each in others):
+                return change
+    elif isinstance(given, dict) and isinstance(written, dict):
+        values, others = cast("dict[str, Any]", given), cast("dict[str, Any]", written)
+        for (alias, part), (name, named) in zip(others.items(), by_name.items(), strict=True):
+            key = alias if alias in values else name
+            if key in values:
+                change = _converted(values[key], part, named, (*where, key))
+                if change is not None:
+                    return change
+    elif isinstance(given, int | float) and isinstance(written, int | float):
+        is_widened = (type(given), type(written)) == (int, float)
+        return None if _is_identical(given, written) or is_widened else (where, given, written)
+    return None
+
+
+def _is_identical(given: Any, other: Any) -> bool:
+    return type(given) is type(other) and given == other
+
+
+def _has_number_choices(schema: Any) -> bool:
+    """Return whether a part of a core schema of pydantic takes certain numbers or booleans alone."""
+    if isinstance(schema, list | tuple):
+        return any(map(_has_number_choices, cast("Sequence[Any]", schema)))
+    if not isinstance(schema, Mapping):
+        return False
+    part = cast("Mapping[str, Any]", schema)
+    kind = part.get("type")
+    choices = {"literal": part.get("expected"), "enum": part.get("members")}.get(str(kind)) or ()
+    values = (each.value if isinstance(each, Enum) else each for each in choices)
+    return any(isinstance(each, int | float) for each in values) or any(
+        map(_has_number_choices, part.values())
+    )
 
 
 def _objects(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

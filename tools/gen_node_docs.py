@@ -26,7 +26,7 @@ page is made from the types themselves by `make generate`. [nodes.md](nodes.md) 
   edges may lead into it.
 * A **parameter** stands in `data`. Every parameter is also an input of its name, for a flow or a link edge,
   and what comes in beats what is written; where that is not so, the type says it. In parameters marked
-  *template*, `{{ … }}` is resolved before the node runs.
+  *template*, `{{ … }}` is resolved before the node runs ([templates.md](templates.md)).
 * **Effect** is what running the node does to the world: `none`, `read`, `write`, or `once`, which is not
   entered again by itself after a crash.
 * Every **example** is a whole graph: save it, and `planwave exec FILE` runs it.

@@ -1,4 +1,4 @@
-"""What the shell offers for an argument: ids, plans, flows, node types and providers.
+"""What the shell offers for an argument that names something: ids, names of flows, steps, types, tools.
 
 Each press of Tab starts a process, which reads the stored data only: it makes and locks no directory,
 asks no service, and offers nothing where anything fails.
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from planwave.cli.lookup import LAST
+from planwave.cli.lookup import LAST, find_execution, find_flow
+from planwave.events.request_text import request_text
 from planwave.settings import URL_VARIABLE
+from planwave.storage.notifications import DEAD
 
 if TYPE_CHECKING:
     from planwave.config.files import LoadedSettings
@@ -55,6 +57,92 @@ def plans(ctx: typer.Context) -> Offered:
 def flows(ctx: typer.Context) -> Offered:
     """Offer flows by their names, the newest first."""
     return _read(ctx, _flows)
+
+
+def requests(ctx: typer.Context) -> Offered:
+    """Offer the open requests of the execution before it on the command line."""
+
+    async def read(history: History) -> Offered:
+        execution_id = await find_execution(history, _before(ctx))
+        opened = await history.executions.requests(execution_id)
+        return [(each.request_id, request_text(each.request)) for each in opened]
+
+    return _read(ctx, read)
+
+
+def steps(ctx: typer.Context) -> Offered:
+    """Offer the steps of the execution before it on the command line, by their paths."""
+
+    async def read(history: History) -> Offered:
+        execution_id = await find_execution(history, _before(ctx))
+        nodes = (await history.executions.document(execution_id))["nodes"]
+        return [(each["path"], f"{each['status']}: {each['name']}") for each in nodes]
+
+    return _read(ctx, read)
+
+
+def flow_steps(ctx: typer.Context) -> Offered:
+    """Offer the steps of the flow before it on the command line, by their ids."""
+
+    async def read(history: History) -> Offered:
+        flow = await find_flow(history, _before(ctx))
+        return [(each["id"], each.get("name") or "") for each in flow.graph["nodes"]]
+
+    return _read(ctx, read)
+
+
+def triggers(ctx: typer.Context) -> Offered:
+    """Offer triggers, the newest first."""
+
+    async def read(history: History) -> Offered:
+        records = await history.triggers.page(limit=_OFFERED)
+        return [(each.trigger_id, f"{each.kind}: {each.node_id}") for each in records]
+
+    return _read(ctx, read)
+
+
+def tokens(ctx: typer.Context) -> Offered:
+    """Offer access tokens by their ids, never by what they are."""
+
+    async def read(history: History) -> Offered:
+        return [(each.token_id, each.name) for each in await history.access_tokens.all()]
+
+    return _read(ctx, read)
+
+
+def targets(ctx: typer.Context) -> Offered:
+    """Offer the targets of notifications that commands may remove."""
+
+    async def read(history: History) -> Offered:
+        stored = await history.notifications.targets()
+        return [(each.target_id, " ".join(each.events)) for each in stored]
+
+    return _read(ctx, read)
+
+
+def dead_letters(ctx: typer.Context) -> Offered:
+    """Offer the messages that nobody accepted, the newest first."""
+
+    async def read(history: History) -> Offered:
+        records = await history.notifications.page(status=DEAD, limit=_OFFERED)
+        return [(each.notification_id, f"{each.event}: {each.error}") for each in records]
+
+    return _read(ctx, read)
+
+
+def tools(ctx: typer.Context) -> Offered:
+    """Offer the tools that commands know here."""
+
+    def read(settings: Settings) -> Offered:
+        known = ctx.find_root().obj.catalogue(settings).tools
+        return [(name, "") for name in known.names()]
+
+    return _quietly(lambda: read(_settings(ctx)))
+
+
+def secrets(ctx: typer.Context) -> Offered:
+    """Offer the names of the operator's secrets, never their values."""
+    return _quietly(lambda: [(name, "") for name in _settings(ctx).secrets])
 
 
 def node_types(ctx: typer.Context) -> Offered:
@@ -128,6 +216,13 @@ def _typed(ctx: typer.Context) -> dict[str, Any]:
     return typed
 
 
+def _before(ctx: typer.Context) -> str:
+    """Return the first argument of a command, which says what the completed one is a part of."""
+    # Behind an option that still lacks its value, arguments are not read as parameters.
+    named = ctx.params.get("name") or ctx.params.get("flow")
+    return named or (ctx.args[0] if ctx.args else LAST)
+
+
 def _path(typed: str | None) -> Path | None:
     return None if typed is None else Path(os.path.expanduser(typed))
 
@@ -136,7 +231,7 @@ def _quietly(read: Callable[[], Offered]) -> Offered:
     """Return what is read; nothing where that fails, as a shell would show the error in the prompt."""
     logging.disable()
     try:
-        return read()
+        return [(value, " ".join(about.split())) for value, about in read()]
     except Exception:  # noqa: BLE001 - the boundary to the shell
         return []
     finally:

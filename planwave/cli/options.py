@@ -203,6 +203,7 @@ RunToOption = Annotated[
     typer.Option(
         "--run-to",
         metavar="NODE",
+        autocompletion=completion.flow_steps,
         help="Run only this step and the steps that it depends on. Can be repeated.",
     ),
 ]
@@ -211,6 +212,7 @@ RunFromOption = Annotated[
     typer.Option(
         "--run-from",
         metavar="NODE",
+        autocompletion=completion.flow_steps,
         help="Run only this step, the steps after it, and the steps that these depend on. Can be "
         "repeated.",
     ),
@@ -252,6 +254,7 @@ NodeOption = Annotated[
     typer.Option(
         "--node",
         metavar="NODE",
+        autocompletion=completion.steps,
         help="Print the whole result of one step, by its id, path or name.",
     ),
 ]

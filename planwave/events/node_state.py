@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.errors import ErrorDocument
 from planwave.events.streamed_text import StreamedText
 from planwave.events.usage import NO_USAGE, UsageTotal
+from planwave.graph.model import DataValue
+from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import without_error
 from planwave.shapes.common import OutputsDocument
 
 if TYPE_CHECKING:
@@ -65,7 +69,7 @@ class NodeState:
         duration_s: The newest duration that an event of the node reported.
         outputs: ``{handle: {"type", "value"}}``, None before there are any.
         error: ``{"code", "message", "hint"?}`` of the failure, also while retrying.
-        traceback: That of the failure, for the operator; not part of the JSON.
+        traceback: That of the failure, for the operator; ``as_json`` leaves it out.
         handled: The failure was caught by the node's policy.
         reason: Why the node was skipped.
         handle: The required handle that got no value, for a skipped node.
@@ -127,6 +131,15 @@ class NodeState:
     def is_untouched(self) -> bool:
         """Whether no event has changed the node: every field but ``path`` has its default."""
         return _field_values(self) == _UNTOUCHED
+
+    @property
+    def delivered(self) -> Mapping[str, DataValue] | None:
+        """What a completed node gave, or the preset value in place of a failure; None if neither is there."""
+        if self.status == "completed":
+            return None if self.outputs is None else outputs_from_json(self.outputs)
+        if not self.handled:
+            return None
+        return without_error(outputs_from_json(self.outputs)) or None
 
     def _streamed_text(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])

@@ -52,7 +52,6 @@ from planwave.events.types import (
 )
 from planwave.events.unreadable import unreadable_error
 from planwave.events.usage import NO_USAGE, UsageLedger, UsageTotal
-from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import LastNodes, Result
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import GraphDocument, OptionsDocument, ParentDocument
@@ -144,16 +143,12 @@ class ExecutionState:
         return any(each is not None and each.status == "completed" for each in around)
 
     def result(self) -> Result:
-        """Return what its last nodes that completed delivered, so far or at its end."""
+        """Return what its last nodes delivered, so far or at its end."""
         if self.graph is None:
             return Result({})
         last = LastNodes.of_document(self.graph)
-        completed = (
-            self.nodes[each]
-            for each in {*last.ends, *last.sinks}
-            if self.nodes[each].status == "completed"
-        )
-        return last.result({node.path: outputs_from_json(node.outputs) for node in completed})
+        delivered = ((each, self.nodes[each].delivered) for each in {*last.ends, *last.sinks})
+        return last.result({node_id: outputs for node_id, outputs in delivered if outputs})
 
     @property
     def is_over(self) -> bool:

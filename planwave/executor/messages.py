@@ -271,6 +271,13 @@ class IdleEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadingEnded:
+    """A task of a node has loaded what its process needs once; the node's clocks go on."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceGranted:
     """The execution has the running place that it waited for."""
 
@@ -300,6 +307,7 @@ Message = (
     | PlaceGranted
     | IdleChanged
     | IdleEnded
+    | LoadingEnded
 )
 
 

@@ -198,6 +198,8 @@ class Attempt:
         open_nested_runs: Number of nested runs that the node waits for.
         budget_waits: Number of its calls that wait for the budget of the execution.
         idle_waits: The waits of its counted tasks for something that comes only after a while.
+        loading: Number of its tasks that load what the process needs once; see ``context.loading()``.
+        loading_since: Loop time when the first of them began.
         due_outcomes: Number of nested outcomes and grants of the budget that its tasks have not yet taken.
         task: The task that runs its code; None before, after its end, and after a restart of the process.
         group_tasks: The unfinished tasks of its task groups (``context.task_group()``).
@@ -228,6 +230,8 @@ class Attempt:
         "has_other_tasks",
         "idle_waits",
         "limit_s",
+        "loading",
+        "loading_since",
         "node",
         "node_run",
         "number",
@@ -273,6 +277,7 @@ class Attempt:
         self.decision: Json = None
         self.depends_on: str | None = None
         self.open_nested_runs = self.due_outcomes = self.budget_waits = 0
+        self.loading, self.loading_since = 0, 0.0
         self.idle_waits: set[object] = set()
         self.task: object | None = None
         self.group_tasks: set[object] | None = None
@@ -336,6 +341,22 @@ class Attempt:
     def stop_own_clock(self, now: float) -> None:
         """Stop the own clock."""
         self.own_s, self.own_since = self.own_time(now), -1.0
+
+    def begin_loading(self, now: float) -> None:
+        """Take note that one more of its tasks loads something."""
+        if not self.loading:
+            self.loading_since = now
+        self.loading += 1
+
+    def end_loading(self, now: float) -> None:
+        """Take note that one of its tasks has loaded something; the last one sets both clocks back."""
+        self.loading -= 1
+        if self.loading:
+            return
+        if self.started >= 0.0:
+            self.started += now - max(self.loading_since, self.started)
+        if self.own_since >= 0.0:
+            self.own_since += now - max(self.loading_since, self.own_since)
 
     def own_time(self, now: float) -> float:
         """Return the seconds of own work of this attempt, those before its waits included."""

@@ -126,10 +126,16 @@ class DocumentBuilder:
 
     Args:
         types: The node types, to check names where they are written; None knows none.
+        title: What runs of the graph are called; it is no part of the document.
+
+    Raises:
+        TypeError: The title is no text.
     """
 
-    def __init__(self, types: NodeTypes | None = None) -> None:
-        self._types = types
+    def __init__(self, types: NodeTypes | None = None, *, title: str = "") -> None:
+        if not isinstance(cast("object", title), str):
+            raise TypeError(f"the title of a graph is a text, not {title!r}")
+        self._types, self.title = types, title
         self._nodes: dict[str, dict[str, Json]] = {}
         self._edges: dict[_Ends, Edge] = {}
         self._edge_ids: set[str] = set()

@@ -202,6 +202,8 @@ class FlowContext:
     while graphs run inside it: outside of such blocks it holds no slot and its own time does not pass.
     A wait for something that comes only after a while, such as a pause that a provider asks for, is
     ``async with context.idle():``; the execution gives its running place back while all its nodes wait so.
+    What the process loads once, such as an SDK, is loaded in ``with context.loading():``: that time counts
+    neither into the node's duration nor against its timeout.
     When these graphs only wait for answers, the node waits too. The task of a ``replayable`` type may
     end then; an answer executes the node again from the top. Tasks that ask for nested runs are started
     in ``async with context.task_group() as group:``, or one cannot see that they all wait.
@@ -230,6 +232,7 @@ class FlowContext:
     task_group: Callable[[], NodeTasks] = _task_group_outside
     budget: Budget | None = None
     idle: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    loading: Callable[[], AbstractContextManager[None]] = nullcontext
     local: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -93,11 +93,15 @@ class GraphBuilder(DocumentBuilder):
     Args:
         registry: The node types; the library, installed packages and ``@planwave.node`` functions by
             default. A run of the graph uses the same.
+        title: What runs of the graph are called in lists; by default the names of its first and last step.
+
+    Raises:
+        TypeError: The title is no text.
     """
 
-    def __init__(self, registry: Registry | None = None) -> None:
+    def __init__(self, registry: Registry | None = None, *, title: str = "") -> None:
         self.registry = installed_types() if registry is None else registry
-        super().__init__(self.registry)
+        super().__init__(self.registry, title=title)
 
     @overload
     def node(

@@ -39,7 +39,7 @@ def call_scope(context: FlowContext) -> CallScope:
     if scope is None:
         scope = context.local[_SCOPE] = CallScope(
             context.run_id, context.path, context.attempt, context.answers, context.time_left_s,
-            context.idle,
+            context.idle, context.loading,
         )  # fmt: skip
     return cast("CallScope", scope)
 

@@ -125,6 +125,11 @@ def tool_texts(catalogue: NodeTypes, node: Node) -> Sequence[str]:
     return () if read is None else read(node, catalogue)
 
 
+def knows_tools(catalogue: NodeTypes, node_type: str) -> bool:
+    """Return whether the tools that nodes of a type give are known before a run; see ``tool_texts``."""
+    return bool(getattr(_implementation(catalogue, node_type), "knows_tools", False))
+
+
 def runs_graphs(catalogue: NodeTypes, node_type: str) -> bool:
     """Return whether nodes of a type run nested graphs."""
     return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))

@@ -29,6 +29,7 @@ from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
 from planwave.planner.capabilities import (
     PlanRules,
     calls_model,
+    knows_tools,
     plannable_types,
     provider_cards,
     runs_graphs,
@@ -111,10 +112,11 @@ def forecast(
     Returns:
         ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
         "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
-        "effect"}], "models"?: [{"provider", "model", "calls", "reason"?}]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is
+        "effect"}], "models"?: [{"provider", "model", "calls", "reason"?}], "uncounted_tools"?: [id]}``. ``nodes`` counts the nodes of the waves, without linked ones. ``at_least`` is
         true where a node runs graphs, so that it may take more (or less), and where one may call tools:
         it asks its model again after each call, and the calls of other agents are not counted. ``cost_usd`` is null where
-        the price of any call is unknown. Effects inside a node are listed with the node.
+        the price of any call is unknown. ``uncounted_tools`` are the nodes of MCP servers, whose tools only a
+        run knows: models read more than ``tokens`` says. Effects inside a node are listed with the node.
     """
     form = _measure_graph(graph, catalogue)
     estimator = _Estimator(catalogue, providers, goal)
@@ -137,6 +139,8 @@ def forecast(
     }
     if models := _models(calls, providers):
         found["models"] = models
+    if estimator.uncounted_tools:
+        found["uncounted_tools"] = list(estimator.uncounted_tools)
     return found
 
 
@@ -181,10 +185,14 @@ class _Estimator:
     """Estimates the calls of a graph and of the graphs inside its nodes.
 
     The models of the nodes are looked up once: whether a provider is available takes long.
+
+    Attributes:
+        uncounted_tools: The nodes that give tools of which nothing is known before a run.
     """
 
     def __init__(self, catalogue: NodeTypes, providers: Providers, goal: str) -> None:
         self._catalogue, self._providers, self._goal = catalogue, providers, goal
+        self.uncounted_tools: dict[str, None] = {}
         self._resolve = cache(partial(_resolve, providers))
         self._profile = cache(providers.profile)
 
@@ -266,7 +274,10 @@ class _Estimator:
         tokens += sum(_LABEL_TOKENS + text_tokens(each.id, each.name) for each in sources)
         for edge in incoming:
             if edge.channel == LINK and edge.target_handle == _TOOLS_HANDLE:
-                tokens += text_tokens(*tool_texts(self._catalogue, graph.by_id[edge.source]))
+                source = graph.by_id[edge.source]
+                tokens += text_tokens(*tool_texts(self._catalogue, source))
+                if not knows_tools(self._catalogue, source.type):
+                    self.uncounted_tools[source.id] = None
         if runs_graphs(self._catalogue, node.type):
             tokens += self._planning_tokens(*who)
         return tokens

@@ -199,7 +199,7 @@ class ModelClient:
         connection = self._providers.config(request.provider)
         gate = self._call_gate(connection)
         call = CallContext(request, scope, _secret_of(connection))
-        await self._prepare(connection, request.model)
+        await self._prepare(connection, call)
         started, learned = self._clock(), _Learned()
         is_retry = is_adapted = False
         for number in count(1):
@@ -301,7 +301,7 @@ class ModelClient:
             # A request in another form is another request to a server that keeps its replies by this key.
             form = f"~{learned.count}" if learned.count else ""
             headers[IDEMPOTENCY_HEADER] = idempotency_key(key) + form
-        client = await self._sdk_client(connection, request.model)
+        client = await self._sdk_client(connection, call)
         if request.fixed_chars and connection.kind == "local" and self._providers.local is not None:
             await self._providers.local.prepare(request)
         attempt.client = client
@@ -399,7 +399,7 @@ class ModelClient:
             )
         return gate
 
-    async def _prepare(self, connection: ProviderConfig, model: str) -> None:
+    async def _prepare(self, connection: ProviderConfig, call: CallContext) -> None:
         """Check that the provider may be called, and load what calls it.
 
         Raises:
@@ -408,23 +408,25 @@ class ModelClient:
         if connection.substitute is not None:
             return
         if process_calls.allowed is not None:
-            process_calls.require_allowed(connection.name, model, connection.base_url)
-        await self._load(connection.kind, model)
+            model, url = call.request.model, connection.base_url
+            process_calls.require_allowed(connection.name, model, url)
+        await self._load(connection.kind, call)
 
-    async def _load(self, kind: str, model: str) -> None:
+    async def _load(self, kind: str, call: CallContext) -> None:
         """Import the SDKs at the first call, in a thread: the import takes seconds.
 
         The embedded model loads at the same time; if it cannot, the attempt raises the error.
         """
         if kind in self._loaded_sdks:
             return
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(asyncio.to_thread(_load_sdk, kind))
-            if kind == "local" and self._providers.local is not None:
-                tasks.create_task(_start_ahead(self._providers.local, model))
+        with call.loading():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(asyncio.to_thread(_load_sdk, kind))
+                if kind == "local" and self._providers.local is not None:
+                    tasks.create_task(_start_ahead(self._providers.local, call.request.model))
         self._loaded_sdks.add(kind)
 
-    async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
+    async def _sdk_client(self, connection: ProviderConfig, call: CallContext) -> SdkClient:
         # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
         from planwave.providers.transport import CallDeadlines, SdkClient
 
@@ -433,7 +435,8 @@ class ModelClient:
         secret = key.get_secret_value() if key is not None else "none"
         deadlines = CallDeadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
         if connection.kind == "local" and self._providers.local is not None:
-            url, secret = await self._providers.local.endpoint(model)
+            with call.loading():
+                url, secret = await self._providers.local.endpoint(call.request.model)
             # The server sends nothing while it reads a prompt, also one of another slot.
             deadlines = CallDeadlines(limits.call_s, limits.call_s, limits.call_s)
         cache_key = (connection.name, url, secret)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -303,6 +303,7 @@ class CallScope:
             would not be made if this one succeeded after a crash.
         idle: Returns a block around a wait of some seconds or more, in which the execution of the call
             needs no running place.
+        loading: Returns a block around the loading of an SDK or a model, which takes no time of the attempt.
         reserve: Called before a call that is paid for; it waits until the budget has what the call may use.
     """
 
@@ -313,6 +314,7 @@ class CallScope:
         "attempt",
         "execution_id",
         "idle",
+        "loading",
         "path",
         "record_failures",
         "reserve",
@@ -327,11 +329,13 @@ class CallScope:
         answers: int = 0,
         time_left_s: Callable[[], float] = lambda: math.inf,
         idle: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        loading: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.execution_id = execution_id
         self.path = path
         self.attempt = attempt
         self.idle = idle
+        self.loading = loading
         self.time_left_s = time_left_s
         self.record_failures = False
         self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
@@ -354,7 +358,12 @@ class CallScope:
     def at(self, ordinal: int) -> CallScope:
         """Return the scope of one call, whose number was taken by ``next_ordinal`` before."""
         scope = CallScope(
-            self.execution_id, self.path, self.attempt, time_left_s=self.time_left_s, idle=self.idle
+            self.execution_id,
+            self.path,
+            self.attempt,
+            time_left_s=self.time_left_s,
+            idle=self.idle,
+            loading=self.loading,
         )
         scope._whole, scope._ordinal = self._whole, ordinal
         scope.record_failures, scope.reserve = self.record_failures, self.reserve

@@ -486,11 +486,16 @@ class LogEntryResponse(TypedDict):
         "error",
         "message",
         "timer",
+        "tool_call_end",
+        "tool_call_error",
         "subagent_call_start",
         "subagent_call_end",
         "subagent_call_error",
     ]
     content: str
+    level: Literal["debug", "info", "warning", "error"]
+    traceback: NotRequired[str]
+    """Where the exception of its code came from; only for the operator."""
 
 
 class LogEntriesResponse(TypedDict):

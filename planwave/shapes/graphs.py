@@ -105,6 +105,8 @@ class ForecastResponse(TypedDict):
     effects: list[Effect]
     models: NotRequired[list[ForecastModel]]
     """The models that its steps call, that of most calls first; left out where none does."""
+    uncounted_tools: NotRequired[list[str]]
+    """The nodes of MCP servers, whose tools only a run knows: `tokens` leaves out what models read of them."""
 
 
 class PortResponse(TypedDict):

@@ -43,6 +43,8 @@ class NodeSnapshot(TypedDict):
     duration_s: float | None
     outputs: OutputsDocument | None
     error: ErrorDocument | None
+    traceback: NotRequired[str]
+    """Where the exception of its code came from; only for the operator."""
     handled: bool
     """Its own policy caught its failure, as in `node.failed`; a node around it that completed is not
     counted here, but it is in the document."""

@@ -15,7 +15,6 @@ from planwave.events import Event, ExecutionState, NodeState, execution_logs, fo
 from planwave.events.node_inputs import NodeInputs
 from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
 from planwave.events.types import error_message
-from planwave.graph.outputs import outputs_from_json
 from planwave.graph.result import result_text
 from planwave.ids import UUID_PATTERN
 from planwave.jsonio import dumps_trusted
@@ -265,8 +264,8 @@ def _results(state: ExecutionState) -> Iterator[tuple[str, str]]:
 
 
 def _result(node: NodeState) -> str | None:
-    has_result = node.outputs is not None and node.status == "completed"
-    return result_text(outputs_from_json(node.outputs)) if has_result else None
+    delivered = node.delivered
+    return None if delivered is None else result_text(delivered)
 
 
 def _node(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 from uuid import UUID
@@ -272,6 +272,122 @@ async def test_a_result_of_another_type_is_refused(case: Case, write: Any) -> No
         with pytest.raises(PlanwaveError) as caught:
             await write(case.annotation, refused)
         assert caught.value.code in ("invalid-result", "result-not-json"), refused
+
+
+# -- choices: Literal and Enum of every scalar that JSON has
+
+SCALARS: list[Any] = [None, True, False, 0, 1, 2, -1, 0.0, 1.0, 1.5, "", "0", "1", "true", "x"]
+
+
+def choices_of(scalar: Any) -> dict[str, Any]:
+    """Return types with one value, in each form that Python has for it, by name."""
+    forms: dict[str, Any] = {"Enum": Enum("Only", {"ONE": scalar})}
+    if not isinstance(scalar, float):
+        forms["Literal"] = Literal[scalar]
+    if type(scalar) is int:
+        forms["IntEnum"] = IntEnum("Only", {"ONE": scalar})
+    if isinstance(scalar, str):
+        forms["StrEnum"] = StrEnum("Only", {"ONE": scalar})
+    return forms
+
+
+def is_choice(scalar: Any, value: Any) -> bool:
+    """Return whether a value is the one choice: a whole number may be written for another number."""
+    kinds = {float: (float, int)}.get(type(scalar), (type(scalar),))
+    return type(value) in kinds and value == scalar
+
+
+CHOICES = [
+    (f"{form}-{scalar!r}", annotation, scalar)
+    for scalar in SCALARS
+    for form, annotation in choices_of(scalar).items()
+]
+
+
+class Aliased(BaseModel, Generic[T]):
+    model_config = ConfigDict(alias_generator=lambda name: name.upper(), populate_by_name=True)
+
+    level: T
+
+
+NESTED: list[tuple[Any, Any]] = [
+    (lambda kind: kind, lambda value: value),
+    (lambda kind: kind | Order, lambda value: value),
+    (lambda kind: list[kind], lambda value: [value]),
+    (lambda kind: set[kind], lambda value: [value]),
+    (lambda kind: tuple[kind, date], lambda value: [value, "2026-02-03"]),
+    (lambda kind: dict[str, kind], lambda value: {"a": value}),
+    (lambda kind: RootModel[kind], lambda value: value),
+    (lambda kind: Aliased[kind], lambda value: {"LEVEL": value}),
+    (lambda kind: Aliased[kind], lambda value: {"level": value}),
+    (lambda kind: list[Aliased[kind]], lambda value: [{"level": value}]),
+]
+
+
+@pytest.mark.parametrize("nest", NESTED)
+@pytest.mark.parametrize(("_", "annotation", "scalar"), CHOICES, ids=[each[0] for each in CHOICES])
+def test_only_the_value_itself_is_read_as_a_choice(
+    _: str, annotation: Any, scalar: Any, nest: tuple[Any, Any]
+) -> None:
+    shape, json_of = nest
+    kind = JsonType[Any](shape(annotation))
+    for value in SCALARS:
+        if is_choice(scalar, value):
+            assert kind.write(kind.read(json_of(value), "it"), "it") is not None or value is None
+            continue
+        with pytest.raises(PlanwaveError) as caught:
+            kind.read(json_of(value), "it")
+        assert caught.value.code == "type-mismatch", value
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(("_", "annotation", "scalar"), CHOICES, ids=[each[0] for each in CHOICES])
+async def test_a_function_gets_no_choice_for_a_value_that_only_equals_it(
+    _: str, annotation: Any, scalar: Any, read: Any
+) -> None:
+    for value in SCALARS:
+        if value == scalar and not is_choice(scalar, value):
+            with pytest.raises(PlanwaveError) as caught:
+                await read(annotation, value)
+            assert caught.value.code in ("type-mismatch", "invalid-data", "invalid-arguments")
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(("_", "annotation", "scalar"), CHOICES, ids=[each[0] for each in CHOICES])
+async def test_a_result_is_no_choice_that_it_only_equals(
+    _: str, annotation: Any, scalar: Any, write: Any
+) -> None:
+    for value in SCALARS:
+        if value == scalar and not is_choice(scalar, value):
+            with pytest.raises(PlanwaveError) as caught:
+                await write(annotation, value)
+            assert caught.value.code == "invalid-result", value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "expected"),
+    [
+        (Literal[1, True], [True, 1], [True, 1]),
+        (set[Literal[2, True]], [2, True], {True, 2}),
+        (bool | Literal[1], [True, 1], [True, 1]),
+    ],
+)
+def test_values_that_equal_each_other_are_kept_apart(
+    annotation: Any, given: list[Any], expected: Any
+) -> None:
+    kind = annotation if isinstance(expected, set) else list[annotation]
+    read = JsonType[Any](kind).read(given, "it")
+    assert read == expected
+    assert sorted(map(repr, read)) == sorted(map(repr, expected))
+
+
+def test_a_refused_choice_is_named_with_its_place() -> None:
+    with pytest.raises(PlanwaveError) as caught:
+        JsonType[Any](dict[str, list[Literal[1, 2]]]).read({"a": [2, True]}, "the input")
+    assert caught.value.message == "the input.a.1 has to be 1"
+    with pytest.raises(PlanwaveError) as caught:
+        JsonType[Any](Literal[1] | bool).read(True, "the input")
+    assert caught.value.message == "the input has to be 1"
 
 
 # -- what would be lost

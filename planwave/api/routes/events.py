@@ -84,7 +84,7 @@ async def stream_events(
     """
     seq = known_seq(last_event_id) if last_event_id else after  # some proxies send an empty one
     if format == "log":
-        return await log_response(state.service, execution_id, seq)
+        return await log_response(executions, execution_id, seq)
     if format == "json":
         return await _stored_events(executions, execution_id, seq)
     return ExecutionEventStream(state, principal.account, execution_id, seq, executions=executions)

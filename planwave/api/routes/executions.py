@@ -60,6 +60,7 @@ from planwave.principals import principal_json
 from planwave.service.executions.execution_service import Executable, PlanRef
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
 from planwave.service.queries.digest import ExecutionDigest
+from planwave.service.queries.history import ExecutionQueries
 from planwave.service.service import Service
 from planwave.shapes.common import ExecutionStatus, GraphDocument
 from planwave.shapes.executions import (
@@ -403,14 +404,14 @@ async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
     return Response(status_code=204)
 
 
-async def log_response(service: Service, execution_id: str, after: int = 0) -> Response:
+async def log_response(executions: ExecutionQueries, execution_id: str, after: int = 0) -> Response:
     """Return the typed log of an execution: the entries of events after ``after``.
 
     Raises:
         NotFound: There is no execution of that id.
         Conflict: ``unreadable_error``.
     """
-    events = await service.executions.events(execution_id)
+    events = await executions.events(execution_id)
     log = await asyncio.to_thread(_log_json, events, after)
     return await json_response_in_thread({"execution_id": execution_id, **log})
 

@@ -54,7 +54,12 @@ def chat(
     ] = None,
     tool: Annotated[
         list[str] | None,
-        typer.Option("--tool", metavar="NAME", help="A tool that it may call; may be repeated."),
+        typer.Option(
+            "--tool",
+            metavar="NAME",
+            autocompletion=completion.tools,
+            help="A tool that it may call; may be repeated.",
+        ),
     ] = None,
     provider: ProviderOption = None,
     model: ModelOption = None,

@@ -33,6 +33,16 @@ notification_app = typer.Typer(
     add_completion=False,
 )
 
+SecretsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--secret",
+        metavar="NAME",
+        autocompletion=completion.secrets,
+        help="A secret of the operator that signs; may be repeated.",
+    ),
+]
+
 
 @notification_app.callback()
 @shared_options(over_http=True)
@@ -84,12 +94,7 @@ def add(
         str,
         typer.Argument(metavar="URL", help="The address to send messages to.", show_default=False),
     ],
-    secret: Annotated[
-        list[str],
-        typer.Option(
-            "--secret", metavar="NAME", help="A secret of the operator that signs; may be repeated."
-        ),
-    ],
+    secret: SecretsOption,
     event: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,7 +132,10 @@ def rm(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="A target, by its id, or its start or end.", show_default=False
+            metavar="ID",
+            autocompletion=completion.targets,
+            help="A target, by its id, or its start or end.",
+            show_default=False,
         ),
     ],
 ) -> None:
@@ -154,6 +162,7 @@ def resend(
         str | None,
         typer.Argument(
             metavar="ID",
+            autocompletion=completion.dead_letters,
             help="A message that nobody accepted, by its id, or its start or end.",
             show_default=False,
         ),

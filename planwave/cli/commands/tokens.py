@@ -142,7 +142,10 @@ def revoke(
     token: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="A token, by its id, or its start or end.", show_default=False
+            metavar="ID",
+            autocompletion=completion.tokens,
+            help="A token, by its id, or its start or end.",
+            show_default=False,
         ),
     ],
 ) -> None:

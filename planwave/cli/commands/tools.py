@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.console import CommandConsole
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import json_text
@@ -20,7 +21,12 @@ _LOAD_OWN_TOOL = "your own: declare it with @planwave.tool(), and load its modul
 
 NameArgument = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Show one tool in full.", show_default=False),
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=completion.tools,
+        help="Show one tool in full.",
+        show_default=False,
+    ),
 ]
 
 

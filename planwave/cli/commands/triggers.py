@@ -36,7 +36,10 @@ trigger_app = typer.Typer(
 TriggerArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="A trigger, by its id, or its start or end.", show_default=False
+        metavar="ID",
+        autocompletion=completion.triggers,
+        help="A trigger, by its id, or its start or end.",
+        show_default=False,
     ),
 ]
 
@@ -79,7 +82,10 @@ def add(
     node: Annotated[
         str | None,
         typer.Option(
-            "--node", metavar="NODE", help="Its entry node, where several can be listened for."
+            "--node",
+            metavar="NODE",
+            autocompletion=completion.flow_steps,
+            help="Its entry node, where several can be listened for.",
         ),
     ] = None,
     revision: Annotated[

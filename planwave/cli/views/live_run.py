@@ -98,7 +98,7 @@ class _EventLines:
 
     def write(self, event: Event) -> None:
         """Write the line of an event that the progress has applied."""
-        line, path = event_line(event, self._progress), event.path or ""
+        line, path = self._line(event), event.path or ""
         if event.type == "node.started" and self._progress.is_fork:
             self._held[path] = _HeldStart(line, time.monotonic())
             return
@@ -119,9 +119,14 @@ class _EventLines:
         for path in paths:
             self._write(self._held.pop(path).line)
 
+    def _line(self, event: Event) -> str | None:
+        """Return the line of an event with its time, by the clock that its durations are of too."""
+        line = event_line(event, self._progress)
+        return None if line is None else f"[{self._progress.event_elapsed:7.1f}s] {line}"
+
     def _write(self, line: str | None) -> None:
         if line is not None:
-            self._console.line(f"[{self._progress.elapsed:7.1f}s] {line}")
+            self._console.line(line)
 
 
 class _HeldStart(NamedTuple):

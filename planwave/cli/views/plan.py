@@ -118,7 +118,9 @@ def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iter
     parts.append(f"{least}{counted(_number(forecast, 'calls'), 'model call')}")
     tokens = json_object(forecast.get("tokens"))
     if tokens and _number(forecast, "calls"):
-        parts.append(f"{_range_of(tokens)} tokens")
+        servers = [one_line(str(each)) for each in forecast.get("uncounted_tools") or ()]
+        without = f" without the tools of {', '.join(servers)}" if servers else ""
+        parts.append(f"{_range_of(tokens)} tokens{without}")
     parts.append(_cost(forecast))
     dot = f" {console.symbol('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from planwave.cli.formatting import (
@@ -22,9 +23,9 @@ from planwave.cli.formatting import (
     shown_status,
     status_reason,
 )
-from planwave.cli.views.call_lines import CallEvents
 from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.budget import Spending
+from planwave.events.logs.call_lines import CallEvents
 from planwave.events.paths import outermost_path
 from planwave.events.request_text import answer_text, is_timer
 from planwave.events.types import (
@@ -63,7 +64,7 @@ class NodeLine:
 
     Attributes:
         needs: Names of the nodes whose results it takes.
-        started: Clock reading of the current attempt's start, seconds; None before it.
+        started: When the current attempt began, in seconds since 1970; None before it.
         seconds: Duration of a settled node; None before that, and if the node never started.
         tail: The end of the text streamed by the current attempt.
         note: The reason, error or warning shown beside the node; one line.
@@ -112,7 +113,8 @@ class RunProgress:
     Args:
         graph: The graph that runs.
         waves: Node ids wave by wave, as planned.
-        clock: Seconds, monotonic.
+        clock: Seconds since 1970, as the times of events are.
+        began: When the run was created, by the same clock; None for the time of its first event.
         is_fork: See the attribute.
     """
 
@@ -120,8 +122,9 @@ class RunProgress:
         self,
         graph: Graph,
         waves: Sequence[Sequence[str]],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
         *,
+        began: float | None = None,
         is_fork: bool = False,
     ) -> None:
         self.is_fork, self._graph = is_fork, graph
@@ -151,7 +154,7 @@ class RunProgress:
         self._active: set[str] = set()
         self._spending = Spending()
         self._clock = clock
-        self._began = clock()
+        self._began, self._at = began, began or 0.0
 
     @property
     def usage(self) -> UsageTotal:
@@ -160,8 +163,17 @@ class RunProgress:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since this object was created."""
-        return self._clock() - self._began
+        """Seconds from the creation of the run to now, or to its end."""
+        return self.event_elapsed + self._now() - self._at
+
+    @property
+    def event_elapsed(self) -> float:
+        """Seconds from the creation of the run to the last event."""
+        return 0.0 if self._began is None else self._at - self._began
+
+    def _now(self) -> float:
+        """Return the time by the clock of the events, in seconds since 1970."""
+        return self._at if self.status in ENDED_STATUS else max(self._clock(), self._at)
 
     @property
     def is_idle(self) -> bool:
@@ -206,7 +218,7 @@ class RunProgress:
         """Return the duration of a node, so far if it is not settled; None if it never started."""
         if node.seconds is not None or node.started is None:
             return node.seconds
-        return self._clock() - node.started
+        return self._now() - node.started
 
     def apply(self, event: Event) -> None:
         """Apply one event; unknown types change nothing.
@@ -214,6 +226,8 @@ class RunProgress:
         An event of a nested node also shows in the node of the graph that contains it.
         """
         typed = typed_event(event)
+        self._at = _seconds(event)
+        self._began = self._at if self._began is None else self._began
         self._spending.observe(typed)
         self.call_line = self.calls.read(event)
         if event.type.startswith("execution."):
@@ -319,7 +333,7 @@ class RunProgress:
         kind = event.type.removeprefix("node.")
         if kind == "started":
             node.status, node.note, node.tail, node.warnings = "running", "", "", []
-            node.started, node.attempt = self._clock(), event.attempt
+            node.started, node.attempt = self._at, event.attempt
         elif kind == "answered":
             is_time = event.data.get("request_id") in self.timers
             node.status, node.note = (
@@ -328,7 +342,7 @@ class RunProgress:
             )
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = shown_status(kind, event.data), ""
-            node.seconds = self._seconds(node, event)
+            node.seconds = self._duration(node, event)
             reason = status_reason(node.status, event.data)
             node.note = reason or "; ".join(node.warnings) or _route_of(event.data)
         elif kind in ("retrying", "waiting"):
@@ -342,16 +356,16 @@ class RunProgress:
         elif kind == "log" and event.data.get("level") == "warning":
             node.warnings = [*node.warnings, str(event.data.get("message", ""))][:_WARNINGS]
 
-    def _seconds(self, node: NodeLine, event: Event) -> float | None:
+    def _duration(self, node: NodeLine, event: Event) -> float | None:
         if node.status in DID_NOT_RUN:
             return None
         took = event.data.get("duration_s")
         if took is not None:
             return float(took)
-        return None if node.started is None else self._clock() - node.started
+        return None if node.started is None else self._at - node.started
 
 
-def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> RunProgress:
+def progress_of(created: Event) -> RunProgress:
     """Return the progress of a run as of its first event.
 
     Raises:
@@ -359,7 +373,11 @@ def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> 
     """
     graph, _ = read_graph(created.data["graph"])
     is_fork = bool(created.data.get("parent"))
-    return RunProgress(graph, measure(graph).waves, clock, is_fork=is_fork)
+    return RunProgress(graph, measure(graph).waves, began=_seconds(created), is_fork=is_fork)
+
+
+def _seconds(event: Event) -> float:
+    return datetime.fromisoformat(event.at).timestamp()
 
 
 def event_line(event: Event, progress: RunProgress) -> str | None:
@@ -435,10 +453,7 @@ def _route_of(facts: Mapping[str, Any]) -> str:
 def message_line(event: Event, progress: RunProgress) -> str | None:
     """Return the line of a call of a tool, or of a node's message to the caller; else None."""
     if progress.call_line is not None:
-        agent = (
-            (event.path or "").rpartition("[")[0] if progress.calls.is_question(event.path) else ""
-        )
-        return f"  {agent or event.path}: {progress.call_line}"
+        return f"  {progress.calls.agent_of(event.path or '')}: {one_line(progress.call_line)}"
     if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
         return None
     node = progress.nodes.get(event.path or "")

@@ -36,9 +36,9 @@ from planwave.cli.formatting import (
     tokens_text,
     truncate,
 )
-from planwave.cli.views.call_lines import question_text, recorded_lines
 from planwave.errors import NESTED_FAILED
 from planwave.events.budget import used_text
+from planwave.events.logs.call_lines import question_text, recorded_lines
 from planwave.events.paths import ancestor_paths, path_prefix
 from planwave.events.request_text import TIMEOUT, answer_text, is_budget_request, is_timer
 from planwave.events.types import WAITING, pause_kind
@@ -146,7 +146,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
         if (question := question_text(node, by_path)) is not None:
-            lines.append(Text(f"      {question}", style="dim"))
+            lines.append(Text(f"      {one_line(question)}", style="dim"))
             continue
         status, path = _node_status(node), _path(node)
         if document.get("interrupted") and status in _AT_WORK:
@@ -168,7 +168,7 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
-        lines += [Text(f"      {call}", style="dim") for call in recorded_lines(node)]
+        lines += [Text(f"      {one_line(call)}", style="dim") for call in recorded_lines(node)]
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
 

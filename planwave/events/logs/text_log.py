@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final, Literal, cast, get_args
 
 from planwave.events.budget import amount_text
 from planwave.events.request_text import (
@@ -45,6 +45,9 @@ _CONTROL: Final = re.compile(
     r"\r\n|[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 """Control characters but for tabs, and those that turn the direction of writing."""
+Level = Literal["debug", "info", "warning", "error"]
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+"""The levels of lines, the lowest first."""
 _WAITS_FOR_APPROVAL: Final = "Waiting for approval of the plan"
 
 
@@ -62,6 +65,25 @@ def _picture(match: re.Match[str]) -> str:
         return "\u23ce"
     code = ord(character)
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+
+def level_of(event: Event) -> Level:
+    """Return how much an event matters to people who read a log."""
+    data = event.data
+    match event.type:
+        case "node.failed":
+            return "warning" if data.get("handled") else "error"
+        case "execution.failed":
+            return "error"
+        case "node.retrying" | "execution.warned" | "node.blocked" | "node.cancelled":
+            return "warning"
+        case "node.log":
+            level = str(data.get("level")).lower()
+            return level if level in LEVELS else "info"
+        case "wave.started":
+            return "debug"
+        case _:
+            return "info"
 
 
 class TextLog:

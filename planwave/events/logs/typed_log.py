@@ -1,12 +1,14 @@
 """Events as typed log entries, the other of the two log projections.
 
 ``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
-llm_error error message timer subagent_call_start subagent_call_end subagent_call_error``. ``message``
-is a node's message to the caller; ``timer`` is the start and the end of a wait for a time. A failure
-is logged once: as ``llm_error`` for a node that had prompted a model, else as ``error``. The content
-of ``subagent_call_…`` is JSON: ``{"type", "parentNodeId", "subagentNodeId", "subagentName", "callId",
-"depth", "parentCallId"?, "message"?}``. Entries about the whole execution have the node id ``system``: a pause is ``wait_input``, its end
-``input_received``, and a recovery after the process had ended ``step_start``.
+llm_error error message timer tool_call_end tool_call_error subagent_call_start subagent_call_end
+subagent_call_error``. ``message`` is a node's message to the caller; ``timer`` is the start and the end
+of a wait for a time. A failure is logged once: as ``llm_error`` for a node that had prompted a model, else
+as ``error``. Calls of tools and approvals of calls are the agent's, in the words of ``call_lines``. The
+content of ``subagent_call_…`` is JSON: ``{"type", "parentNodeId", "subagentNodeId", "subagentName",
+"callId", "depth", "parentCallId"?, "message"?}``. Entries about the whole execution have the node id
+``system``: a pause is ``wait_input``, its end ``input_received``, and a recovery after the process had
+ended ``step_start``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.events.logs.text_log import one_line
+from planwave.events.logs.call_lines import CallEvents, call_level
+from planwave.events.logs.text_log import Level, level_of, one_line
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import (
     MESSAGE,
@@ -50,7 +53,7 @@ _ANSWERED: Final = "answered"
 class LogEntry(NamedTuple):
     """One line: ``timestamp`` is UTC, ``node_id`` a node's path, ``content`` for people.
 
-    ``seq`` is the number of the logged event.
+    ``seq`` is the number of the logged event. ``level`` and ``traceback`` are as ``planwave logs`` has them.
     """
 
     seq: int
@@ -58,14 +61,19 @@ class LogEntry(NamedTuple):
     node_id: str
     type: str
     content: str
+    level: Level = "info"
+    traceback: str | None = None
 
     def as_json(self) -> dict[str, str]:
-        """Return ``{"timestamp", "nodeId", "type", "content"}``."""
+        """Return ``{"timestamp", "nodeId", "type", "content", "level", "traceback"?}``."""
+        traceback = {} if self.traceback is None else {"traceback": self.traceback}
         return {
             "timestamp": self.timestamp,
             "nodeId": self.node_id,
             "type": self.type,
             "content": self.content,
+            "level": self.level,
+            **traceback,
         }
 
 
@@ -77,9 +85,10 @@ class TypedLog:
     again; these have one entry in an attempt.
     """
 
-    __slots__ = ("_logged", "_prompted", "_timers", "_titles")
+    __slots__ = ("_calls", "_logged", "_prompted", "_timers", "_titles")
 
     def __init__(self) -> None:
+        self._calls = CallEvents()
         self._titles: dict[str, str] = {}
         self._prompted: set[str] = set()
         self._timers: set[str] = set()
@@ -87,6 +96,19 @@ class TypedLog:
 
     def entry_for(self, event: Event) -> LogEntry | None:
         """Return the entry of an event, None for an event that is not logged."""
+        call = self._calls.read(event)
+        if call is not None and event.data.get("event_type") not in _SUBAGENT_CALLS:
+            return self._call_entry(event, call)
+        return None if self._calls.is_question(event.path) else self._event_entry(event)
+
+    def _call_entry(self, event: Event, call: str) -> LogEntry:
+        """Return the entry about a call of a tool: that it ended, or what a person is asked or said of it."""
+        kinds = {"node.waiting": "wait_input", "node.answered": "input_received"}
+        kind = kinds.get(event.type) or str(event.data.get("event_type"))
+        agent = self._calls.agent_of(event.path or "")
+        return LogEntry(event.seq, event.at, agent, kind, call, call_level(call))
+
+    def _event_entry(self, event: Event) -> LogEntry | None:
         path, typed = event.path or SYSTEM, typed_event(event)
         match typed.type:
             case "execution.created":
@@ -107,7 +129,8 @@ class TypedLog:
                 return _entry(event, "llm_response", result_text(result))
             case "node.failed" | "node.retrying":
                 kind = "llm_error" if path in self._prompted else "error"
-                return _entry(event, kind, error_message(typed.data.get("error")))
+                again = "; tries again" if typed.type == "node.retrying" else ""
+                return _entry(event, kind, f"{error_message(typed.data.get('error'))}{again}")
             case "execution.paused" | "execution.resumed":
                 return _pause_entry(typed)
             case _:
@@ -191,7 +214,8 @@ def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
 
 
 def _entry(event: Event, kind: str, content: str) -> LogEntry:
-    return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content)
+    trace, level = event.data.get("traceback"), level_of(event)
+    return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content, level, trace)
 
 
 def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:

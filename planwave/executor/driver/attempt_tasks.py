@@ -17,7 +17,7 @@ from planwave.executor.messages import (
     AttemptSuspended,
     ResultReused,
 )
-from planwave.executor.node_api.context import Idle, NodeEvents, NodeTaskGroup, OwnWork
+from planwave.executor.node_api.context import Idle, Loading, NodeEvents, NodeTaskGroup, OwnWork
 from planwave.executor.node_api.host import NodeHost
 from planwave.executor.node_api.results import (
     error_without_secrets,
@@ -175,7 +175,7 @@ class AttemptTasks:
             unlimited if attempt.limit_s is None else partial(_time_left_s, attempt),
             self._own_work, partial(self._events.emit, attempt, asyncio.get_running_loop()),
             partial(self._events.record, attempt), self._task_group,
-            host.budget, idle=self._idle,
+            host.budget, idle=self._idle, loading=self._loading,
         )  # fmt: skip
         returned: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         if attempt.resume_args is not None:
@@ -193,6 +193,10 @@ class AttemptTasks:
     def _idle(self) -> Idle:
         """Return a context manager around a wait of the current node for what comes after a while."""
         return Idle(current_attempt.get(), self._host.mailbox)
+
+    def _loading(self) -> Loading:
+        """Return a context manager around what the current node's process loads once."""
+        return Loading(current_attempt.get(), self._host.mailbox)
 
     def _own_work(self) -> OwnWork:
         """Return a context manager that marks a call of the current node as own work."""

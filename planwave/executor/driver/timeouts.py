@@ -6,7 +6,13 @@ from typing import Final
 
 from planwave.errors import NodeTimeout
 from planwave.executor.driver.run_state import RunState
-from planwave.executor.messages import AttemptTimer, ExecutionTimer, RequestTimer, SetTimer
+from planwave.executor.messages import (
+    AttemptTimer,
+    ExecutionTimer,
+    LoadingEnded,
+    RequestTimer,
+    SetTimer,
+)
 from planwave.executor.recovery.history import seconds_between
 from planwave.executor.requests import PendingRequest
 from planwave.executor.state import DONE, Attempt
@@ -36,6 +42,8 @@ def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
     attempt.has_deadline = False
     if attempt.phase is DONE or attempt.own_since < 0.0 or attempt.limit_s is None:
         return None  # a node that only waits gets a new timer when it proceeds
+    if attempt.loading:
+        return None  # so does one that loads something
     if attempt.limit_s - attempt.own_time(run.now.loop_s) > EARLY_S:
         start_attempt_timer(run, attempt)
         return None
@@ -43,6 +51,13 @@ def attempt_timeout(run: RunState, attempt: Attempt) -> NodeTimeout | None:
         f"node {attempt.path!r} did not finish within {attempt.limit_s:g} s",
         hint="raise the node's timeoutS",
     )
+
+
+def loading_ended(run: RunState, message: LoadingEnded) -> None:
+    """Set the timer of an attempt again, where it fired while something was loaded."""
+    attempt = message.attempt
+    if attempt.phase is not DONE and attempt.own_since >= 0.0 and not attempt.loading:
+        start_attempt_timer(run, attempt)
 
 
 def attempt_limit_s(run: RunState, attempt: Attempt) -> float | None:

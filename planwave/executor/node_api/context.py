@@ -16,6 +16,7 @@ from planwave.executor.messages import (
     BudgetReserved,
     IdleChanged,
     IdleEnded,
+    LoadingEnded,
     NodeActivityChanged,
     NodeEmitted,
 )
@@ -86,6 +87,23 @@ class Idle:
             if self in self._attempt.idle_waits:
                 self._attempt.idle_waits.discard(self)
                 self._mailbox.post(IdleChanged(self._attempt))
+
+
+class Loading:
+    """A context manager around the loading of what the process needs once: the node's clocks stand still."""
+
+    __slots__ = ("_attempt", "_mailbox")
+
+    def __init__(self, attempt: Attempt, mailbox: Mailbox) -> None:
+        self._attempt, self._mailbox = attempt, mailbox
+
+    def __enter__(self) -> None:
+        self._attempt.begin_loading(asyncio.get_running_loop().time())
+
+    def __exit__(self, *_: object) -> None:
+        # At once, not in a turn: the node looks at the time that it has left.
+        self._attempt.end_loading(asyncio.get_running_loop().time())
+        self._mailbox.post(LoadingEnded(self._attempt))
 
 
 class NodeTaskGroup:

@@ -14,7 +14,6 @@ from functools import lru_cache
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, cast, get_args
 
-import pydantic_core
 from pydantic import AliasChoices, BaseModel, Field, JsonValue
 from pydantic.fields import FieldInfo
 
@@ -217,7 +216,12 @@ def read_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
         checked = to_json(data)
     except NotJson:  # a link may bring any object
         return model.model_validate(data)
-    return model.model_validate_json(pydantic_core.to_json(checked), strict=True)
+    return _type_of(model).validate(checked)
+
+
+@lru_cache(maxsize=1024)
+def _type_of(model: type[BaseModel]) -> JsonType[BaseModel]:
+    return JsonType(model)
 
 
 def write_field(model: type[BaseModel] | None, name: str, value: Any) -> Json:

@@ -208,6 +208,7 @@ class Agent(NodeType):
     schema_output = SchemaOutput("outputSchema", Port(DEFAULT_SOURCE_HANDLE, "json"))
     reads_goal = True
     calls_model = True
+    knows_tools = True
     replayable = True  # every call is recorded
     materializes_unresolved = True
 

@@ -85,6 +85,7 @@ class McpServer(ToolNode):
     plan_fields = ("server", "allow", "deny", "prefix", "callTimeoutS")
     effect = "once"
     uses_services = True
+    knows_tools = False
 
     async def make(
         self, data: McpServerData, inputs: Inputs, context: FlowContext

@@ -42,6 +42,8 @@ class ToolNode(LinkType, ABC):
     inputs = ()
     outputs = (TOOLS_OUTPUT,)
     planned = False
+    knows_tools = True
+    """Whether ``tool_texts`` is all of it."""
 
     @abstractmethod
     def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:

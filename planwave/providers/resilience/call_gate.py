@@ -10,7 +10,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +76,10 @@ class CallContext:
         """Return a block around a wait; in a long one the execution needs no running place."""
         is_long = self.scope is not None and wait_s >= _LONG_WAIT_S
         return self.scope.idle() if is_long and self.scope is not None else nullcontext()
+
+    def loading(self) -> AbstractContextManager[None]:
+        """Return a block around what is loaded for the first call, which takes no time of the node."""
+        return nullcontext() if self.scope is None else self.scope.loading()
 
     def time_left_s(self) -> float:
         """Return the seconds until the timeout of the node."""

@@ -32,7 +32,7 @@ class BuiltGraph:
         program: The graph bound to its node types.
         diagnostics: Warnings and fixes; a graph with errors is never built.
         goal: The goal of the plan that the graph belongs to, "" without one.
-        title: The title of that plan.
+        title: The title of that plan, or of the builder; "" without one.
         written_by: ``model`` if a model wrote it.
     """
 
@@ -58,10 +58,11 @@ def uses_services(program: Program) -> bool:
 def build_graph(spec: GraphSource, catalogue: NodeTypes) -> BuiltGraph:
     """Read and check a graph; see ``planwave.build``."""
     source, plan = _source_of(spec)
+    title = spec.title if isinstance(spec, DocumentBuilder | Plan) else ""
     graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
         raise GraphInvalid(findings)
-    goal, title = ("", "") if plan is None else (plan.user_prompt, plan.title)
+    goal = "" if plan is None else plan.user_prompt
     author = None if plan is None else plan.author
     return BuiltGraph(graph, Program(graph, catalogue), tuple(findings), goal, title, author)
 

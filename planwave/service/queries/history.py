@@ -520,6 +520,9 @@ class History:
 
     An async context manager.
 
+    Attributes:
+        triggers, access_tokens, notifications: What the store has of these, not to be changed here.
+
     Args:
         store: Where they are kept; closed together with this.
         directory: Where JSON documents lie, or None where none are written.
@@ -527,6 +530,8 @@ class History:
 
     def __init__(self, store: Store, directory: Path | None) -> None:
         self._store = store
+        self.triggers, self.access_tokens = store.triggers, store.access_tokens
+        self.notifications = store.notifications
         self.plans = PlanQueries(store)
         self.revisions = RevisionQueries(store)
         self.flows = FlowQueries(store)

@@ -63,6 +63,7 @@ class JoinPoint(NamedTuple):
 class _Joining(NamedTuple):
     limits: BacklogLimits
     with_snapshot: bool
+    for_operator: bool
     joined: asyncio.Future[tuple[Subscriber, JoinPoint]]
 
 
@@ -122,7 +123,7 @@ class LiveExecution:
         self._published_seq = 0
         self._published_count = 0
         self._status_summary: tuple[int, bytes] | None = None
-        self._snapshot: bytes | None = None
+        self._snapshots: dict[bool, bytes] = {}
         self._texts: tuple[int, EventBatch | None] | None = None
 
     @property
@@ -195,7 +196,7 @@ class LiveExecution:
     def publish(self, events: Sequence[Event]) -> None:
         """Add published events, and schedule their delivery to every subscriber."""
         self._published_count += len(events)
-        self._snapshot = None
+        self._snapshots.clear()
         self._unfolded += events
         self._unrendered += events
         had_streamed = self.has_streamed
@@ -261,7 +262,7 @@ class LiveExecution:
     # -- subscribers -------------------------------------------------------------------------------
 
     async def subscribe(
-        self, bounds: BacklogLimits, *, with_snapshot: bool = False
+        self, bounds: BacklogLimits, *, with_snapshot: bool = False, for_operator: bool = False
     ) -> tuple[Subscriber, JoinPoint]:
         """Open a subscriber, and return it with the state at the moment from which it gets events.
 
@@ -269,9 +270,9 @@ class LiveExecution:
         cause additional batches.
         """
         if not self._pending:
-            return self._add_subscriber(bounds, with_snapshot)
+            return self._add_subscriber(bounds, with_snapshot, for_operator)
         admitted = asyncio.get_running_loop().create_future()
-        self._joining.append(_Joining(bounds, with_snapshot, admitted))
+        self._joining.append(_Joining(bounds, with_snapshot, for_operator, admitted))
         try:
             return await admitted
         except asyncio.CancelledError:
@@ -298,21 +299,23 @@ class LiveExecution:
             )
         return self._status_summary[1]
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, *, for_operator: bool = False) -> bytes:
         """Return the whole state as JSON, with the text streamed so far and the last log sentences."""
-        if self._snapshot is None:
-            self._snapshot = snapshot_of(self.state, self.logs)
-        return self._snapshot
+        if for_operator not in self._snapshots:
+            self._snapshots[for_operator] = snapshot_of(
+                self.state, self.logs, for_operator=for_operator
+            )
+        return self._snapshots[for_operator]
 
     def _add_subscriber(
-        self, bounds: BacklogLimits, with_snapshot: bool
+        self, bounds: BacklogLimits, with_snapshot: bool, for_operator: bool
     ) -> tuple[Subscriber, JoinPoint]:
         subscriber = Subscriber(self._published_seq, bounds)
         if self.disconnect_reason is None:
             self._subscribers.add(subscriber)
         else:
             subscriber.close_with(self.disconnect_reason)
-        snapshot = self.snapshot() if with_snapshot else None
+        snapshot = self.snapshot(for_operator=for_operator) if with_snapshot else None
         moment = JoinPoint(self._published_seq, self.is_over, self._open_texts(), snapshot)
         return subscriber, moment
 
@@ -363,9 +366,9 @@ class LiveExecution:
         frame = EventBatch(events, self._published_seq)
         self._broadcast = _Broadcast(frame, deque(self._subscribers), now, since)
         joining, self._joining = self._joining, []
-        for bounds, with_snapshot, admitted in joining:
+        for bounds, with_snapshot, for_operator, admitted in joining:
             if not admitted.done():
-                admitted.set_result(self._add_subscriber(bounds, with_snapshot))
+                admitted.set_result(self._add_subscriber(bounds, with_snapshot, for_operator))
         self._continue_broadcast(_SLICE)
 
     def _finish_broadcast(self) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from planwave.events import Event, ExecutionState, NodeState
 from planwave.jsonio import dumps_trusted
+
+if TYPE_CHECKING:
+    from planwave.shapes.streams import NodeSnapshot
 
 
 def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
@@ -21,19 +24,20 @@ def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, A
     }
 
 
-def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
+def snapshot_of(state: ExecutionState, logs: Iterable[str], *, for_operator: bool = False) -> bytes:
     """Return the whole state as JSON, with the text streamed so far and the last log sentences.
 
     Early snapshots hold many nodes that have not run. The JSON of those nodes differs only in the
-    path, so it is built from a template.
+    path, so it is built from a template. The operator also gets the tracebacks of failed nodes.
     """
     around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
     try:
         return orjson.dumps(
-            {**around, "nodes": [_node_json(node) for node in state.nodes.values()]}
+            {**around, "nodes": [_node_json(node, for_operator) for node in state.nodes.values()]}
         )
     except orjson.JSONEncodeError:  # encode_known() knows how to write what orjson does not
-        return dumps_trusted({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
+        nodes = [_whole_node(node, for_operator) for node in state.nodes.values()]
+        return dumps_trusted({**around, "nodes": nodes})
 
 
 def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
@@ -49,10 +53,17 @@ def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
     ]  # fmt: skip
 
 
-def _node_json(node: NodeState) -> Any:
+def _node_json(node: NodeState, for_operator: bool) -> Any:
     if node.is_untouched and node.path.isascii():
         return orjson.Fragment(_JSON_BEFORE_PATH + orjson.dumps(node.path) + _JSON_AFTER_PATH)
-    return node.as_json()
+    return _whole_node(node, for_operator)
+
+
+def _whole_node(node: NodeState, for_operator: bool) -> NodeSnapshot:
+    document = node.as_json()
+    if for_operator and node.traceback is not None:
+        document["traceback"] = node.traceback
+    return document
 
 
 _MARK: Final = "/"

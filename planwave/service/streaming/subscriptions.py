@@ -228,7 +228,9 @@ class LiveExecutions:
     ) -> AsyncGenerator[ExecutionSubscription]:
         """Follow an execution; see ``ExecutionQueries.subscribe``."""
         async with self.acquire(execution_id) as live:
-            subscriber, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
+            subscriber, moment = await live.subscribe(
+                bounds, with_snapshot=with_snapshot, for_operator=for_operator
+            )
             pages = self._pages.get(execution_id)
             if pages is None:
                 pages = self._pages[execution_id] = HistoryPages(self._store, live)

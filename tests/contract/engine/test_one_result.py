@@ -28,6 +28,8 @@ class Case(NamedTuple):
     """Type and text, by id."""
     edges: tuple[tuple[str, ...], ...]
     values: dict[str, Any]
+    defaults: tuple[tuple[str, str], ...] = ()
+    """Nodes that fail, and the values in place of their errors."""
 
 
 FAILS = "{{ 1 / 0 }}"
@@ -40,6 +42,9 @@ CASES = {
     ),
     "an error edge that is taken": Case(
         {"a": ("text", FAILS), "b": ("text", "mended")}, (("a", "b", "error"),), {"b": "mended"}
+    ),
+    "a value in place of an error": Case(
+        {"a": ("text", FAILS)}, (), {"a": "preset"}, (("a", "preset"),)
     ),
     "an end beside another last node": Case(
         {"a": ("text", "x"), "e": ("end", ""), "b": ("text", "y")}, (("a", "e"),), {"e": "x"}
@@ -58,6 +63,9 @@ def graph_of(case: Case) -> Graph:
     for node in nodes:
         if any(edge[0] == node["id"] and edge[-1] == "error" for edge in case.edges):
             node["policy"] = {"onError": "continue"}
+        elif (preset := dict(case.defaults).get(node["id"])) is not None:
+            default = {"handle": "output", "value": preset}
+            node["policy"] = {"onError": "default", "default": default}
     return read_graph(graph_document(*nodes, edges=case.edges))[0]
 
 

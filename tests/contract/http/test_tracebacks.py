@@ -44,10 +44,11 @@ from tests.support.triggers.hook_sender import SECRETS, hook_flow, listening, se
 
 MARK = "a_frame_on_the_way"
 """Stands in tracebacks only: the hint of an error names the innermost frame."""
+SOCKET_FORMS = {"events": "mode=events&after=0", "snapshot": "mode=events", "poll": "mode=poll"}
 EVENT_FORMATS = get_args(get_type_hints(stream_events)["format"])
 OPERATOR_DOORS = {
     "getDocument", "loadExecution", "getNode", "explainNode", "streamEvents events",
-    "streamEvents json", "/ws/{execution_id:path}",
+    "streamEvents json", "streamEvents log", "/ws/{execution_id:path} events", "/ws/{execution_id:path} snapshot",
 }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ async def failed_flow(tmp_path: Path) -> AsyncGenerator[tuple[InProcessClient, P
         yield calls, ours
 
 
-async def heard(calls: InProcessClient, path: str, headers: dict[str, str]) -> str:
+async def heard(calls: InProcessClient, path: str, query: str, headers: dict[str, str]) -> str:
     """Return what a WebSocket sends until it is closed."""
     assert isinstance(calls._transport, httpx2.ASGITransport)
     sent: list[str] = []
@@ -109,7 +110,7 @@ async def heard(calls: InProcessClient, path: str, headers: dict[str, str]) -> s
 
     scope = {
         "type": "websocket", "path": path, "raw_path": path.encode(), "subprotocols": [],
-        "query_string": b"mode=events&after=0", "client": ("127.0.0.1", 1), "scheme": "ws",
+        "query_string": query.encode(), "client": ("127.0.0.1", 1), "scheme": "ws",
         "server": ("127.0.0.1", 80),
         "headers": [(n.lower().encode(), v.encode()) for n, v in ({"host": "127.0.0.1"} | headers).items()],
     }  # fmt: skip
@@ -140,7 +141,8 @@ async def all_doors(calls: InProcessClient, ours: Program, token: str) -> dict[s
             )
             told[name] = answer.text
     for path in sorted(SOCKETS):
-        told[path] = await heard(calls, filled(path, ours), headers)
+        for form, query in SOCKET_FORMS.items():
+            told[f"{path} {form}"] = await heard(calls, filled(path, ours), query, headers)
     session = await mcp_session(calls, headers)
     for method, params in mcp_requests(ours):
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -175,7 +177,7 @@ async def test_no_door_shows_a_traceback_to_an_access_token(tmp_path: Path) -> N
         told = await all_doors(calls, ours, ours.all_scopes)
     assert {name for name, text in told.items() if MARK in text or "Traceback" in text} == set()
     reached = {name for name, text in told.items() if "JSONDecodeError" in text}
-    assert reached >= OPERATOR_DOORS | {"streamEvents log", "getExecution"}
+    assert reached >= OPERATOR_DOORS | {"getExecution"}
     assert {each for each in RULES if each in ROUTES} <= {name.split(" ")[0] for name in told}
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic.alias_generators import to_camel
 
+from planwave.graph.model import Effect, Join, OnError, Policy, Retry
+from planwave.graph.reading.policy import read_policy
+from planwave.settings import Limits
 from tests.support.cli.doc_page import LEFT_OUT, Command, blocks, commands
 from tests.support.nodes.node_packages import install_entry_points, run_command
 from tests.support.paths import ROOT
@@ -53,6 +59,21 @@ def test_every_try_file_is_run() -> None:
     files = [block["file"] for block in blocks(PAGE) if (block["file"] or "").startswith("try_")]
     lines = [c.line for b in blocks(PAGE) if b["kind"] == "console" for c in commands(b["text"])]
     assert [f"python {file}" for file in files] == [x for x in lines if x.startswith("python ")]
+
+
+def test_the_table_of_policies_has_every_field() -> None:
+    section = PAGE.partition("\n## Policies\n")[2].partition("\n`flaky.py`")[0]
+    retry = [f"retry.{to_camel(field.name)}" for field in dataclasses.fields(Retry)]
+    others = [to_camel(name) for name in Policy._fields if name != "retry"]
+    rows = re.findall(r"^\| `([^`]+)` \|", section, re.M)
+    assert sorted(rows) == sorted([*retry, *others])
+    for row in rows:
+        outer, _, inner = row.partition(".")
+        document = {outer: {inner: None} if inner else None}
+        assert read_policy(document, "")[1] == [], "documents spell it in another way"
+    for choices in (OnError, Join, Effect):
+        assert all(f'`"{choice}"`' in section for choice in get_args(choices))
+    assert f"1 … {Limits().policy_attempts}." in section
 
 
 def test_package_has_the_files_of_the_page() -> None:

@@ -26,6 +26,7 @@ RUN_WHOLE = {
     "docs/chunks.md": "test_chat_chunks_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/python.md": "test_python_page.py",
+    "docs/templates.md": "test_templates_page.py",
     "docs/tools.md": "test_tools_page.py",
     "docs/tutorial.md": "test_tutorial_page.py",
     "docs/mcp-server.md": "test_mcp_server_page.py",
@@ -42,6 +43,7 @@ RUN = {
         "$ planwave show last                     # what it asks, and the command that answers",
         "$ planwave serve",
         "import planwave",
+        "g = planwave.GraphBuilder()",
         '$ planwave plan "Compare three ways to store time series data" --json > plan.json  '
         "# plan only",
         "# planwave.toml",
@@ -206,6 +208,22 @@ def test_the_comparison_is_dated_and_names_every_way_in() -> None:
     ways = [page.name for section, page in gen_llms_txt.pages() if section == "Connect"]
     assert "mcp-server.md" in ways
     assert [way for way in ways if f"]({way})" not in text] == []
+
+
+def test_the_comparison_says_of_every_tool_what_each_side_does_better() -> None:
+    text = (ROOT / "docs" / "comparison.md").read_text("utf-8")
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    introduction, *sections = re.split(r"^## (.*)\n", text, flags=re.M)
+    about = dict(zip(sections[::2], sections[1::2], strict=True))
+    tools = {name: words for name, words in about.items() if "**It does better.**" in words}
+    assert {"LangGraph", "Temporal", "DBOS", "Restate"} <= {*tools}
+    for tool, words in tools.items():
+        assert "**planwave does better.**" in words
+        assert tool in introduction
+        assert tool in about["Which tool for what"]
+        assert tool in readme
+    (measured,) = re.findall(r"\| \| planwave \| ([\w |]+) \| \|--", readme)
+    assert {peer for peer in measured.split(" | ") if peer not in text} == set()
 
 
 def test_the_graph_of_the_rules_can_run() -> None:

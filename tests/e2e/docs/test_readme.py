@@ -138,7 +138,7 @@ def test_service_answers_the_calls(reader: PageReader) -> None:
 def test_python_blocks_run_and_print_their_output(tmp_path: Path) -> None:
     shown = blocks("python")
     promised = re.findall(r"^ *print\(.*\)  # (.*)$", "\n".join(shown), re.MULTILINE)
-    assert len(promised) == 6
+    assert len(promised) == 7
     done = run_forked("-W", "error", "-c", "\n".join(shown), cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout.splitlines() == promised

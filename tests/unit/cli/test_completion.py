@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +18,84 @@ from typer.testing import CliRunner, Result
 
 from planwave.bootstrap import cli_factories
 from planwave.cli.app import app
+from planwave.nodes.agents.tool_function import tool
+from planwave.nodes.agents.tool_registry import ToolRegistry
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.notifications import NotificationTarget
+from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.triggers import TriggerRecord
 from tests.support.cli.command_process import isolated_directory
-from tests.support.cli.command_tree import every_command
+from tests.support.cli.command_tree import CommandPath, every_command
 from tests.support.cli.in_process_command import invoke, invoke_json
 from tests.support.graph.builders import make_graph, text_node
 
-GRAPH = json.dumps(make_graph(text_node("a", "one")).to_document())
-KINDS = {
-    "An execution": "last",
-    "Another one": "last",
-    "A plan,": "triage",
-    "A stored plan": "triage",
-    "A flow": "triage",
-    "The flow": "triage",
-    "The name of the flow": "triage",
-    "Show one type": "agent",
-    "openai, anthropic": "openai",
+GRAPH = json.dumps(make_graph(text_node("step", "one")).to_document())
+ASKS = json.dumps(
+    {"nodes": [{"id": "step", "type": "approval", "data": {"prompt": "Go?"}}], "edges": []}
+)
+INSTALLERS = ("install_completion", "show_completion")
+IDS = {
+    "execution": "last", "flow": "triage", "type": "agent", "provider": "openai", "step": "step",
+    "tool": "look_up", "secret": "orders", "trigger": "trg-0001", "token": "tok-0001",
+    "target": "trt-0001", "message": "ntf-0001", "request": "r5",
+}  # fmt: skip
+"""What is there of each kind."""
+REGISTRY = Registry(LIBRARY, tools=ToolRegistry())
+
+
+@tool(effect="read", registry=REGISTRY)
+def look_up(order: str) -> str:
+    """Look an order up."""
+    return order
+
+
+STORED_AS = {
+    "A": "execution", "B": "execution", "PLAN": "flow", "PLAN_ID": "flow", "FLOW": "flow",
+    "[FLOW]": "flow", "NAME_OR_ID": "flow", "TYPE": "type", "REQUEST": "request", "NODE": "step",
+}  # fmt: skip
+"""The kind of what an argument names, by its metavar."""
+OTHERS = {
+    "An execution": "execution",
+    "A trigger": "trigger",
+    "A token": "token",
+    "A target": "target",
+    "A message that nobody": "message",
+    "Cancel only this step": "step",
+    "The name of the flow": "flow",
+    "openai, anthropic": "provider",
+    "Show one tool": "tool",
+    "A tool that it may call": "tool",
+    "A secret of the operator": "secret",
 }
-"""What is offered for an argument, by how its help begins."""
+"""The kind of what an argument names whose metavar says too little, by how its help begins."""
+NEW_OR_NOT_STORED = {
+    ("tokens create", "name"): "a new name",
+    ("audit", "of"): "an id of any kind, also of what was deleted",
+    ("answer", "decision"): "an action of one request, which the command asks for",
+    ("model pull", "name"): "a model that is not here yet; `planwave doctor` lists them",
+    ("notifications add", "event"): "one of four words, which the help lists",
+    ("*", "model"): "a model is asked of its provider, which Tab never does",
+    ("serve", "root_path"): "a path of URLs",
+    ("exec", "run_from"): "a step of a file",
+    ("exec", "run_to"): "a step of a file",
+}
+"""Arguments with such a metavar that name nothing stored, and why."""
+VALUES = {
+    "FILE", "DIR", "[PATH]", "MODULE", "URL", "ADDRESS", "GOAL", "TEXT", "JSON", "VALUE", "INPUT",
+    "NODE=TEXT", "NODE.FIELD=VALUE", "N", "DAYS", "USD", "NEW_NAME", "ACTION", "SCOPE", "STATUS",
+    "LEVEL", None,
+}  # fmt: skip
+"""Metavars of what is a value, a file or one of the choices of its type: it names nothing stored."""
 
 
 def tab(*words: str) -> Result:
     """Press Tab after words of which the last one is being typed."""
     line = {"COMP_WORDS": " ".join(["planwave", *words]), "COMP_CWORD": str(len(words))}
     environment = {"_PLANWAVE_COMPLETE": "complete_bash", **line}
-    return CliRunner().invoke(app, [], obj=cli_factories(), env=environment)
+    factories = replace(cli_factories(), catalogue=lambda _: REGISTRY)
+    return CliRunner().invoke(app, [], obj=factories, env=environment)
 
 
 def offered(*words: str) -> list[str]:
@@ -54,35 +111,84 @@ def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with one of each kind that commands name."""
     directory = tmp_path_factory.mktemp("place") / "stored"
-    invoke_json("exec", "-", "--storage", str(directory), stdin=GRAPH)
-    invoke_json("flow", "save", "triage", "-", "--storage", str(directory), stdin=GRAPH)
+    at = ("--storage", str(directory))
+    invoke_json("flow", "save", "triage", "-", *at, stdin=GRAPH)
+    asked = invoke_json("exec", "-", *at, stdin=ASKS)
+    assert [each["request_id"] for each in asked["requests"]] == [IDS["request"]]
+    asyncio.run(store_others(directory))
     return directory
 
 
-def completed() -> list[tuple[tuple[str, ...], Any, str]]:
-    """Return every argument that has a kind, with the words before it and what has to be offered."""
+async def store_others(directory: Path) -> None:
+    store, at = SqliteStore.open(directory), "2026-01-01T00:00:00.000000+00:00"
+    (flow,) = await store.plans(named=True)
+    await store.triggers.create(TriggerRecord(IDS["trigger"], flow.plan_id, "step", "webhook", at))
+    await store.access_tokens.create(AccessTokenRecord(IDS["token"], "ada", "0", ("run",), (), at))
+    target = NotificationTarget(
+        IDS["target"], "https://a.test", ("s",), ("failed",), flow.plan_id, at
+    )
+    assert await store.notifications.create_target(target)
+    await store.close()
+    message = (IDS["message"], IDS["target"], "x", 1, "failed", at, at, at, "dead", 3, "no", None)
+    with closing(sqlite3.connect(directory / "planwave.db")) as database, database:
+        columns = "notification_id, target_id, execution_id, seq, event, created_at, since, next_at"
+        columns += ", status, attempts, error, body"
+        marks = ", ".join("?" * len(message))
+        database.execute(f"INSERT INTO notifications ({columns}) VALUES ({marks})", message)  # noqa: S608 - names of columns
+
+
+def kind_of(path: CommandPath, parameter: Any) -> str | None:
+    """Return the kind of what a parameter names; None for a value.
+
+    Raises:
+        AssertionError: Its metavar is new: say in one of the tables what it names.
+    """
+    command = " ".join(path.words)
+    excepted = NEW_OR_NOT_STORED.keys() & {(command, parameter.name), ("*", parameter.name)}
+    if excepted or parameter.metavar in VALUES or parameter.type_descriptor.choices:
+        return None
+    help_text = str(parameter.help or "")
+    by_help = (kind for start, kind in OTHERS.items() if help_text.startswith(start))
+    kind = next(by_help, STORED_AS.get(parameter.metavar))
+    assert kind is not None, f"{command} {parameter.name}: what does {parameter.metavar} name?"
+    return kind
+
+
+def named() -> list[tuple[tuple[str, ...], Any, str]]:
+    """Return each parameter that names something, with the words before it and the kind of what it names."""
     found: list[tuple[tuple[str, ...], Any, str]] = []
     for path in every_command():
         words = path.words
         for each in path.command.params:
-            help_text = str(each.help or "")
-            kind = next((value for key, value in KINDS.items() if help_text.startswith(key)), None)
-            is_argument = each.param_type_name == "argument"
+            if getattr(each, "is_flag", False) or each.name in ("help", *INSTALLERS):
+                continue
+            kind, is_argument = kind_of(path, each), each.param_type_name == "argument"
             if kind is not None:
                 found.append((words if is_argument else (*words, each.opts[0]), each.name, kind))
-            words = (*words, "abcdef01") if is_argument else words
+            words = (*words, "last" if kind == "execution" else "triage") if is_argument else words
     return found
 
 
-@pytest.mark.parametrize(("words", "name", "expected"), completed(), ids=str)
-def test_every_argument_of_a_kind_is_completed(
-    words: tuple[str, ...], name: str, expected: str, storage: Path
+@pytest.mark.parametrize(("words", "name", "kind"), named(), ids=str)
+def test_everything_that_is_named_is_completed(
+    words: tuple[str, ...], name: str, kind: str, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("--storage", str(storage), *words)
+    monkeypatch.setenv("PLANWAVE_SECRETS", '{"orders": {"env": "X"}}')
+    words, expected = ("--storage", str(storage), *words), IDS[kind]
     assert expected in offered(*words, ""), name
-    assert offered(*words, expected[:2])[0] == expected
+    assert offered(*words, expected[:-1])[0] == expected
     assert offered(*words, "no-such") == []
+
+
+def test_every_exception_is_of_a_command_that_there_is() -> None:
+    there = {
+        (" ".join(path.words), each.name)
+        for path in every_command()
+        for each in path.command.params
+    }
+    assert {each for each in NEW_OR_NOT_STORED if each[0] != "*"} <= there
 
 
 def test_ids_are_offered_whole_and_the_newest_first(storage: Path) -> None:

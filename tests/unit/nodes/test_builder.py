@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from planwave.graph.plan import graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.agents.tool_registry import ToolRegistry
 from planwave.nodes.library import LIBRARY
+from planwave.shapes.common import EdgeDocument, GraphDocument, NodeDocument
 from tests.support.conformance.converters import from_covalt
 from tests.support.graph.replays import replay, replay_by_keywords
 from tests.support.paths import ROOT, SHARED
@@ -161,6 +163,30 @@ def test_every_edge_is_written_at_the_node_that_it_enters(graph: Graph) -> None:
 
 
 # -- nodes
+
+
+def test_every_field_of_a_document_can_be_set() -> None:
+    g = planwave.GraphBuilder(REGISTRY)
+    first = g.node("text", text="x")
+    policy, ui = {"join": "all"}, {"position": {"x": 1, "y": 2}}
+    g.node("merge", id="m", name="All", description="d", data={}, policy=policy, ui=ui)
+    g.edge(first["output"], g.node("merge")["input"], id="e", data={"a": 1}, type="t")
+    document = g.document()
+    assert document.keys() == get_type_hints(GraphDocument).keys()
+    assert document["nodes"][1].keys() == get_type_hints(NodeDocument).keys()
+    assert document["edges"][0].keys() == get_type_hints(EdgeDocument).keys()
+
+
+def test_runs_of_a_graph_are_called_by_its_title(tmp_path: Path) -> None:
+    for title, expected in {"": "text", "Weekly report": "Weekly report"}.items():
+        g = planwave.GraphBuilder(REGISTRY, title=title)
+        g.node("text", text="x")
+        planwave.run_sync(g, store=tmp_path / expected)
+        listed = [each.title for each in planwave.executions(tmp_path / expected)]
+        assert listed == [expected]
+        assert "title" not in g.document()
+    with pytest.raises(TypeError, match="the title of a graph is a text, not 5"):
+        planwave.GraphBuilder(REGISTRY, title=5)  # type: ignore[arg-type]
 
 
 def test_a_node_is_named_by_a_function_a_class_or_a_text() -> None:

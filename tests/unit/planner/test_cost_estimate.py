@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from planwave.cli.views.plan import forecast_lines
 from planwave.graph.model import LINK, Graph, Node, Policy
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
+from planwave.planner.capabilities import knows_tools
 from planwave.planner.cost_estimate import forecast
 from planwave.planner.graph_builder import ModelDefaults
 from planwave.planner.reply_parser import ParseContext, read_reply
 from planwave.providers.protocols import ModelProfile, ProviderInfo, Usage
-from tests.support.graph.builders import make_edge, make_graph
+from tests.support.cli.fake_console import plain_console
+from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
 
@@ -285,3 +288,29 @@ def test_the_models_that_steps_call_are_named_with_why_the_embedded_one_is_among
 def test_a_graph_without_a_model_step_names_no_model() -> None:
     graph = Graph((Node("a", "text", "A", "", {"text": "x"}),), ())
     assert "models" not in forecast(graph, library_registry(), Keyless())
+
+
+def test_the_forecast_says_whose_tools_it_leaves_out() -> None:
+    lead = text_node("lead")._replace(type="agent", data={"provider": "openai", "model": "gpt"})
+    nodes = lead, text_node("box")._replace(type="mcp_server", data={"server": "box"})
+    link = make_edge("box", "lead", source_handle="tools", target_handle="tools", channel=LINK)
+    plain, linked = (
+        forecast(Graph(nodes, edges), library_registry(), FakeProviders())
+        for edges in ((), (link,))
+    )
+    assert "uncounted_tools" not in plain
+    assert linked["uncounted_tools"] == ["box"]
+    (line, *_) = forecast_lines(plain_console(), linked)
+    assert "tokens without the tools of box" in line.plain
+
+
+def test_all_other_tools_are_known_before_a_run() -> None:
+    types = library_registry()
+    given = [
+        name
+        for name in types.names()
+        if any(port.type == "tool" for port in types.type_info(name).outputs)  # type: ignore[union-attr]
+    ]
+    unknown = [name for name in given if not knows_tools(types, name)]
+    assert len(given) > len(unknown)
+    assert unknown == ["mcp_server"]

@@ -4,15 +4,22 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planwave.errors import ProviderError, StoreError, UnavailableProvider, UnknownProvider
+from planwave.events import Event, fold
+from planwave.executor.driver.execution import Execution
+from planwave.executor.program import Program
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.services import NodeServices
 from planwave.providers.client import ModelClient
 from planwave.providers.protocols import (
     CallKey,
@@ -30,6 +37,7 @@ from planwave.storage.sqlite.store import SqliteStore
 from planwave.testing import forbid_model_calls
 from tests.support.llm.client_harness import ModelClientHarness, model_client_harness
 from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
+from tests.support.llm.fake_providers import library_registry
 from tests.support.polling import until
 
 
@@ -56,7 +64,7 @@ class Notebook:
 @pytest.fixture
 def embedded_model_is_allowed() -> Iterator[None]:
     """Let a test call the provider of the embedded model, behind which it has a model server of its own."""
-    with forbid_model_calls(allow=["local"]):
+    with forbid_model_calls(allow=["local", "127.0.0.1"]):
         yield
 
 
@@ -506,6 +514,42 @@ async def test_embedded_model_starts_while_the_sdk_is_imported(
         async with aclosing(client.stream(ModelRequest("local", "tiny", "hi"))) as items:
             assert [item async for item in items]
         await client.close()
+
+
+@pytest.mark.usefixtures("embedded_model_is_allowed")
+@pytest.mark.parametrize("provider", ["openai", "local"])
+async def test_what_is_loaded_once_takes_no_time_of_the_step(
+    monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """Both the SDK and the embedded model load for 0.3 s; the step may take that less than it was there."""
+    monkeypatch.setattr("planwave.providers.model_stream.load_sdk", lambda kind: time.sleep(0.3))
+
+    class Slow(Embedded):
+        async def endpoint(self, model: str) -> tuple[str, str]:
+            if not self.asked:
+                await asyncio.sleep(0.3)
+            return await super().endpoint(model)
+
+    data = {"provider": provider, "model": "tiny", "prompt": "hi"}
+    graph, _ = read_graph({"nodes": [{"id": "a", "type": "llm", "data": data}], "edges": []})
+    async with FakeLLMServer() as llm:
+        settings = Settings(openai_api_key="sk-test", openai_base_url=llm.openai_url)  # type: ignore[arg-type]
+        providers = ProviderRegistry(settings, Slow(llm), environ={})
+        client, program = (
+            ModelClient(settings, providers),
+            Program(graph, library_registry(providers)),
+        )
+        events = list[Event]()
+        services = NodeServices(client, providers)
+        execution = Execution(program, execution_id="x", services=services, on_events=events.extend)
+        assert await execution.run() == "completed", execution.error
+        await client.close()
+    node = fold(events).nodes["a"]
+    assert node.started_at is not None
+    assert node.completed_at is not None
+    assert node.duration_s is not None
+    there = datetime.fromisoformat(node.completed_at) - datetime.fromisoformat(node.started_at)
+    assert there.total_seconds() - node.duration_s > 0.29
 
 
 def test_fixed_beginning_does_not_change_the_identity_of_a_call() -> None:

@@ -539,6 +539,8 @@ export type NodeSnapshot = {
   duration_s: JsonNumber | null;
   outputs: Record<string, OutputDocument> | null;
   error: ErrorDocument | null;
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
   /** Its own policy caught its failure, as in `node.failed`; a node around it that completed is not counted here, but it is in the document. */
   handled: boolean;
   reason: string | null;
@@ -1149,6 +1151,8 @@ export type ForecastResponse = {
   effects: Effect[];
   /** The models that its steps call, that of most calls first; left out where none does. */
   models?: ForecastModel[];
+  /** The nodes of MCP servers, whose tools only a run knows: `tokens` leaves out what models read of them. */
+  uncounted_tools?: string[];
 };
 
 /** The result of checking a graph. */
@@ -1578,8 +1582,11 @@ export type LogEntryResponse = {
   timestamp: string;
   /** A node's path, or `system`. */
   nodeId: string;
-  type: "step_start" | "start_prompt" | "logic_check" | "wait_input" | "input_received" | "llm_response" | "llm_error" | "error" | "message" | "timer" | "subagent_call_start" | "subagent_call_end" | "subagent_call_error";
+  type: "step_start" | "start_prompt" | "logic_check" | "wait_input" | "input_received" | "llm_response" | "llm_error" | "error" | "message" | "timer" | "tool_call_end" | "tool_call_error" | "subagent_call_start" | "subagent_call_end" | "subagent_call_error";
   content: string;
+  level: "debug" | "info" | "warning" | "error";
+  /** Where the exception of its code came from; only for the operator. */
+  traceback?: string;
 };
 
 /** The typed log of an execution. */

@@ -51,7 +51,8 @@ function lineOf(before: RunState, event: ExecutionEvent): Line | null {
     case "node.failed":
     case "node.retrying": {
       const type = wasPrompted(before, event.path) ? "llm_error" : "error";
-      return [type, errorMessage(event.data.error)];
+      const again = event.type === "node.retrying" ? "; tries again" : "";
+      return [type, errorMessage(event.data.error) + again];
     }
     case "node.cancelled":
       // Without an attempt the node never ran.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.control import CommandResult, exit_with, send_command
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import asker_of, json_object, one_line, truncate
@@ -32,7 +33,10 @@ _BEGINS_JSON: Final = f'{_FILE_PREFIX}{{["-0123456789'
 RequestArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="REQUEST", help="The request to answer, if several are open.", show_default=False
+        metavar="REQUEST",
+        autocompletion=completion.requests,
+        help="The request to answer, if several are open.",
+        show_default=False,
     ),
 ]
 DecisionOption = Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run, show_models
@@ -92,6 +93,7 @@ def cancel(
         typer.Option(
             "--node",
             metavar="PATH",
+            autocompletion=completion.steps,
             help="Cancel only this step; steps that depend on it are blocked.",
         ),
     ] = None,

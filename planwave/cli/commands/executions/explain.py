@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import find_node
 from planwave.cli.context import CommandContext
 from planwave.cli.formatting import (
@@ -24,8 +25,8 @@ from planwave.cli.formatting import (
 )
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
-from planwave.cli.views.call_lines import call_text, outcome_text
 from planwave.cli.views.result import nodes_of, traceback_lines
+from planwave.events.logs.call_lines import call_text, outcome_text
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Queries
@@ -38,6 +39,7 @@ NodeArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="NODE",
+        autocompletion=completion.steps,
         help="A step, by its id, path or name. [default: every step outside nested graphs]",
         show_default=False,
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.control import exit_with
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
@@ -33,6 +34,7 @@ RerunOption = Annotated[
     typer.Option(
         "--rerun",
         metavar="NODE",
+        autocompletion=completion.steps,
         help="Run this step again, with all steps inside it. Can be repeated.",
     ),
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.text import Text
 
+from planwave.cli import completion
 from planwave.cli.commands.executions.browse import find_node
 from planwave.cli.commands.executions.watch import ReadEvents, events_reader
 from planwave.cli.context import CommandContext
@@ -17,13 +18,12 @@ from planwave.cli.formatting import clock_time, error_text, one_line, status_rea
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt, Interrupted
-from planwave.cli.views.call_lines import CallEvents
 from planwave.cli.views.result import traceback_lines
 from planwave.events import TERMINAL, Event, TextLog
+from planwave.events.logs.call_lines import CallEvents, call_level
+from planwave.events.logs.text_log import LEVELS, Level, level_of
 from planwave.events.paths import is_inside
 
-Level = Literal["debug", "info", "warning", "error"]
-_LEVELS: Final[Mapping[str, int]] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 _STYLES: Final = {"debug": "dim", "info": "", "warning": "yellow", "error": "red"}
 
 FollowOption = Annotated[
@@ -34,7 +34,12 @@ FollowOption = Annotated[
 ]
 NodeOption = Annotated[
     str | None,
-    typer.Option("--node", metavar="NODE", help="Only this step, and what runs inside it."),
+    typer.Option(
+        "--node",
+        metavar="NODE",
+        autocompletion=completion.steps,
+        help="Only this step, and what runs inside it.",
+    ),
 ]
 LevelOption = Annotated[
     Level,
@@ -46,7 +51,7 @@ class LogLine(NamedTuple):
     """One line of the log of an execution; ``node`` is a path, None for the execution itself."""
 
     at: str
-    level: str
+    level: Level
     node: str | None
     text: str
     traceback: str | None = None
@@ -76,7 +81,7 @@ def logs(
 
 
 async def _logs(
-    ctx: CommandContext, name: str, node: str | None, level: str, *, follow: bool
+    ctx: CommandContext, name: str, node: str | None, level: Level, *, follow: bool
 ) -> None:
     async with events_reader(ctx) as (queries, read_events):
         execution_id = await find_execution(queries, name)
@@ -98,12 +103,12 @@ async def _write(
     execution_id: str,
     last_seq: int | None,
     path: str | None,
-    level: str,
+    level: Level,
 ) -> None:
     console, found = ctx.console(), list[dict[str, Any]]()
     async with aclosing(_lines(read_events(execution_id), last_seq)) as lines:
         async for line in lines:
-            if _LEVELS[line.level] < _LEVELS[level] or not _is_of(line.node, path):
+            if LEVELS.index(line.level) < LEVELS.index(level) or not _is_of(line.node, path):
                 continue
             if console.json:
                 found.append(line.as_json())
@@ -157,36 +162,15 @@ class ExecutionLog:
         """Return the line of an event, None for one that has none."""
         call, sentence = self.calls.read(event), self._sentences.line_for(event)
         if call is not None:
-            level = "warning" if " failed: " in call or call.startswith("rejected") else "info"
-            agent = event.path or ""
-            if self.calls.is_question(event.path):
-                agent = agent.rpartition("[")[0]
-            return LogLine(event.at, level, agent, call)
+            agent = self.calls.agent_of(event.path or "")
+            return LogLine(event.at, call_level(call), agent, one_line(call))
         if self.calls.is_question(event.path):
             return None
-        level, text = _level_of(event), _text_of(event) or sentence
+        level, text = level_of(event), _text_of(event) or sentence
         if text is None:
             return None
         trace = event.data.get("traceback")
         return LogLine(event.at, level, event.path, one_line(text), trace)
-
-
-def _level_of(event: Event) -> str:
-    data = event.data
-    match event.type:
-        case "node.failed":
-            return "warning" if data.get("handled") else "error"
-        case "execution.failed":
-            return "error"
-        case "node.retrying" | "execution.warned" | "node.blocked" | "node.cancelled":
-            return "warning"
-        case "node.log":
-            level = str(data.get("level")).lower()
-            return level if level in _LEVELS else "info"
-        case "wave.started":
-            return "debug"
-        case _:
-            return "info"
 
 
 def _text_of(event: Event) -> str | None:

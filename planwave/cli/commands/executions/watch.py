@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -108,10 +106,9 @@ async def _follow(
     async with aclosing(read_events(execution_id)) as events:
         created = await anext(events)
         before = await queries.executions.document(execution_id)
-        clock = _EventClock(created)
-        progress = progress_of(created, clock)
+        progress = progress_of(created)
         console.line(f"{created.data.get('title') or execution_id}")
-        hinted = _with_hints(ctx, console, before, clock.showing(events))
+        hinted = _with_hints(ctx, console, before, events)
         await show_events(console, progress, hinted, _KEYS_HINT)
 
 
@@ -175,24 +172,3 @@ async def _poll_store(
         if not is_owned:
             return
         await asyncio.sleep(_POLL_INTERVAL_S)
-
-
-class _EventClock:
-    """A clock that shows the time of an event while the event is applied, else the current time."""
-
-    def __init__(self, created: Event) -> None:
-        self._at: float | None = _seconds(created)
-
-    def __call__(self) -> float:
-        return time.time() if self._at is None else self._at
-
-    async def showing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """Yield events; while the consumer applies an event, this clock shows the event's time."""
-        async for event in events:
-            self._at = _seconds(event)
-            yield event
-            self._at = None
-
-
-def _seconds(event: Event) -> float:
-    return datetime.fromisoformat(event.at).timestamp()

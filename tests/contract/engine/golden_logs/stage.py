@@ -32,6 +32,8 @@ from tests.support.service.dependencies import dependencies
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z| UTC)?")
 _TOOK = re.compile(r"\(took \d+\.\d+s\)")
+_CALL_TOOK = re.compile(r"^(call .*) [0-9.,]+ s$")
+"""How long a call took, at the end of its entry."""
 _DURATIONS = frozenset({"duration_s", "own_time_s", "execution_time"})
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -206,7 +208,10 @@ def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:
     document = {
         "events": [[e.type, e.path, e.attempt, e.data] for e in events],
         "text_log": execution_logs(events),
-        "typed_log": [each.as_json() for each in execution_log_entries(events)],
+        "typed_log": [
+            each._replace(content=_CALL_TOOK.sub(r"\1 <seconds>", each.content)).as_json()
+            for each in execution_log_entries(events)
+        ],
         "state": fold(events).as_json(),
     }
     return _plain(json.loads(json.dumps(document)), known)

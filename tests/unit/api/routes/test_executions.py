@@ -387,14 +387,16 @@ async def test_execution_of_unknown_plan_is_not_found() -> None:
 async def test_typed_log_continues_after_cursor() -> None:
     async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await execute_to_end(calls, {"plan_id": await planned(calls)})
-        whole = json.loads((await log_response(calls.service, execution_id)).body)
+        whole = json.loads((await log_response(calls.service.executions, execution_id)).body)
         assert [(e["nodeId"], e["type"], e["content"]) for e in whole["entries"]] == [
             ("a", "step_start", "text node"),
             ("b", "step_start", "text node"),
         ]
         events = await calls.service.executions.events(execution_id)
         started = next(e.seq for e in events if e.type == "node.started")
-        rest = json.loads((await log_response(calls.service, execution_id, started)).body)
+        rest = json.loads(
+            (await log_response(calls.service.executions, execution_id, started)).body
+        )
         assert (rest["entries"], rest["last_seq"]) == (whole["entries"][1:], whole["last_seq"])
 
 

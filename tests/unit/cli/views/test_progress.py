@@ -1,4 +1,7 @@
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from planwave.cli.views.progress import RunProgress, event_line
 from planwave.events import Event
@@ -10,8 +13,11 @@ GRAPH = make_graph(
 )  # fmt: skip
 
 
+BEGAN = datetime.fromisoformat("2026-01-01T00:00:00+00:00").timestamp()
+
+
 class Clock:
-    now = 100.0
+    now = BEGAN
 
     def __call__(self) -> float:
         return self.now
@@ -36,7 +42,7 @@ def test_node_status_and_time_follow_events() -> None:
     node = seen.nodes["a"]
     assert (node.status, seen.running_for(node)) == ("pending", None)
     seen.apply(event("node.started", "a", 1, wave=1))
-    clock.now = 102.5
+    clock.now += 2.5
     assert (node.status, seen.running_for(node)) == ("running", 2.5)
     seen.apply(event("node.completed", "a", 1, outputs={}, duration_s=2.0))
     assert (node.status, seen.running_for(node)) == ("completed", 2.0)
@@ -337,3 +343,28 @@ def test_request_answer_and_pause_lines() -> None:
         "answered   a  First: ok: fine",
         "resumed: answered",
     ]
+
+
+def test_times_of_lines_and_of_steps_are_of_one_clock() -> None:
+    """The clock of this process may be behind or ahead: what is shown of events does not depend on it."""
+
+    def at(seconds: float, event_type: str, path: str | None = None, **data: Any) -> Event:
+        when = datetime.fromtimestamp(BEGAN, UTC) + timedelta(seconds=seconds)
+        return event(event_type, path, 1 if path else None, **data)._replace(at=when.isoformat())
+
+    for ahead in (-60.0, 0.0, 60.0):
+        clock = Clock()
+        clock.now += ahead
+        seen = RunProgress(GRAPH, [["a"], ["b"]], clock, began=BEGAN)
+        seen.apply(at(0.2, "execution.started", waves=2))
+        seen.apply(at(0.5, "node.started", "a", wave=1))
+        assert seen.event_elapsed == pytest.approx(0.5)
+        seen.apply(at(3.2, "node.completed", "a", outputs={}, duration_s=2.7))
+        assert seen.event_elapsed == pytest.approx(3.2)
+        assert seen.event_elapsed >= (seen.nodes["a"].seconds or 0.0)
+        assert seen.elapsed == pytest.approx(max(3.2, ahead))
+        seen.apply(at(3.4, "node.started", "b", wave=2))
+        seen.apply(at(4.4, "node.cancelled", "b", cause="stop"))
+        assert seen.nodes["b"].seconds == pytest.approx(1.0)
+        seen.apply(at(4.5, "execution.cancelled", cause="stop"))
+        assert seen.elapsed == pytest.approx(4.5)

@@ -42,6 +42,7 @@ def test_an_entry_has_the_time_and_seq_of_its_event() -> None:
     assert entry.seq == 7
     assert entry.as_json() == {
         "timestamp": "noon", "nodeId": "a", "type": "step_start", "content": "a",
+        "level": "info",
     }  # fmt: skip
 
 

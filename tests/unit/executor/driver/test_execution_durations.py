@@ -105,3 +105,39 @@ async def test_the_duration_is_that_of_the_last_attempt() -> None:
     harness = ExecutionHarness(graph, {"a": fails_once})
     assert await harness.run() == "completed"
     assert harness.data_of("node.completed")[0]["duration_s"] == 4.0
+
+
+async def loads_then_works(inputs: Any, context: Any) -> Any:
+    await asyncio.sleep(0.5)
+    async with context.task_group() as group:
+        for _ in range(2):
+            group.create_task(_load(context))
+    await asyncio.sleep(0.5)
+    return result_with(f"{context.time_left_s():.1f}")
+
+
+async def _load(context: Any) -> None:
+    with context.loading():
+        await asyncio.sleep(3)
+
+
+@virtual_time
+async def test_neither_duration_nor_time_limit_count_what_is_loaded_once() -> None:
+    graph = parse_graph("a", policies={"a": Policy(timeout_s=1.5)})
+    harness = ExecutionHarness(graph, {"a": loads_then_works})
+    assert await harness.run() == "completed", harness.execution.error
+    node = fold(harness.stored).nodes["a"]
+    assert node.duration_s == 1.0
+    assert node.outputs is not None
+    assert node.outputs["output"]["value"] == "0.5"
+
+
+@virtual_time
+async def test_the_time_limit_holds_again_after_the_loading() -> None:
+    graph = parse_graph("a", policies={"a": Policy(timeout_s=0.8)})
+    harness = ExecutionHarness(graph, {"a": loads_then_works})
+    assert await harness.run() == "failed"
+    node = fold(harness.stored).nodes["a"]
+    assert node.error is not None
+    assert node.error["code"] == "node-timeout"
+    assert node.duration_s == 0.8

@@ -37,6 +37,7 @@ from planwave.executor.messages import (
     IdleEnded,
     InterruptExecution,
     KeepOnceValue,
+    LoadingEnded,
     Message,
     NestedRunAbandoned,
     NodeActivityChanged,
@@ -294,6 +295,25 @@ def test_an_attempt_whose_own_time_is_used_up_fails() -> None:
     )
 
 
+def test_the_clocks_of_an_attempt_stand_still_while_it_loads_something() -> None:
+    run = started(ONE, RunOptions(node_timeout_s=3))
+    a = attempt_at(run, "a")
+    a.begin_loading(0.5)
+    assert play(run) >> passes(3) >> AttemptTimer(a)
+    a.end_loading(3.0)
+    assert (
+        play(run)
+        >> LoadingEnded(a)
+        << SetTimer(AttemptTimer(a), 5.5)
+        >> passes(2.5)
+        >> AttemptSucceeded(a, DONE)
+        << emitted("node.completed", "a", 1, outputs=ANY, duration_s=3.0)
+        << emitted("wave.completed", wave=1)
+        << emitted("execution.completed")
+        << CancelTimer(AttemptTimer(a))
+    )
+
+
 def test_a_reused_result_completes_its_node() -> None:
     run = started(ONE)
     assert (
@@ -343,6 +363,7 @@ def test_nothing_comes_of_messages_of_an_attempt_that_has_ended() -> None:
         >> ResultReused(a, DONE.outputs, {})
         >> RetryTimer(a)
         >> AttemptTimer(a)
+        >> LoadingEnded(a)
         >> OnceValueMade(a, "k", 5, R1)
         << Reply(R1, refusal)
     )

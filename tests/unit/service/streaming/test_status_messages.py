@@ -94,7 +94,7 @@ async def test_snapshot_is_freed_after_it_was_sent(
 ) -> None:
     marks: list[ref[_Mark]] = []
 
-    def marked(live: LiveExecution) -> bytes:
+    def marked(live: LiveExecution, **_: object) -> bytes:
         snapshot = _Marked(b"{}")
         snapshot.mark = mark = _Mark()
         marks.append(ref(mark))

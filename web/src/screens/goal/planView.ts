@@ -1,7 +1,8 @@
 import type { DiagnosticResponse, ForecastResponse, GraphDocument } from "@/api/types";
 import type { PlannedEdge, PlannedStep } from "@/canvas/PlanLanes";
 import { writeJson } from "@/json";
-import { formatAmount, formatRange, formatUsd } from "@/ui/format";
+import { tokensInWords } from "@/screens/editor/forecastWords";
+import { formatAmount, formatUsd } from "@/ui/format";
 
 /** A plan as it is shown, whether it is written or still being written. */
 export interface PlanView {
@@ -49,11 +50,11 @@ export function readForecast(stored: unknown): ForecastResponse | null {
 
 /** Returns the forecast in words; `embedded`: the model runs on this machine. */
 export function forecastStats(forecast: ForecastResponse, embedded: boolean): Stat[] {
-  const { waves, calls, tokens, cost_usd: cost, critical_path: path } = forecast;
+  const { waves, calls, cost_usd: cost, critical_path: path } = forecast;
   return [
     { label: "Waves", value: String(waves) },
     { label: "Model calls", value: forecast.at_least ? `${calls} or more` : String(calls) },
-    { label: "Tokens", value: formatRange(tokens.low, tokens.high) },
+    { label: "Tokens", value: tokensInWords(forecast) },
     { label: "Cost", value: costInWords(cost, embedded) },
     { label: "Longest path", value: formatAmount(path.length, "step") },
   ];

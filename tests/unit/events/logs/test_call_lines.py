@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from planwave.cli.commands.executions.logs import ExecutionLog
-from planwave.cli.views.call_lines import CallEvents, question_text, recorded_lines
 from planwave.events import Event
+from planwave.events.logs.call_lines import CallEvents, question_text, recorded_lines
+from planwave.events.logs.typed_log import execution_log_entries
 from tests.support.paths import ROOT
 
 AGENTS = ROOT / "tests" / "contract" / "engine" / "golden_logs" / "logs" / "agents.json"
@@ -62,6 +63,39 @@ def test_the_log_of_an_execution_never_shows_an_approval_as_a_call() -> None:
     assert not [text for _, text in about if text.startswith(("completed", "started"))]
 
 
+def test_the_typed_log_has_the_same_lines_about_calls_with_their_levels() -> None:
+    """But for calls of agents, which have a form of their own there."""
+    log, calls = ExecutionLog(), CallEvents()
+    read = [(event, calls.read(event), log.line_of(event)) for event in events()]
+    lines = [
+        (line.node, line.text, line.level)
+        for event, call, line in read
+        if call is not None
+        and line is not None
+        and not str(event.data.get("event_type")).startswith("subagent")
+    ]
+    entries = [
+        (each.node_id, each.content, each.level)
+        for each in execution_log_entries(events())
+        if each.type.startswith("tool_call") or each.type in ("wait_input", "input_received")
+    ]
+    assert entries == lines
+    assert ("lead", 'asks about send {"to": "Ada"}', "info") in entries
+    assert not [each for each in execution_log_entries(events()) if "approve-" in each.node_id]
+
+
+def test_failures_and_retries_have_level_and_traceback_in_the_typed_log() -> None:
+    error = {"code": "node-failed", "message": "KeyError: x"}
+    for event_type, level, content in (
+        ("node.failed", "error", "KeyError: x"),
+        ("node.retrying", "warning", "KeyError: x; tries again"),
+    ):
+        at, data = "2026-01-01T00:00:00+00:00", {"error": error, "traceback": "in a"}
+        (entry,) = execution_log_entries([Event("e1", 2, at, event_type, "a", 1, data)])
+        assert (entry.level, entry.content, entry.traceback) == (level, content, "in a")
+        assert entry.as_json()["traceback"] == "in a"
+
+
 def test_levels_and_tracebacks_of_failures_and_retries() -> None:
     def line_of(event_type: str, **data: Any) -> Any:
         event = Event("e1", 2, "2026-01-01T00:00:00+00:00", event_type, "a", 1, data)
@@ -94,7 +128,7 @@ def test_recorded_calls_of_a_document_are_lines() -> None:
     assert [*recorded_lines(AGENT)] == ['call charge {"order": "1"} → {"cents": 100} 0.2 s']
     failed = {**CALL, "error": {"code": "x", "message": "no\nmoney"}}
     assert [*recorded_lines({"calls": [failed]})] == [
-        'call charge {"order": "1"} failed: no money 0.2 s'
+        'call charge {"order": "1"} failed: no⏎money 0.2 s'
     ]
     large = {"kind": "tool", "name": "read", "request_bytes": 9_000, "result_bytes": 8_000}
     assert [*recorded_lines({"calls": [large]})] == ['call read "9,000 bytes" → 8,000 bytes']

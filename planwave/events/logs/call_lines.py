@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from planwave.cli.formatting import duration, error_text, json_object, one_line, truncate
-from planwave.events import Event
+from planwave.events.budget import WALL_S, amount_text
+from planwave.events.logs.text_log import Level, one_line
 from planwave.events.paths import nested_prefix, path_prefix
 from planwave.events.request_text import TIMEOUT, field_of
-from planwave.events.types import TOOL_CALL_ENDS, TOOL_CALL_STARTS, typed_event
+from planwave.events.types import (
+    TOOL_CALL_ENDS,
+    TOOL_CALL_STARTS,
+    Event,
+    error_message,
+    typed_event,
+)
 
 _VALUE_CHARS: Final = 200
 QUESTION_TYPE: Final = "tool_approval"
@@ -48,6 +54,10 @@ class CallEvents:
         # A wave is of the whole graph: its path has no node.
         return path is not None and not self._questions.isdisjoint((path_prefix(path), f"{path}/"))
 
+    def agent_of(self, path: str) -> str:
+        """Return the agent of a node that only asks about a call of it; any other node is itself."""
+        return path.rpartition("[")[0] if self.is_question(path) else path
+
     def read(self, event: Event) -> str | None:
         """Return the line of an event about a call, None for any other event."""
         typed, path = typed_event(event), event.path or ""
@@ -65,7 +75,7 @@ class CallEvents:
             yield path, f"call {call} has begun and not ended"
 
     def _note_run(self, path: str, data: Mapping[str, Any]) -> None:
-        nodes: list[Mapping[str, Any]] = json_object(data.get("document")).get("nodes") or []
+        nodes: list[Mapping[str, Any]] = _object(data.get("document")).get("nodes") or []
         if [node.get("type") for node in nodes] == [QUESTION_TYPE]:
             self._question_graphs.add(data["graph"])
         if data["graph"] in self._question_graphs:
@@ -73,7 +83,7 @@ class CallEvents:
 
     def _call_line(self, path: str, attempt: int | None, data: Mapping[str, Any]) -> str | None:
         """Return the line of a call that has ended; an agent that is entered again repeats its events."""
-        kind, call = data.get("event_type"), json_object(data.get("data"))
+        kind, call = data.get("event_type"), _object(data.get("data"))
         key = path, str(call.get("call_id"))
         if (path, attempt, key[1]) in self._ended:
             return None
@@ -105,18 +115,33 @@ def call_text(name: object, arguments: Any) -> str:
 
 def value_text(value: Any) -> str:
     """Return a value as JSON on one line, cut where it is long."""
-    return truncate(json.dumps(value, ensure_ascii=False, default=str), _VALUE_CHARS)
+    return _shortened(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _shortened(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _VALUE_CHARS else f"{line[: _VALUE_CHARS - 1]}…"
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def outcome_text(call: Mapping[str, Any]) -> str:
     """Return what came of a call: its result or its error, and how long it took."""
     took = call.get("duration_s")
-    seconds = f" {duration(float(took))}" if isinstance(took, int | float) else ""
+    is_known = isinstance(took, int | float)
+    seconds = f" {amount_text(WALL_S, round(took, 1))}" if is_known else ""
     if call.get("error") is not None:
-        return f" failed: {truncate(error_text(call['error']), _VALUE_CHARS)}{seconds}"
+        return f" failed: {_shortened(error_message(call['error']))}{seconds}"
     if "result_bytes" in call:
         return f" → {call['result_bytes']:,} bytes{seconds}"
     return f" → {value_text(call.get('result'))}{seconds}"
+
+
+def call_level(line: str) -> Level:
+    """Return the level of a line about a call."""
+    return "warning" if " failed: " in line or line.startswith("rejected") else "info"
 
 
 def decision_text(name: object, answer: Any, asked: Any) -> str:
@@ -124,17 +149,17 @@ def decision_text(name: object, answer: Any, asked: Any) -> str:
     decision = field_of(answer, "decision")
     word = _DECISIONS.get(str(decision), one_line(str(decision)))
     changed = field_of(answer, "value")
-    is_changed = decision == "approve" and "value" in json_object(answer)
-    arguments = json_object(changed) if is_changed else asked
+    is_changed = decision == "approve" and "value" in _object(answer)
+    arguments = _object(changed) if is_changed else asked
     note = field_of(answer, "note")
     return f"{word} {call_text(name, arguments)}" + (f": {one_line(str(note))}" if note else "")
 
 
 def recorded_lines(node: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each recorded call of a tool by a node of a document."""
-    for call in map(json_object, node.get("calls") or ()):
+    for call in map(_object, node.get("calls") or ()):
         if call.get("kind") not in _NO_CALLS:
-            request = json_object(call.get("request")).get("arguments", call.get("request"))
+            request = _object(call.get("request")).get("arguments", call.get("request"))
             if (size := call.get("request_bytes")) is not None:
                 request = f"{size:,} bytes"
             yield f"call {call_text(call.get('name'), request)}{outcome_text(call)}"
@@ -149,7 +174,7 @@ def question_text(node: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]
     """
     if node.get("type") != QUESTION_TYPE:
         return None
-    path, answers = str(node.get("path")), [*map(json_object, node.get("answers") or ())]
+    path, answers = str(node.get("path")), [*map(_object, node.get("answers") or ())]
     name, arguments = path.rpartition("/")[2], _arguments_at(path, nodes)
     if not answers:
         return f"asks about {call_text(name, arguments)}"
@@ -161,7 +186,7 @@ def _arguments_at(path: str, nodes: Mapping[str, Mapping[str, Any]]) -> Any:
     if (key := _QUESTION_KEY.search(path)) is None:
         return None
     agent, (attempt, ordinal) = nodes.get(path[: key.start()], {}), map(int, key.groups())
-    for call in map(json_object, agent.get("calls") or ()):
+    for call in map(_object, agent.get("calls") or ()):
         if (call.get("attempt"), call.get("ordinal")) == (attempt, ordinal):
-            return json_object(call.get("request")).get("arguments")
+            return _object(call.get("request")).get("arguments")
     return None

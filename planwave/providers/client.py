@@ -236,6 +236,9 @@ class ModelClient:
                 self._report(request, classified.error, attempt, will_retry=will_retry)
                 if not will_retry:
                     raise classified.error from error
+                if not is_adapted:
+                    failure = classified.error.message
+                    call.warn(f"attempt {number} of a call failed, and is repeated: {failure}")
             finally:
                 gate.release(call)
             is_retry = not is_adapted

@@ -290,6 +290,7 @@ class CallScope:
             needs no running place.
         loading: Returns a block around the loading of an SDK or a model, which takes no time of the attempt.
         reserve: Called before a call that is paid for; it waits until the budget has what the call may use.
+        warn: Called with why a call is not answered yet: it waits for the provider, or is made again.
     """
 
     __slots__ = (
@@ -304,6 +305,7 @@ class CallScope:
         "record_failures",
         "reserve",
         "time_left_s",
+        "warn",
     )
 
     def __init__(
@@ -324,6 +326,7 @@ class CallScope:
         self.time_left_s = time_left_s
         self.record_failures = False
         self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
+        self.warn: Callable[[str], None] | None = None
         self._ordinal = answers * ORDINALS_PER_ANSWER
         self._whole = self
         self._is_served: bool | None = None
@@ -352,6 +355,7 @@ class CallScope:
         )
         scope._whole, scope._ordinal = self._whole, ordinal
         scope.record_failures, scope.reserve = self.record_failures, self.reserve
+        scope.warn = self.warn
         return scope
 
     def next_ordinal(self) -> int:

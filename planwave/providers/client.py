@@ -237,14 +237,15 @@ class ModelClient:
                 if not will_retry:
                     raise classified.error from error
                 if not is_adapted:
-                    failure = classified.error.message
-                    call.warn(f"attempt {number} of a call failed, and is repeated: {failure}")
+                    call.warn(_repeated_words(number, classified.error))
             finally:
                 gate.release(call)
             is_retry = not is_adapted
-            wait_s = self._backoff(number) if is_retry else 0.0
-            async with call.idle(wait_s):
-                await self._sleep(wait_s)
+            await self._pause(call, self._backoff(number) if is_retry else 0.0)
+
+    async def _pause(self, call: CallContext, wait_s: float) -> None:
+        async with call.idle(wait_s):
+            await self._sleep(wait_s)
 
     def _begin(self, request: ModelRequest, scope: CallScope | None) -> _Attempt:
         trace = None if self._open_trace is None else self._open_trace(request, scope)
@@ -403,6 +404,10 @@ class ModelClient:
                 timeout=self._timeout,
             )
         return client
+
+
+def _repeated_words(number: int, error: ProviderError) -> str:
+    return f"attempt {number} of a call failed, and is repeated: {error.message}"
 
 
 def _secret_of(connection: ProviderConfig) -> str:

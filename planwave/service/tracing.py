@@ -36,6 +36,7 @@ from opentelemetry.trace import (
     StatusCode,
     format_span_id,
     format_trace_id,
+    get_current_span,
     set_span_in_context,
     use_span,
 )
@@ -77,14 +78,19 @@ class _TraceIds(RandomIdGenerator):
 
     def preset(self, execution_id: str) -> None:
         """Use the id of an execution for the next trace."""
-        try:
-            self._preset = UUID(execution_id).int or None
-        except ValueError:
-            self._preset = None
+        self._preset = _own_trace_id(execution_id)
 
     def generate_trace_id(self) -> int:
         preset, self._preset = self._preset, None
         return super().generate_trace_id() if preset is None else preset
+
+
+def _own_trace_id(execution_id: str) -> int | None:
+    """Return the id of the trace of an execution without a parent; None where a random one is used."""
+    try:
+        return UUID(execution_id).int or None
+    except ValueError:
+        return None
 
 
 class _OwnProvider(TracerProvider):
@@ -195,6 +201,15 @@ class ExecutionTracer:
     def current_context(self) -> dict[str, str]:
         """Return the trace context of the caller as headers; empty without one."""
         return _headers()
+
+    def trace_id_of(self, execution_id: str, trace_context: Mapping[str, str]) -> str | None:
+        """Return the id of the trace of all spans of an execution; see ``dependencies.Tracer``."""
+        extracted = _PROPAGATOR.extract(trace_context, Context())
+        caller = get_current_span(extracted).get_span_context()
+        if caller.is_valid:
+            return format_trace_id(caller.trace_id) if caller.trace_flags.sampled else None
+        own = _own_trace_id(execution_id) if isinstance(self._provider, _OwnProvider) else None
+        return None if own is None else format_trace_id(own)
 
     def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
         """Open the span of an execution that begins to run, or runs again."""

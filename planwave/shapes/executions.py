@@ -252,6 +252,8 @@ class ExecutionResponse(TypedDict):
     """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
+    trace_url: NotRequired[str]
+    """The page of its trace, for the operator, where it was traced and the service knows such a page."""
     last_seq: int
     """The last event this shows."""
     created_at: str | None

@@ -506,6 +506,40 @@ async def test_execution_started_later_has_the_parent_of_its_creation(
     assert (forked.attributes or {})["planwave.execution.parent_id"] == made["execution_id"]
 
 
+@pytest.mark.parametrize("sent", [None, CALLER, CALLER[:-2] + "00"])
+async def test_the_operator_gets_the_page_of_the_trace_that_the_spans_are_in(
+    sent: str | None,
+) -> None:
+    kept = KeptSpans()
+    async with in_process_client(
+        dependencies(tracer=kept.tracer),
+        tracing=True,
+        tracing_url_template="https://t.example/{trace_id}?of={trace_id}",
+    ) as client:
+        headers = {} if sent is None else {"traceparent": sent}
+        body = {"graph": make_graph(text_node("a")).document, "start": True}
+        made = (await client.post("/api/execute", json=body, headers=headers)).json()
+        await client.service.executions.wait(made["execution_id"])
+        looked = (await client.get(f"/api/executions/{made['execution_id']}")).json()
+        (created, *_) = await client.service.executions.events(made["execution_id"])
+    ids = {f"{context_of(span).trace_id:032x}" for span in kept.ended}
+    if sent is not None and sent.endswith("00"):
+        assert (ids, "trace_url" in looked) == (set(), False), "the caller's trace is not sampled"
+    else:
+        (trace_id,) = ids
+        assert looked["trace_url"] == f"https://t.example/{trace_id}?of={trace_id}"
+    assert "trace_id" not in created.data, "only the operator sees it"
+
+
+async def test_a_run_that_was_not_traced_has_no_page_of_a_trace() -> None:
+    template = "https://t.example/{trace_id}"
+    async with in_process_client(dependencies(), tracing_url_template=template) as client:
+        body = {"graph": make_graph(text_node("a")).document}
+        made = (await client.post("/api/execute", json=body)).json()
+        looked = (await client.get(f"/api/executions/{made['execution_id']}")).json()
+    assert "trace_url" not in looked
+
+
 async def test_model_call_outside_of_executions_belongs_to_the_trace_of_its_caller() -> None:
     async with models(TextReply("a plan")) as (kept, harness, _):
         token = context.attach(TraceContextTextMapPropagator().extract({"traceparent": CALLER}))

@@ -423,6 +423,7 @@ class UsageData(TypedDict):
     output_tokens: NotRequired[Json]
     cache_read_tokens: NotRequired[Json]
     cache_write_tokens: NotRequired[Json]
+    reasoning_tokens: NotRequired[Json]
     cost_usd: NotRequired[Json]
     estimated: NotRequired[Json]
     recorded: NotRequired[Json]

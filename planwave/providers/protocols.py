@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, null
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from planwave.events.usage import CACHE_TOKENS
+from planwave.events.usage import PART_TOKENS
 from planwave.graph.plan import canonical_json
 
 ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
@@ -183,7 +183,8 @@ class Usage:
     """Tokens of one call; ``cost_usd`` is None if the price is unknown.
 
     ``input_tokens`` are all tokens of the prompt: those read from the provider's cache, those written
-    to it, and the rest.
+    to it, and the rest. ``reasoning_tokens`` are those of ``output_tokens`` that the model thought with,
+    where its provider says so.
     """
 
     input_tokens: int = 0
@@ -192,11 +193,12 @@ class Usage:
     estimated: bool = False
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the usage as events and records hold it; no tokens of a cache are left out."""
+        """Return the usage as events and records hold it; counts of ``PART_TOKENS`` that are 0 are left out."""
         fields = asdict(self)
-        for name in CACHE_TOKENS:
+        for name in PART_TOKENS:
             if not fields[name]:
                 del fields[name]
         return fields

@@ -41,6 +41,8 @@ class UsageResponse(TypedDict):
     """Those of `input_tokens` that were read from a provider's cache; absent for 0."""
     cache_write_tokens: NotRequired[int]
     """Those of `input_tokens` that were written to it; absent for 0."""
+    reasoning_tokens: NotRequired[int]
+    """Those of `output_tokens` that the model thought with; absent for 0, and where its provider does not say."""
 
 
 class ForkedFrom(TypedDict):

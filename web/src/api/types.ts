@@ -525,6 +525,8 @@ export type UsageResponse = {
   cache_read_tokens?: number;
   /** Those of `input_tokens` that were written to it; absent for 0. */
   cache_write_tokens?: number;
+  /** Those of `output_tokens` that the model thought with; absent for 0, and where its provider does not say. */
+  reasoning_tokens?: number;
 };
 
 /** A node, nested or not, when a client connected. */
@@ -710,6 +712,7 @@ export type UsageData = {
   output_tokens?: unknown;
   cache_read_tokens?: unknown;
   cache_write_tokens?: unknown;
+  reasoning_tokens?: unknown;
   cost_usd?: unknown;
   estimated?: unknown;
   recorded?: unknown;

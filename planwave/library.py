@@ -80,7 +80,7 @@ def build(spec: GraphSource, *, registry: Registry | None = None) -> BuiltGraph:
 @known_arguments
 def run(
     graph: BuiltGraph | GraphSource,
-    message: Json = None,
+    message: Any = None,
     *,
     images: Sequence[str] = (),
     inputs: Mapping[str, Mapping[str, Json]] | None = None,
@@ -97,6 +97,7 @@ def run(
     Args:
         graph: A graph, or the result of [build][planwave.build].
         message: What the graph begins with: the value of its one entry node that ``inputs`` do not name.
+            It is JSON, or has a JSON form: a model, a date, a list of them.
         images: URLs (also ``data:`` URLs) of images beside the message, for a ``user_input`` node.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
         options: Scheduling, failure policy and bounds; eager and unbounded by default.
@@ -146,7 +147,7 @@ def _warn_of_missing_inputs(run: LoadedRun) -> None:
 @hides_inner_frames
 @arguments_of(run)
 def run_sync(
-    graph: BuiltGraph | GraphSource, message: Json = None, **arguments: Unpack[RunArguments]
+    graph: BuiltGraph | GraphSource, message: Any = None, **arguments: Unpack[RunArguments]
 ) -> RunResult:
     """Run a graph from code without an event loop; arguments as in [run][planwave.run].
 
@@ -324,7 +325,7 @@ class Executor:
     def execute(
         self,
         plan: Plan | BuiltGraph | GraphSource,
-        message: Json = None,
+        message: Any = None,
         **arguments: Unpack[RunArguments],
     ) -> Run:
         """Return a run of a plan or graph; arguments and errors are those of [run][planwave.run]."""

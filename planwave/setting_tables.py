@@ -207,6 +207,22 @@ class McpServerSettings(BaseModel):
         return written
 
 
+def parse_trace_url(written: str) -> str:
+    """Return the address of a page of traces, which has ``{trace_id}`` and no other braces.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    address = written.replace("{trace_id}", "")
+    is_url = re.fullmatch(r"https?://[^\s/?#{}][^\s{}]*", address, re.IGNORECASE)
+    if is_url is None or address == written:
+        raise ValueError(
+            f"{written!r} is no address of a trace: write one of http or https with {{trace_id}}, "
+            "such as https://jaeger.example/trace/{trace_id}"
+        )
+    return written
+
+
 def parse_service(written: str) -> str:
     """Return ``host`` or ``host:port`` in lower case.
 

@@ -34,6 +34,7 @@ from planwave.setting_tables import (
     SecretName,
     SecretSettings,
     parse_service,
+    parse_trace_url,
 )
 
 _PREFIX: Final = "PLANWAVE_"
@@ -477,6 +478,8 @@ class Settings(EnvFirstSettings):
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     tracing_content: Literal["none", "content"] = "none"
     """Whether spans hold prompts, replies, and arguments and results of tools (``content``), without the secrets of the settings."""
+    tracing_url_template: Annotated[str, AfterValidator(parse_trace_url)] | None = None
+    """The page of a trace, with ``{trace_id}``, such as `https://jaeger.example/trace/{trace_id}`; the page of a run links to it."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
     audit_log: bool | None = None

@@ -214,11 +214,13 @@ def money(usd: float) -> str:
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:
-    """Return the tokens of a usage: ``1,439 in (of which 1,024 from the cache), 821 out``."""
+    """Return the tokens of a usage: ``1,439 in (of which 1,024 from the cache), 821 out (of which 9 reasoning)``."""
     cached = usage.get("cache_read_tokens") or 0
     from_cache = f" (of which {cached:,} from the cache)" if cached else ""
+    thought = usage.get("reasoning_tokens") or 0
+    of_reasoning = f" (of which {thought:,} reasoning)" if thought else ""
     tokens_in, tokens_out = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-    return f"{tokens_in:,} in{from_cache}, {tokens_out:,} out"
+    return f"{tokens_in:,} in{from_cache}, {tokens_out:,} out{of_reasoning}"
 
 
 def number_range(low: float, high: float) -> str:

@@ -145,12 +145,15 @@ class _ChunkEncoder:
 
 def token_usage(total: UsageTotal) -> dict[str, Any]:
     """Return tokens as the ``usage`` of a chat completion."""
-    return {
+    usage: dict[str, Any] = {
         "prompt_tokens": total.input_tokens,
         "completion_tokens": total.output_tokens,
         "total_tokens": total.input_tokens + total.output_tokens,
         "prompt_tokens_details": {"cached_tokens": total.cache_read_tokens},
     }
+    if total.reasoning_tokens:
+        usage["completion_tokens_details"] = {"reasoning_tokens": total.reasoning_tokens}
+    return usage
 
 
 def _time_parts(at: str) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from planwave.events.types import (
     NodeCompletedData,
     NodeEventData,
     NodeFailedData,
+    NodeLogData,
     NodeRetryingData,
     NodeSkippedData,
     NodeStartedData,
@@ -33,8 +34,9 @@ class TimelineEntry(NamedTuple):
     Attributes:
         seq: Number of the event that the entry was made from.
         at: Time of the event, UTC.
-        what: ``started entered-again tried-again asked answered called completed failed skipped
-            blocked cancelled``; ``called`` is the end of a call of a tool; ``given reused changed`` for a result without a run: preset by
+        what: ``started entered-again tried-again asked answered called warned completed failed skipped
+            blocked cancelled``; ``called`` is the end of a call of a tool, ``warned`` a warning that the
+            node logged; ``given reused changed`` for a result without a run: preset by
             the client, reused from the parent of the fork, or changed by the client in the fork.
         attempt: Number of the attempt, None where there was none.
         details: More fields of the entry, as JSON.
@@ -58,6 +60,7 @@ def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
     """Return the timelines of all nodes that have entries, by path."""
     entries: dict[str, list[TimelineEntry]] = {}
     arguments: dict[tuple[str | None, object], Any] = {}
+    ended: set[tuple[str, int | None, object]] = set()
     for event in events:
         if event.type == "node.event" and event.data.get("event_type") in TOOL_CALL_STARTS:
             call = event.data.get("data")
@@ -66,7 +69,11 @@ def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
         if tell is not None and event.path is not None and (parts := tell(event.data)):
             what, facts = parts
             if what == "called":
-                given = arguments.get((event.path, facts.pop("call_id", None)))
+                call_id = facts.pop("call_id", None)
+                if (key := (event.path, event.attempt, call_id)) in ended:
+                    continue  # an attempt that is entered again tells the ends of its calls once more
+                ended.add(key)
+                given = arguments.get((event.path, call_id))
                 facts = {"arguments": given, **facts} if given is not None else facts
             step = TimelineEntry(event.seq, event.at, what, event.attempt, facts)
             entries.setdefault(event.path, []).append(step)
@@ -122,6 +129,12 @@ def _called(data: NodeEventData) -> _EntryParts | None:
     return "called", {name: value for name, value in values.items() if value is not None}
 
 
+def _logged(data: NodeLogData) -> _EntryParts | None:
+    if data.get("level") != "warning":
+        return None
+    return "warned", {"message": data.get("message")}
+
+
 def _completed(data: NodeCompletedData) -> _EntryParts:
     if reused := data.get("reused"):
         return "reused", {"reused": reused}
@@ -158,6 +171,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Any], _EntryParts | None]]] = {
     "node.waiting": _waiting,
     "node.answered": _answered,
     "node.event": _called,
+    "node.log": _logged,
     "node.completed": _completed,
     "node.failed": _failed,
     "node.skipped": _skipped,

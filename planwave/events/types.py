@@ -155,7 +155,10 @@ class SupersededDocument(TypedDict):
 
 
 class CreatedData(TypedDict):
-    """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person."""
+    """The request of the client; ``graph`` has its ``policies`` already. ``written_by``: not by a person.
+
+    ``trace_id`` is that of all its spans, where the service that created it traces.
+    """
 
     goal: NotRequired[str]
     title: NotRequired[str]
@@ -174,6 +177,7 @@ class CreatedData(TypedDict):
     supersedes: NotRequired[SupersededDocument | None]
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
+    trace_id: NotRequired[Annotated[str, OPERATOR_ONLY]]
     written_by: NotRequired[Literal["model"]]
     flows: NotRequired[list[str]]
 
@@ -419,6 +423,7 @@ class UsageData(TypedDict):
     output_tokens: NotRequired[Json]
     cache_read_tokens: NotRequired[Json]
     cache_write_tokens: NotRequired[Json]
+    reasoning_tokens: NotRequired[Json]
     cost_usd: NotRequired[Json]
     estimated: NotRequired[Json]
     recorded: NotRequired[Json]

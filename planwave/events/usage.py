@@ -16,9 +16,9 @@ from planwave.events.types import NodeStarted, NodeUnparked, TypedEvent, Usage, 
 if TYPE_CHECKING:
     from planwave.shapes.executions import UsageResponse
 
-CACHE_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens")
-"""The counts of the tokens of prompts that were read from a provider's cache, and written to it. Both are among
-``input_tokens``; one that is absent is 0."""
+PART_TOKENS: Final = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+"""The counts of the tokens of prompts that were read from a provider's cache, and written to it, both among
+``input_tokens``, and of those of the reasoning, among ``output_tokens``; one that is absent is 0."""
 
 _COST_DIGITS: Final = 12
 """Decimals of a sum of costs: prices of a token have no more, so the sum is exact in any order."""
@@ -40,6 +40,7 @@ class UsageTotal:
     estimated: bool = False
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def plus(self, data: UsageData) -> UsageTotal:
         """Return the sum with the data of one ``usage`` event; invalid amounts add nothing.
@@ -53,12 +54,11 @@ class UsageTotal:
             self.output_tokens + (_amount(data.get("output_tokens")) or 0),
             self.cost_usd if cost is None else round((self.cost_usd or 0.0) + cost, _COST_DIGITS),
             self.estimated or bool(data.get("estimated")),
-            self.cache_read_tokens + (_amount(data.get("cache_read_tokens")) or 0),
-            self.cache_write_tokens + (_amount(data.get("cache_write_tokens")) or 0),
+            *(getattr(self, name) + (_amount(data.get(name)) or 0) for name in PART_TOKENS),
         )
 
     def as_json(self) -> UsageResponse:
-        """Return the sum as JSON; no tokens of a cache are left out."""
+        """Return the sum as JSON; the counts of ``PART_TOKENS`` that are 0 are left out."""
         document: UsageResponse = {
             "calls": self.calls,
             "input_tokens": self.input_tokens,
@@ -70,6 +70,8 @@ class UsageTotal:
             document["cache_read_tokens"] = self.cache_read_tokens
         if self.cache_write_tokens:
             document["cache_write_tokens"] = self.cache_write_tokens
+        if self.reasoning_tokens:
+            document["reasoning_tokens"] = self.reasoning_tokens
         return document
 
 
@@ -80,7 +82,7 @@ _LEFT: Final = frozenset(
 )
 
 
-_USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens", *CACHE_TOKENS)
+_USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens", *PART_TOKENS)
 """Fields that identify a usage; two calls that are equal in these cost the same."""
 
 

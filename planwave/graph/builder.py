@@ -24,6 +24,7 @@ from planwave.graph.model import (
     Channel,
     Edge,
     Json,
+    Retry,
     edge_document,
     is_id,
 )
@@ -31,6 +32,7 @@ from planwave.graph.ports import connection, find_port
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.documents import unused_edge_ids
 from planwave.graph.reading.fields import CHANNELS
+from planwave.graph.reading.policy import read_policy
 
 T_co = TypeVar("T_co", covariant=True, default=Any)
 
@@ -115,7 +117,7 @@ class NodeFields(NamedTuple):
     name: str | None = None
     description: str | None = None
     data: Mapping[str, Json] | None = None
-    policy: Mapping[str, Json] | None = None
+    policy: Mapping[str, Json | Retry] | None = None
     ui: Mapping[str, Json] | None = None
 
 
@@ -211,6 +213,7 @@ class DocumentBuilder:
                 given twice (``duplicate-key``), or a source is of another builder (``foreign-node``).
             TypeError: The type has no such field or input, a value is not JSON, or an input that
                 takes one edge gets several.
+            ValueError: No document may have the policy.
         """
         facts = self._facts(node_type)
         own_id = self._generate_id(node_type) if node_id is None else node_id
@@ -224,6 +227,7 @@ class DocumentBuilder:
             _set_once(sources, handle, refs, f"edges into {handle!r} of node {own_id!r}")
         document: dict[str, Json] = {"id": own_id, "type": node_type}
         policy = (facts.policy or None) if facts and fields.policy is None else fields.policy
+        policy = None if policy is None else _policy_document(policy, f"node {own_id!r}")
         optional = fields._replace(data=data or fields.data, policy=policy)._asdict()
         document |= {name: held for name, held in optional.items() if held is not None}
         own_document = _json_copy(document, f"node {own_id!r}")
@@ -345,6 +349,23 @@ def _set_once(named: dict[str, Any], name: str, value: Any, what: str) -> None:
             hint="write it as a keyword, or in data={…} or edges={…}, not both",
         )
     named[name] = value
+
+
+def _policy_document(policy: Mapping[str, Json | Retry], owner: str) -> dict[str, Json]:
+    """Return a policy as in a document.
+
+    Raises:
+        ValueError: No document may have it; the message says where.
+    """
+    document = {
+        name: value.to_document() if isinstance(value, Retry) else value
+        for name, value in policy.items()
+    }
+    _, errors = read_policy(document, "")
+    if errors:
+        hint = f"; {errors[0].hint}" if errors[0].hint else ""
+        raise ValueError(f"{owner}: {errors[0].message}{hint}")
+    return document
 
 
 def _json_copy(document: dict[str, Json], owner: str) -> dict[str, Json]:

@@ -14,6 +14,7 @@ from typing import Final
 from planwave.graph.model import fixed_handles
 from planwave.graph.ports import find_port
 from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.reading.policy import POLICY_FIELDS
 from planwave.graph.suggestions import closest_match
 
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -47,7 +48,12 @@ def data_name(keyword: str, node_type: str, facts: NodeTypeInfo | None) -> str:
             f"{keyword!r} is an input of {node_type!r}, not a field: give it a node, such as "
             f'{keyword}=g.node("json", value=…)'
         )
-    raise TypeError(f"{node_type!r} has no field {keyword!r}; {_way_out(keyword, [*names])}")
+    policy = {python_name(each): each for each in POLICY_FIELDS}
+    if keyword in policy:
+        way_out = f"it is a part of the policy: policy={{{policy[keyword]!r}: …}}"
+    else:
+        way_out = _way_out(keyword, [*names])
+    raise TypeError(f"{node_type!r} has no field {keyword!r}; {way_out}")
 
 
 def handle_name(keyword: str, node_type: str, facts: NodeTypeInfo | None) -> str:

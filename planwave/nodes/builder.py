@@ -30,7 +30,7 @@ from planwave.graph.builder import (
     ResultReader,
 )
 from planwave.graph.keywords import python_name
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, Graph, Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Graph, Json, Retry
 from planwave.graph.suggestions import closest_match
 from planwave.json_types import JsonType
 from planwave.nodes.agents.tool import Tool
@@ -113,7 +113,7 @@ class GraphBuilder(DocumentBuilder):
         name: str | None = None,
         description: str | None = None,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         ui: Mapping[str, Json] | None = None,
         edges: Mapping[str, Endpoint | Sequence[Endpoint]] | None = None,
         **fields: Any,
@@ -128,7 +128,7 @@ class GraphBuilder(DocumentBuilder):
         name: str | None = None,
         description: str | None = None,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         ui: Mapping[str, Json] | None = None,
         edges: Mapping[str, Endpoint | Sequence[Endpoint]] | None = None,
         **fields: Any,
@@ -143,7 +143,7 @@ class GraphBuilder(DocumentBuilder):
         name: str | None = None,
         description: str | None = None,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         ui: Mapping[str, Json] | None = None,
         edges: Mapping[str, Endpoint | Sequence[Endpoint]] | None = None,
         **fields: Any,
@@ -158,7 +158,7 @@ class GraphBuilder(DocumentBuilder):
         name: str | None = None,
         description: str | None = None,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         ui: Mapping[str, Json] | None = None,
         edges: Mapping[str, Endpoint | Sequence[Endpoint]] | None = None,
         **fields: Any,
@@ -172,7 +172,7 @@ class GraphBuilder(DocumentBuilder):
         name: str | None = None,
         description: str | None = None,
         data: Mapping[str, Json] | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         ui: Mapping[str, Json] | None = None,
         edges: Mapping[str, Endpoint | Sequence[Endpoint]] | None = None,
         **fields: Any,
@@ -185,7 +185,8 @@ class GraphBuilder(DocumentBuilder):
             name: Its display name; the id if None.
             description: Its task.
             data: More data, spelled as in a document.
-            policy: Its policy, as in a document, ``{"retry": {"attempts": 2}}``; that of its type if None.
+            policy: Its policy, as in a document, ``{"timeoutS": 5, "retry": Retry(attempts=2)}``; that of
+                its type if None.
             ui: Stored for editors; planwave ignores it.
             edges: Edges into inputs whose names are no keywords: ``{"condition-0": node}``.
             **fields: Data in snake_case, ``system_prompt="…"``, and edges: ``input=node``, or
@@ -199,6 +200,7 @@ class GraphBuilder(DocumentBuilder):
                 written twice (``duplicate-key``), or a node is of another builder (``foreign-node``).
             TypeError: The type has no such field or input, it is not registered, a value is not JSON, or
                 an input that takes one edge gets several.
+            ValueError: No document may have the policy.
         """
         type_name = self._name_of(node_type)
         node_fields = NodeFields(name, description, data, policy, ui)
@@ -219,7 +221,7 @@ class GraphBuilder(DocumentBuilder):
         input: Endpoint | Sequence[Endpoint] | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[R]: ...
     @overload
@@ -235,7 +237,7 @@ class GraphBuilder(DocumentBuilder):
         input: Endpoint | Sequence[Endpoint] | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[str]: ...
     def agent(
@@ -250,7 +252,7 @@ class GraphBuilder(DocumentBuilder):
         input: Endpoint | Sequence[Endpoint] | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[Any]:
         """Add an ``agent``: one task for a language model.
@@ -331,7 +333,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[list[Any]]: ...
     @overload
@@ -345,7 +347,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[list[R]]: ...
     @overload
@@ -359,7 +361,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[list[R | None]]: ...
     @overload
@@ -373,7 +375,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[list[R]]: ...
     @overload
@@ -387,7 +389,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[list[R | None]]: ...
     def map(
@@ -400,7 +402,7 @@ class GraphBuilder(DocumentBuilder):
         max_items: int | None = None,
         id: str | None = None,
         name: str | None = None,
-        policy: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json | Retry] | None = None,
         **fields: Any,
     ) -> NodeRef[Any]:
         """Add a ``loop``: a node or a graph runs once for each item of a list.

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from planwave.errors import NodeError, PlanwaveError, ResultNotJson, StoreError
@@ -41,7 +42,12 @@ def call_scope(context: FlowContext) -> CallScope:
             context.run_id, context.path, context.attempt, context.answers, context.time_left_s,
             context.idle, context.loading,
         )  # fmt: skip
+        scope.warn = partial(_warn, context)
     return cast("CallScope", scope)
+
+
+def _warn(context: FlowContext, message: str) -> None:
+    context.emit("log", {"message": message, "level": "warning"})
 
 
 class ExternalCall:

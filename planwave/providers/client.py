@@ -236,12 +236,16 @@ class ModelClient:
                 self._report(request, classified.error, attempt, will_retry=will_retry)
                 if not will_retry:
                     raise classified.error from error
+                if not is_adapted:
+                    call.warn(_repeated_words(number, classified.error))
             finally:
                 gate.release(call)
             is_retry = not is_adapted
-            wait_s = self._backoff(number) if is_retry else 0.0
-            async with call.idle(wait_s):
-                await self._sleep(wait_s)
+            await self._pause(call, self._backoff(number) if is_retry else 0.0)
+
+    async def _pause(self, call: CallContext, wait_s: float) -> None:
+        async with call.idle(wait_s):
+            await self._sleep(wait_s)
 
     def _is_last(
         self,
@@ -452,6 +456,10 @@ class ModelClient:
                 timeout=self._timeout,
             )
         return client
+
+
+def _repeated_words(number: int, error: ProviderError) -> str:
+    return f"attempt {number} of a call failed, and is repeated: {error.message}"
 
 
 def _secret_of(connection: ProviderConfig) -> str:

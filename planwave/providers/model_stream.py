@@ -518,6 +518,9 @@ def _usage(reply: _Reply, calls: tuple[ToolCall, ...]) -> Usage:
             sum(numbers[1::2]),
             cache_read_tokens=sum(read for read, _ in cached),
             cache_write_tokens=sum(written for _, written in cached),
+            reasoning_tokens=sum(
+                min(each.reasoning or 0, each.output_tokens or 0) for each in counts
+            ),
         )
     thoughts = (part.content for part in reply.parts if isinstance(part, m.ThinkingPart))
     called = (text for call in calls for text in (call.name, call.arguments))

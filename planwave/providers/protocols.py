@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, null
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from planwave.events.usage import CACHE_TOKENS
+from planwave.events.usage import PART_TOKENS
 from planwave.graph.plan import canonical_json
 
 ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
@@ -198,7 +198,8 @@ class Usage:
     """Tokens of one call; ``cost_usd`` is None if the price is unknown.
 
     ``input_tokens`` are all tokens of the prompt: those read from the provider's cache, those written
-    to it, and the rest.
+    to it, and the rest. ``reasoning_tokens`` are those of ``output_tokens`` that the model thought with,
+    where its provider says so.
     """
 
     input_tokens: int = 0
@@ -207,11 +208,12 @@ class Usage:
     estimated: bool = False
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the usage as events and records hold it; no tokens of a cache are left out."""
+        """Return the usage as events and records hold it; counts of ``PART_TOKENS`` that are 0 are left out."""
         fields = asdict(self)
-        for name in CACHE_TOKENS:
+        for name in PART_TOKENS:
             if not fields[name]:
                 del fields[name]
         return fields
@@ -305,6 +307,7 @@ class CallScope:
             needs no running place.
         loading: Returns a block around the loading of an SDK or a model, which takes no time of the attempt.
         reserve: Called before a call that is paid for; it waits until the budget has what the call may use.
+        warn: Called with why a call is not answered yet: it waits for the provider, or is made again.
     """
 
     __slots__ = (
@@ -319,6 +322,7 @@ class CallScope:
         "record_failures",
         "reserve",
         "time_left_s",
+        "warn",
     )
 
     def __init__(
@@ -339,6 +343,7 @@ class CallScope:
         self.time_left_s = time_left_s
         self.record_failures = False
         self.reserve: Callable[[ModelRequest], Awaitable[None]] | None = None
+        self.warn: Callable[[str], None] | None = None
         self._ordinal = answers * ORDINALS_PER_ANSWER
         self._whole = self
         self._is_served: bool | None = None
@@ -367,6 +372,7 @@ class CallScope:
         )
         scope._whole, scope._ordinal = self._whole, ordinal
         scope.record_failures, scope.reserve = self.record_failures, self.reserve
+        scope.warn = self.warn
         return scope
 
     def next_ordinal(self) -> int:

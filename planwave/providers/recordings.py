@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, cast
 from urllib.parse import quote
 
 from planwave.errors import ProviderError, StoreError
-from planwave.events.usage import CACHE_TOKENS
+from planwave.events.usage import PART_TOKENS
 from planwave.providers.protocols import (
     CallKey,
     CallScope,
@@ -90,7 +90,7 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
                 output_tokens=_checked(int, usage["output_tokens"]),
                 cost_usd=_price_of(usage.get("cost_usd")),
                 estimated=bool(usage.get("estimated")),
-                **{name: _checked(int, usage.get(name, 0)) for name in CACHE_TOKENS},
+                **{name: _checked(int, usage.get(name, 0)) for name in PART_TOKENS},
             ),
             attempts=_checked(int, record.get("attempts", 1)),
             duration_s=float(record.get("duration_s", 0.0)),

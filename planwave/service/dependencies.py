@@ -112,6 +112,15 @@ class Tracer(Protocol):
         """Return the trace context of the caller as headers; empty without one."""
         ...
 
+    def trace_id_of(self, execution_id: str, trace_context: Mapping[str, str]) -> str | None:
+        """Return the id of the trace of all spans of an execution; None where it has none, or one a run.
+
+        Args:
+            execution_id: The execution.
+            trace_context: That of the caller who created it.
+        """
+        ...
+
     def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
         """An execution left the queue; ``trace_context`` is that of the caller who created it."""
         ...

@@ -36,6 +36,7 @@ from opentelemetry.trace import (
     StatusCode,
     format_span_id,
     format_trace_id,
+    get_current_span,
     set_span_in_context,
     use_span,
 )
@@ -46,7 +47,10 @@ from planwave.errors import PlanwaveError
 from planwave.events import Event, ExecutionState
 from planwave.events.graphs import GraphLookup, NestedGraphs, NodeLocation
 from planwave.events.paths import nested_prefix
+from planwave.events.request_text import field_of
 from planwave.events.types import TOOL_CALL_ENDS, TOOL_CALL_STARTS, typed_event
+from planwave.graph.outputs import outputs_from_json
+from planwave.graph.result import LastNodes
 from planwave.providers.protocols import CallReport, CallScope, ModelReply, ModelRequest
 from planwave.service.tracing_content import SpanContent
 
@@ -63,6 +67,8 @@ _OTHER_ERROR: Final = "_OTHER"
 _PLAN: Final = "plan"
 _AGENT_OPERATIONS: Final[Mapping[str, str]] = {"agent": "invoke_agent", "planner": _PLAN}
 """The operation of a node, by its type, where the conventions have one for it."""
+_CHAT: Final = "chat_start"
+"""The ``kind`` of the trigger of a reply in a chat; its id is that of the chat."""
 _NO_CALLS: Final[Mapping[str, Span]] = {}
 
 
@@ -77,14 +83,19 @@ class _TraceIds(RandomIdGenerator):
 
     def preset(self, execution_id: str) -> None:
         """Use the id of an execution for the next trace."""
-        try:
-            self._preset = UUID(execution_id).int or None
-        except ValueError:
-            self._preset = None
+        self._preset = _own_trace_id(execution_id)
 
     def generate_trace_id(self) -> int:
         preset, self._preset = self._preset, None
         return super().generate_trace_id() if preset is None else preset
+
+
+def _own_trace_id(execution_id: str) -> int | None:
+    """Return the id of the trace of an execution without a parent; None where a random one is used."""
+    try:
+        return UUID(execution_id).int or None
+    except ValueError:
+        return None
 
 
 class _OwnProvider(TracerProvider):
@@ -102,19 +113,39 @@ class _TracedExecution:
     Attributes:
         calls: The open spans of tool calls, by the path of their node and their id.
         callers: The open spans of tool calls that are nested runs, by the prefix of the run.
+        conversation: The id of the chat that it replies in; None outside of chats.
+        tool_texts: The descriptions of the tools that models were last offered, by path and name.
+        last: The nodes that its result can come from.
+        outputs: What these have delivered.
     """
 
-    __slots__ = ("callers", "calls", "ended_ns", "graphs", "nested", "nodes", "span")
+    __slots__ = (
+        "callers", "calls", "conversation", "ended_ns", "graphs", "last", "nested", "nodes", "outputs",
+        "span", "tool_texts",
+    )  # fmt: skip
 
     def __init__(self, span: Span, state: ExecutionState) -> None:
         nested = state.nested_graphs
         self.span = span
+        self.conversation = _conversation_id(state)
+        self.tool_texts: dict[str, Mapping[str, str]] = {}
+        last = LastNodes((), ()) if state.graph is None else LastNodes.of_document(state.graph)
+        delivering = [
+            state.nodes[each] for each in {*last.ends, *last.sinks} if each in state.nodes
+        ]
+        self.last = last
+        self.outputs = {node.path: node.outputs for node in delivering}
         self.nested = NestedGraphs(dict(nested.documents), dict(nested.runs))
         self.graphs = GraphLookup(state.graph, self.nested)
         self.nodes: dict[str, Span] = {}
         self.calls: dict[str, dict[str, Span]] = {}
         self.callers: dict[str, Span] = {}
         self.ended_ns: int | None = None
+
+    def result(self) -> str:
+        """Return what it gave, as text."""
+        outputs = {path: outputs_from_json(each) for path, each in self.outputs.items()}
+        return self.last.result(outputs).text
 
     def span_at(self, path: str | None) -> Span:
         """Return the open span of a node, or that of the execution."""
@@ -177,7 +208,7 @@ class ExecutionTracer:
         self._reducers: dict[str, Callable[[_TracedExecution, Event], None]] = {
             "execution.paused": _execution_paused,
             "execution.resumed": _execution_resumed,
-            "execution.completed": _execution_ended,
+            "execution.completed": self._execution_completed,
             "execution.failed": _execution_ended,
             "execution.cancelled": _execution_ended,
             "node.started": self._node_entered,
@@ -185,7 +216,7 @@ class ExecutionTracer:
             "node.unparked": self._node_entered,
             "node.waiting": _node_waits,
             "node.parked": _node_waits,
-            "node.completed": _node_ended,
+            "node.completed": self._node_completed,
             "node.retrying": _node_ended,
             "node.failed": _node_ended,
             "node.cancelled": _node_ended,
@@ -195,6 +226,15 @@ class ExecutionTracer:
     def current_context(self) -> dict[str, str]:
         """Return the trace context of the caller as headers; empty without one."""
         return _headers()
+
+    def trace_id_of(self, execution_id: str, trace_context: Mapping[str, str]) -> str | None:
+        """Return the id of the trace of all spans of an execution; see ``dependencies.Tracer``."""
+        extracted = _PROPAGATOR.extract(trace_context, Context())
+        caller = get_current_span(extracted).get_span_context()
+        if caller.is_valid:
+            return format_trace_id(caller.trace_id) if caller.trace_flags.sampled else None
+        own = _own_trace_id(execution_id) if isinstance(self._provider, _OwnProvider) else None
+        return None if own is None else format_trace_id(own)
 
     def started(self, state: ExecutionState, trace_context: Mapping[str, str]) -> None:
         """Open the span of an execution that begins to run, or runs again."""
@@ -208,6 +248,7 @@ class ExecutionTracer:
                 {
                     _OPERATION: "invoke_workflow",
                     "gen_ai.workflow.name": state.flow,
+                    "gen_ai.conversation.id": _conversation_id(state),
                     "planwave.execution.id": state.execution_id,
                     "planwave.execution.title": state.title or None,
                     "planwave.execution.parent_id": parent.get("execution_id"),
@@ -219,6 +260,8 @@ class ExecutionTracer:
                 }
             ),
         )
+        if self._content is not None:
+            span.set_attributes(self._content.of_run(state.goal, state.inputs))
         execution = self._running[state.execution_id] = _TracedExecution(span, state)
         for node in state.nodes.values():
             if node.status == "running":  # answered while nothing ran, or cut off with its process
@@ -273,9 +316,14 @@ class ExecutionTracer:
                     "gen_ai.request.temperature": request.temperature,
                     "gen_ai.request.stream": True,
                     "gen_ai.output.type": "text" if request.schema is None else "json",
+                    "gen_ai.conversation.id": None if execution is None else execution.conversation,
                 }
             ),
         )
+        if execution is not None and scope is not None:
+            execution.tool_texts[scope.path] = {
+                tool.name: tool.description for tool in request.tools
+            }
         if self._content is not None and span.is_recording():
             span.set_attributes(self._content.of_request(request))
         return ModelCallSpan(span, self._content)
@@ -326,6 +374,7 @@ class ExecutionTracer:
                 {
                     _OPERATION: operation,
                     "gen_ai.agent.name": agent_name,
+                    "gen_ai.conversation.id": operation and execution.conversation,
                     "planwave.node.path": path,
                     "planwave.node.name": name,
                     "planwave.node.type": node_type,
@@ -334,6 +383,16 @@ class ExecutionTracer:
                 }
             ),
         )
+
+    def _node_completed(self, execution: _TracedExecution, event: Event) -> None:
+        if self._content is not None and event.path in execution.outputs:
+            execution.outputs[event.path] = event.data.get("outputs")
+        _node_ended(execution, event)
+
+    def _execution_completed(self, execution: _TracedExecution, event: Event) -> None:
+        if self._content is not None:
+            execution.span.set_attributes(self._content.of_result(execution.result()))
+        _execution_ended(execution, event)
 
     def _node_emitted(self, execution: _TracedExecution, event: Event) -> None:
         kind = event.data.get("event_type")
@@ -349,20 +408,27 @@ class ExecutionTracer:
     def _open_tool_call(self, execution: _TracedExecution, event: Event) -> None:
         """Open the span of a tool call; one that goes on after a pause is open already."""
         path, call = event.path or "", _call_of(event)
-        call_id, run_key = str(call.get("call_id")), call.get("run_key")
+        call_id, name, run_key = (
+            str(call.get("call_id")),
+            str(call.get("name")),
+            call.get("run_key"),
+        )
         if call_id in execution.calls.get(path, _NO_CALLS):
             return
         span = self._tracer.start_span(
-            f"execute_tool {call.get('name')}",
+            f"execute_tool {name}",
             context=set_span_in_context(execution.span_at(path), Context()),
             start_time=_time_ns(event),
-            attributes={
-                _OPERATION: "execute_tool",
-                "gen_ai.tool.name": str(call.get("name")),
-                "gen_ai.tool.call.id": call_id,
-                "gen_ai.tool.type": "function",
-                "planwave.tool.kind": str(call.get("kind")),
-            },
+            attributes=_present(
+                {
+                    _OPERATION: "execute_tool",
+                    "gen_ai.tool.name": name,
+                    "gen_ai.tool.description": execution.tool_texts.get(path, {}).get(name) or None,
+                    "gen_ai.tool.call.id": call_id,
+                    "gen_ai.tool.type": "function",
+                    "planwave.tool.kind": str(call.get("kind")),
+                }
+            ),
         )
         if self._content is not None:
             span.set_attribute(
@@ -427,6 +493,12 @@ def _node_ended(execution: _TracedExecution, event: Event) -> None:
     span.end(_time_ns(event))
 
 
+def _conversation_id(state: ExecutionState) -> str | None:
+    """Return the id of the chat that an execution replies in; None outside of chats."""
+    trigger: Any = state.trigger
+    return str(field_of(trigger, "id")) if field_of(trigger, "kind") == _CHAT else None
+
+
 def _call_of(event: Event) -> Mapping[str, Any]:
     data = event.data.get("data")
     return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
@@ -445,6 +517,8 @@ def _reply_attributes(reply: ModelReply) -> dict[str, Any]:
     if usage.cache_read_tokens or usage.cache_write_tokens:
         attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read_tokens
         attributes["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_write_tokens
+    if usage.reasoning_tokens:
+        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning_tokens
     return _present(attributes)
 
 

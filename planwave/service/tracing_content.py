@@ -64,6 +64,19 @@ class SpanContent:
         """Return what a planner is asked."""
         return {"gen_ai.input.messages": self.text([_message(PromptMessage("user", goal))])}
 
+    def of_run(self, goal: str, inputs: Mapping[str, Json] | None) -> dict[str, str]:
+        """Return what an execution is given: its goal, and its inputs as JSON."""
+        given = [goal] if goal else []
+        if inputs:
+            given.append(dumps_exact(self._redactor.value({**inputs})))
+        parts: list[Json] = [{"type": "text", "content": each} for each in given]
+        return {"gen_ai.input.messages": self.text([{"role": "user", "parts": parts}])}
+
+    def of_result(self, result: str) -> dict[str, str]:
+        """Return what an execution gave, as text."""
+        message = _message(PromptMessage("assistant", result))
+        return {"gen_ai.output.messages": self.text([{**message, "finish_reason": "stop"}])}
+
     def text(self, value: Json) -> str:
         """Return JSON as the text of an attribute: without secrets, its texts cut where it is too large."""
         return _within_limit(self._redactor.value(value))

@@ -41,6 +41,8 @@ class UsageResponse(TypedDict):
     """Those of `input_tokens` that were read from a provider's cache; absent for 0."""
     cache_write_tokens: NotRequired[int]
     """Those of `input_tokens` that were written to it; absent for 0."""
+    reasoning_tokens: NotRequired[int]
+    """Those of `output_tokens` that the model thought with; absent for 0, and where its provider does not say."""
 
 
 class ForkedFrom(TypedDict):
@@ -252,6 +254,8 @@ class ExecutionResponse(TypedDict):
     """Who created it; null where an older planwave did."""
     approval: PlanApprovalResponse | None
     """The approval that its plan needs; null where it needs none."""
+    trace_url: NotRequired[str]
+    """The page of its trace, for the operator, where it was traced and the service knows such a page."""
     last_seq: int
     """The last event this shows."""
     created_at: str | None

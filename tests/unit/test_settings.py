@@ -144,6 +144,33 @@ def test_what_is_no_service_is_named(
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("template", "is_taken"),
+    [
+        ("https://jaeger.example/trace/{trace_id}", True),
+        ("HTTP://10.0.0.1:16686/t?id={trace_id}&again={trace_id}", True),
+        ("https://jaeger.example/trace/", False),
+        ("https://jaeger.example/{trace}/{trace_id}", False),
+        ("https://jaeger.example/{}{trace_id}", False),
+        ("https://jaeger.example/{trace_id}}", False),
+        ("https://jaeger.example/{trace_id} x", False),
+        ("javascript:alert('{trace_id}')", False),
+        ("//jaeger.example/{trace_id}", False),
+        ("https:///{trace_id}", False),
+        ("{trace_id}", False),
+    ],
+)
+def test_the_page_of_a_trace_is_an_address_with_its_id(
+    template: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANWAVE_TRACING_URL_TEMPLATE", template)
+    if is_taken:
+        assert load_settings().tracing_url_template == template
+        return
+    with pytest.raises(InputError, match=r"tracing_url_template.*\{trace_id\}"):
+        load_settings()
+
+
 def test_outbound_hosts_are_names_and_all_hosts_below_a_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

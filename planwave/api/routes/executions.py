@@ -17,9 +17,11 @@ from starlette.responses import Response
 from planwave.api.access_rules import access_token, flow_to_run, listed_flow, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
+    AppState,
     ExecutionsDep,
     PreassignedExecutionIdDep,
     ServiceDep,
+    StateDep,
     app_state,
     document_response,
 )
@@ -326,9 +328,11 @@ async def list_executions(
     summary="Look at an execution",
     responses={**success(ExecutionResponse, "Its state.", EXECUTION), **problems(404, 409)},
 )
-async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+async def get_execution(
+    state: StateDep, executions: ExecutionsDep, execution_id: ExecutionId
+) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
-    return json_response(await execution_state_json(service, execution_id))
+    return json_response(await execution_state_json(state, executions, execution_id))
 
 
 @router.get(
@@ -416,19 +420,23 @@ async def log_response(executions: ExecutionQueries, execution_id: str, after: i
     return await json_response_in_thread({"execution_id": execution_id, **log})
 
 
-async def execution_state_json(service: Service, execution_id: str) -> ExecutionResponse:
-    """Return the current state of an execution; see ``ExecutionResponse``.
+async def execution_state_json(
+    state: AppState, executions: ExecutionQueries, execution_id: str
+) -> ExecutionResponse:
+    """Return the current state of one of the executions that a caller sees; see ``ExecutionResponse``.
 
     Raises:
         NotFound: There is no execution of that id.
         Conflict: ``unreadable_error``.
     """
-    events = await service.executions.events(execution_id)
-    document = await asyncio.to_thread(
-        _state_json, events, service.executions.runner.position(execution_id)
-    )
-    if await service.executions.interrupted([await service.executions.get(execution_id)]):
+    events = await executions.events(execution_id)
+    position = state.service.executions.runner.position(execution_id)
+    document = await asyncio.to_thread(_state_json, events, position)
+    if await executions.interrupted([await executions.get(execution_id)]):
         document["interrupted"] = True
+    template, trace_id = state.settings.tracing_url_template, events[0].data.get("trace_id")
+    if template is not None and trace_id is not None:
+        document["trace_url"] = template.replace("{trace_id}", trace_id)
     return document
 
 

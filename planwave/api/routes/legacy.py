@@ -6,7 +6,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.dependencies import AUTHENTICATED, ServiceDep, document_response
+from planwave.api.dependencies import (
+    AUTHENTICATED,
+    ExecutionsDep,
+    ServiceDep,
+    StateDep,
+    document_response,
+)
 from planwave.api.pagination import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.responses import json_response, json_response_in_thread
@@ -29,10 +35,12 @@ router = APIRouter(tags=["status (short paths)"], dependencies=AUTHENTICATED)
     summary="The state of an execution, in a compact shape",
     responses={**success(LegacyStatus, "Its state.", LEGACY_STATUS), **problems(404, 409)},
 )
-async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
+async def get_status(
+    state: StateDep, executions: ExecutionsDep, execution_id: ExecutionId
+) -> Response:
     """Return the status of the execution and of each node, and the log so far."""
-    state = await execution_state_json(service, execution_id)
-    return json_response({name: state[name] for name in LegacyStatus.__annotations__})
+    document = await execution_state_json(state, executions, execution_id)
+    return json_response({name: document[name] for name in LegacyStatus.__annotations__})
 
 
 @router.get(

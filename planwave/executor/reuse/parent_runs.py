@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from planwave.events import Event
 from planwave.events.types import UsageData, typed_events
-from planwave.events.usage import CACHE_TOKENS
+from planwave.events.usage import PART_TOKENS
 from planwave.executor.recovery.history import StoredGraphRuns, is_unsuccessful
 from planwave.executor.stored_runs import StoredGraphRun
 from planwave.graph.model import Json
@@ -102,4 +102,4 @@ class ParentHistory(StoredGraphRuns):
 def _token_counts(usage: Mapping[str, Json] | UsageData) -> list[Json]:
     """Return the numbers that tell the calls of one attempt apart."""
     counts = (usage.get("input_tokens"), usage.get("output_tokens"))
-    return [*counts, *(usage.get(name) or 0 for name in CACHE_TOKENS)]
+    return [*counts, *(usage.get(name) or 0 for name in PART_TOKENS)]

@@ -12,7 +12,7 @@ from planwave.graph.model import Effect, Join, Json, Node, OnError, Policy, Retr
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-_FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
+POLICY_FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
 _RETRY_FIELDS: Final = ("attempts", "backoffS", "on", "notOn")
 
 
@@ -32,7 +32,7 @@ def read_policy(
         The policy and its errors; invalid fields have their default.
     """
     findings = _PolicyFindings(pointer, f"node {node_id!r}: " if node_id else "")
-    findings.check_known_fields(document, _FIELDS, "")
+    findings.check_known_fields(document, POLICY_FIELDS, "")
     on_error = findings.read_choice(document, "onError", get_args(OnError), "fail")
     is_certain = not findings.errors  # after an error, onError may be meant to be another
     join = findings.read_choice(document, "join", get_args(Join), "all")

@@ -245,6 +245,6 @@ def _usage(total: UsageTotal) -> dict[str, Any]:
         "input_tokens": total.input_tokens,
         "input_tokens_details": {"cached_tokens": total.cache_read_tokens},
         "output_tokens": total.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": total.reasoning_tokens},
         "total_tokens": total.input_tokens + total.output_tokens,
     }

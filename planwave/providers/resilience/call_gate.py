@@ -72,10 +72,24 @@ class CallContext:
         """The key of the queue: the execution id."""
         return self.scope.execution_id if self.scope is not None else ""
 
-    def idle(self, wait_s: float) -> AbstractAsyncContextManager[None]:
-        """Return a block around a wait; in a long one the execution needs no running place."""
-        is_long = self.scope is not None and wait_s >= _LONG_WAIT_S
-        return self.scope.idle() if is_long and self.scope is not None else nullcontext()
+    def warn(self, message: str) -> None:
+        """Tell the owner of the call why it is not answered yet."""
+        if self.scope is not None and self.scope.warn is not None:
+            self.scope.warn(message)
+
+    def idle(self, wait_s: float, cause: str = "") -> AbstractAsyncContextManager[None]:
+        """Return a block around a wait; in a long one the execution needs no running place.
+
+        Args:
+            wait_s: How long it will be, seconds.
+            cause: Why, for the owner of the call, who is told of a long one; ``{who}`` is the provider.
+        """
+        if self.scope is None or wait_s < _LONG_WAIT_S:
+            return nullcontext()
+        if cause:
+            who = f"{self.request.provider} ({self.request.model})"
+            self.warn(f"the call waits {wait_s:.0f} s: {cause.format(who=who)}")
+        return self.scope.idle()
 
     def loading(self) -> AbstractContextManager[None]:
         """Return a block around what is loaded for the first call, which takes no time of the node."""
@@ -201,13 +215,14 @@ class CallGate:
         if not self._circuit.is_open:
             return
         began = self._clock()
-        async with call.idle(self._circuit.retry_in()):
+        cause = "{who} gets no calls, since its last ones failed"
+        async with call.idle(self._circuit.retry_in(), cause):
             closed = await self._circuit.wait(self._max_wait_s(call))
         call.waited_s += self._clock() - began
-        cause = self._circuit.cause
-        if closed or cause is None:
+        failure = self._circuit.cause
+        if closed or failure is None:
             return
-        sentence = f"{{who}} is not called: its last calls failed ({cause.code})"
+        sentence = f"{{who}} is not called: its last calls failed ({failure.code})"
         wait = self._circuit.estimated_retry_in()
         raise _not_called(call, "provider-overloaded", sentence, wait)
 
@@ -217,7 +232,7 @@ class CallGate:
             if wait > self._max_wait_s(call):
                 sentence = "{who} fails too often for another try now"
                 raise _not_called(call, "provider-overloaded", sentence, wait)
-            async with call.idle(wait):
+            async with call.idle(wait, "{who} fails too often for another try now"):
                 await self._sleep(wait)
             call.waited_s += wait
 
@@ -233,7 +248,7 @@ class CallGate:
         if wait > call.time_left_s():
             raise _not_called(call, "rate-limited", "{who} asked all calls to wait", wait)
         if wait >= _LONG_WAIT_S:
-            async with call.idle(wait):
+            async with call.idle(wait, "{who} asked all calls to wait"):
                 await self._sleep(wait)
 
     def _try_start(self, call: CallContext, is_retry: bool) -> bool:

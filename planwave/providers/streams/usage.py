@@ -23,6 +23,10 @@ _KINDS: Final = {
         ("prompt_tokens_details", "cache_write_tokens"),
         ("input_tokens_details", "cache_write_tokens"),
     ),
+    "reasoning": (
+        ("completion_tokens_details", "reasoning_tokens"),
+        ("output_tokens_details", "reasoning_tokens"),
+    ),
 }
 """Where each kind of count is, by the names of the APIs."""
 
@@ -35,12 +39,14 @@ class TokenCounts(NamedTuple):
         output_tokens: The tokens of the reply.
         cache_read: Those of the prompt that came from the provider's cache.
         cache_write: Those of the prompt that were written to it.
+        reasoning: Those of the reply that the model thought with.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
+    reasoning: int | None = None
 
 
 class UsageReader:

@@ -462,11 +462,14 @@ class ExecutionService(ExecutionCommands):
     ) -> CreatedExecution:
         """Store a new execution, and ``plan_to_store`` in the same commit."""
         plan_record = None if plan_to_store is None else record_of(plan_to_store)
-        if self._dependencies.tracer is not None:
-            spec = replace(spec, trace_context=self._dependencies.tracer.current_context())
+        execution_id = execution_id or new_id()
+        if (tracer := self._dependencies.tracer) is not None:
+            caller = tracer.current_context()
+            trace_id = tracer.trace_id_of(execution_id, caller)
+            spec = replace(spec, trace_context=caller, trace_id=trace_id)
         waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
         at = self._dependencies.timestamp()
-        record, created = new_execution(spec, waves, execution_id or new_id(), at, queued=queued)
+        record, created = new_execution(spec, waves, execution_id, at, queued=queued)
         await self._store_created(record, created, plan_record)
         for observer in () if queued else self._dependencies.observers:
             observer.created(record)

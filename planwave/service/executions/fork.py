@@ -211,6 +211,7 @@ def fork_spec(
         approval=approval_of_fork(parent, new_hash, required=require_approval),
         supersedes=None,
         trace_context={},
+        trace_id=None,
     )
     if fork.graph is not before.graph or before.plan_hash is None:
         # A changed graph is not the flow, so that access tokens do not see it.

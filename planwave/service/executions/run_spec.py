@@ -46,6 +46,7 @@ class RunSpec:
         written_by: ``model`` for a plan that a model wrote; None for the graph of a person.
         flows: The ids of the only stored flows that may run in it; None for any.
         trace_context: The headers of the caller's trace; empty without one.
+        trace_id: The id of the trace that its spans are in; None where they are in none.
     """
 
     graph: Graph
@@ -65,6 +66,7 @@ class RunSpec:
     written_by: Literal["model"] | None = None
     flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
+    trace_id: str | None = None
 
 
 class ReplacedExecution(NamedTuple):
@@ -134,6 +136,7 @@ def _facts(spec: RunSpec, waves: int) -> dict[str, Any]:
         "written_by": spec.written_by,
         "flows": None if spec.flows is None else list(spec.flows),
         "trace_context": spec.trace_context or None,
+        "trace_id": spec.trace_id,
         "flow": spec.flow,
     }
     return facts | {name: value for name, value in others.items() if value is not None}
@@ -210,4 +213,5 @@ def run_spec_from_events(
         written_by=facts.get("written_by"),
         flows=facts.get("flows"),
         trace_context=facts.get("trace_context") or {},
+        trace_id=facts.get("trace_id"),
     )

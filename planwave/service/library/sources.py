@@ -16,6 +16,7 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.protocols import NodeTypes
 from planwave.ids import find_id, new_id
+from planwave.json_types import written_plainly
 from planwave.nodes.authoring.signatures import require_choice
 from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, fork_spec
@@ -108,7 +109,7 @@ def new_run(
 
 def with_message(
     program: Program,
-    message: Json,
+    message: Any,
     images: Sequence[str],
     inputs: Mapping[str, Mapping[str, Json]],
 ) -> Mapping[str, Mapping[str, Json]]:
@@ -132,7 +133,7 @@ def with_message(
     outputs = entry.facts.outputs
     values: dict[str, Json] = {}
     if message is not None:
-        values[outputs[0].name if outputs else DEFAULT_SOURCE_HANDLE] = message
+        values[outputs[0].name if outputs else DEFAULT_SOURCE_HANDLE] = written_plainly(message)
     if images:
         if not any(port.name == _IMAGES for port in outputs):
             raise InputError(

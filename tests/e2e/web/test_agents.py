@@ -102,13 +102,18 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await expect(page.get_by_role("button", name="Support, completed").first).to_be_visible()
     assert (await stored_events(page, execution_id))[-1] == "execution.completed"
     await page.goto(f"/runs/{execution_id}?step=support")
+    await panel.get_by_role("tab", name="Timing").click()
+    happened = panel.get_by_role("list", name="What happened").get_by_text("look_up_order: A-99")
+    await expect(happened).to_have_count(1)
+    await panel.get_by_role("tab", name="Output").click()
     calls = panel.get_by_role("region", name="Calls of Support")
     await expect(calls).to_contain_text("5 calls, 1 failed, 1 rejected")
     await call(calls, "send_mail").first.click()
     await expect(calls).to_contain_text("1 warm mail to grace@example.org: Your order")
     await expect(calls).to_contain_text("Asked for by the model, changed by a person")
+    await expect(calls).to_contain_text(re.compile("Approved.*by a local user"))
     await call(calls, "send_mail").last.click()
-    await expect(calls).to_contain_text("Bob did not order.")
+    await expect(calls).to_contain_text(re.compile("Rejected: “Bob did not order.”.*by a local"))
     await call(calls, "Clerk").first.click()
     inside = calls.get_by_role("region", name="Calls of Clerk")
     await expect(inside).to_contain_text("look_up_order")
@@ -116,6 +121,7 @@ async def test_calls_are_shown_and_decided_on_the_page_of_the_run(
     await page.get_by_role("radio", name="Log").check()
     log = page.get_by_role("list", name="Log")
     await expect(log).to_contain_text("look_up_order: there is no order A-99")
+    await expect(log).to_contain_text("about send_mail: approve")
     await calls.get_by_role("button", name="Open Clerk").click()
     await expect(page.get_by_role("complementary", name="Step Clerk")).to_contain_text(
         "packed today"

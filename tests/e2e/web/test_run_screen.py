@@ -201,6 +201,10 @@ async def test_run_is_retried_repeated_cancelled_and_finished(
     model.replies = {"Do second": ErrorReply(401, "invalid_request_error", "Incorrect API key")}
     failed = await start_run(page)
     await expect(page.get_by_role("button", name="Second, failed").first).to_be_visible()
+    result = page.get_by_role("tabpanel", name="Result")
+    await expect(result).to_contain_text("refused the credentials")
+    await expect(result).to_contain_text(re.compile("step second.*provider-auth"))
+    await expect(result.get_by_role("button", name="Copy error")).to_be_visible()
     model.replies = {}
     model.prompts.clear()
     await page.get_by_role("button", name="Retry failed").click()

@@ -31,6 +31,7 @@ VALUES = {
     "log_level": '"DEBUG"',
     "log_executions": '"failures"',
     "tracing_content": '"content"',
+    "tracing_url_template": '"https://x.example/{trace_id}"',
     "embedded_model": '"never"',
     "root_path": '"/x"',
     "allowed_effects": '["read"]',

@@ -43,6 +43,24 @@ def test_the_timeline_of_a_node_has_its_steps_in_order_with_their_data() -> None
     ]  # fmt: skip
 
 
+def test_an_attempt_that_is_entered_again_calls_nothing_twice() -> None:
+    call = {"call_id": "c1", "name": "look", "arguments": {"n": 1}}
+    start = ("node.event", {"event_type": "tool_call_start", "data": call})
+    end = ("node.event", {"event_type": "tool_call_end", "data": {**call, "result": "yes"}})
+    again = ("node.started", {"wave": 1, "reentry": 2})
+    steps = steps_of(("node.started", {"wave": 1}), start, end, again, end)
+    assert [step.what for step in steps] == ["started", "called", "entered-again"]
+    assert steps[1].details == {"arguments": {"n": 1}, "name": "look", "result": "yes"}
+
+
+def test_warnings_of_a_node_are_steps_and_its_other_lines_are_not() -> None:
+    (step,) = steps_of(
+        ("node.log", {"message": "the call waits 5 s", "level": "warning"}),
+        ("node.log", {"message": "all is well", "level": "info"}),
+    )
+    assert (step.what, step.details) == ("warned", {"message": "the call waits 5 s"})
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "what"),
     [

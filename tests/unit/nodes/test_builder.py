@@ -234,6 +234,10 @@ def test_a_node_is_named_by_a_function_a_class_or_a_text() -> None:
             "'look_up' is not registered",
         ),
         (lambda g, a: g.node("agent", fallback=[Quote]), "Python class Quote"),
+        (
+            lambda g, a: g.node(price, input=a, timeout_s=3),
+            "'price' has no field 'timeout_s'; it is a part of the policy: policy={'timeoutS': …}",
+        ),
     ],
 )
 def test_a_mistake_is_a_type_error_at_the_line_that_makes_it(mistake: Any, message: str) -> None:
@@ -352,6 +356,31 @@ def test_a_case_is_what_a_switch_compares_its_text() -> None:
     assert found == ["case-0", "case-0", "case-1", "case-1", "case-2"]
     with pytest.raises(planwave.InputError, match="has no case False"):
         kind[False]
+
+
+def test_a_policy_is_written_as_in_a_document_or_with_a_retry_of_python() -> None:
+    g = builder()
+    retry = planwave.Retry(attempts=3, on=[ConnectionError])
+    ref = g.node(price, input=g.node("start"), policy={"retry": retry, "onError": "continue"})
+    document = g.document()["nodes"][1]
+    assert document["id"] == ref.id
+    assert document["policy"] == {
+        "retry": {"attempts": 3, "on": ["ConnectionError"]}, "onError": "continue",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"on_error": "continue"}, "node 'price': .*on_error.*onError"),
+        ({"onError": "go"}, "node 'price': policy.onError is 'go'"),
+        ({"retry": 3}, "node 'price': policy.retry"),
+        ({"timeoutS": "5"}, "node 'price': policy.timeoutS is '5'"),
+    ],
+)
+def test_a_policy_is_checked_at_the_line_that_writes_it(policy: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        builder().node(price, policy=policy)
 
 
 def test_a_node_runs_for_each_item_of_a_list() -> None:

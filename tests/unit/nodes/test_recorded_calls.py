@@ -226,3 +226,12 @@ async def test_a_node_is_not_parked_while_a_call_of_it_is_made(is_nested: bool) 
     assert (result.status, kind.begun, kind.cancelled) == ("paused", 1, 0)
     result = await result.run.answer(request.request_id, {"decision": "approve"})
     assert (result.status, kind.begun, kind.cancelled) == ("completed", 1, 0)
+
+
+def test_what_a_call_waits_for_is_a_warning_in_the_log_of_its_node() -> None:
+    context, emitted = entered(MemoryStore()), list[tuple[str, Any]]()
+    context.emit = lambda kind, data: emitted.append((kind, data))
+    scope = call_scope(context).at(3)
+    assert scope.warn is not None
+    scope.warn("the call waits 7 s")
+    assert emitted == [("log", {"message": "the call waits 7 s", "level": "warning"})]

@@ -349,6 +349,18 @@ async def test_unknown_or_unconfigured_provider_makes_no_call() -> None:
         assert harness.llm.requests == []
 
 
+async def test_the_owner_of_a_call_is_told_why_it_is_not_answered_yet() -> None:
+    scope, told = CallScope("x", "a", 1), list[str]()
+    scope.warn = told.append
+    limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": "7"})
+    async with model_client_harness(limited, jitter=0.0) as harness:
+        await harness.ask(scope=scope.at(0))
+    failed, waits = told
+    assert failed.startswith("attempt 1 of a call failed, and is repeated: openai (gpt-4o-mini)")
+    assert failed.endswith("it asked to wait 7 s: scripted failure")
+    assert waits == "the call waits 7 s: openai (gpt-4o-mini) asked all calls to wait"
+
+
 async def test_duration_includes_waits() -> None:
     async with model_client_harness(ErrorReply(429, headers={"retry-after": "7"})) as harness:
         assert (await harness.ask()).duration_s == 7

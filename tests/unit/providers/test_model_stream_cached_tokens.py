@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from planwave.events.usage import CACHE_TOKENS, NO_USAGE
+from planwave.cli.formatting import tokens_text
+from planwave.events.chat_chunks import token_usage
+from planwave.events.usage import NO_USAGE, PART_TOKENS
 from planwave.providers.protocols import Usage
 from planwave.providers.recordings import record_of, reply_from
 from planwave.providers.registry import ProviderRegistry
+from planwave.providers.streams.usage import TokenCounts, UsageReader
 from planwave.settings import Settings
 from tests.support.llm.client_harness import model_client_harness
 from tests.support.llm.fake_llm_server import TextReply
@@ -38,8 +41,8 @@ async def test_a_reply_costs_what_the_price_list_says(
     assert reply_from(record_of(reply)).usage == reply.usage
     total = NO_USAGE.plus(reply.usage.as_json()).plus(reply.usage.as_json())  # type: ignore[arg-type]
     assert total.cost_usd == 2 * price
-    assert [getattr(total, name) for name in CACHE_TOKENS] == [
-        2 * getattr(usage, name) for name in CACHE_TOKENS
+    assert [getattr(total, name) for name in PART_TOKENS] == [
+        2 * getattr(usage, name) for name in PART_TOKENS
     ]
 
 
@@ -53,6 +56,19 @@ async def test_no_more_is_cached_than_the_prompt_has(cached: tuple[int, int]) ->
         usage = (await harness.ask("openai", model="gpt-5")).usage
     assert 0 <= usage.cache_read_tokens + usage.cache_write_tokens <= 10_000
     assert usage.cost_usd is not None
+
+
+@pytest.mark.parametrize("details", ["completion_tokens_details", "output_tokens_details"])
+def test_tokens_of_the_reasoning_are_read_stored_and_added_up(details: str) -> None:
+    reader = UsageReader()
+    reader.read({"prompt_tokens": 9, "completion_tokens": 8, details: {"reasoning_tokens": 5}})
+    assert reader.counts == TokenCounts(9, 8, reasoning=5)
+    usage = Usage(9, 8, reasoning_tokens=5).as_json()
+    assert usage["reasoning_tokens"] == 5
+    total = NO_USAGE.plus(usage).plus(usage)  # type: ignore[arg-type]
+    assert (total.as_json().get("reasoning_tokens"), total.output_tokens) == (10, 16)
+    assert token_usage(total)["completion_tokens_details"] == {"reasoning_tokens": 10}
+    assert tokens_text(total.as_json()) == "18 in, 16 out (of which 10 reasoning)"
 
 
 def test_usage_without_cached_tokens_is_as_before() -> None:

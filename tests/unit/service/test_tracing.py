@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -33,7 +33,7 @@ from planwave.graph.reading.documents import read_graph
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
-from planwave.providers.protocols import ModelReply, ModelRequest
+from planwave.providers.protocols import CallReport, ModelReply, ModelRequest, Usage
 from planwave.redaction import Redactor
 from planwave.service import tracing, tracing_content
 from planwave.service.dependencies import ServiceDependencies
@@ -44,7 +44,7 @@ from planwave.settings import Settings
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.client_harness import MODELS, ModelClientHarness, model_client_harness
-from tests.support.llm.fake_llm_server import ErrorReply, ReplyStep, TextReply
+from tests.support.llm.fake_llm_server import ErrorReply, ReplyStep, TextReply, ToolCallReply
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.nodes.agent_runs import Kit, Script, agent_graph, calls, scripted, tool
 from tests.support.nodes.held_nodes import FailingNode, HeldNode
@@ -339,6 +339,65 @@ def test_names_of_attributes_are_those_of_the_conventions() -> None:
     assert names <= conventions
 
 
+async def test_with_content_the_span_of_a_run_holds_what_it_was_given_and_gave() -> None:
+    kept = KeptSpans(SpanContent(Redactor({"SHOP_KEY": "sk-shop-1234567890"})))
+    graph = make_graph(text_node("a"), text_node("z", "{{ input }}!"), edges=[("a", "z")])
+    async with Service(dependencies(tracer=kept.tracer)) as service:
+        inputs = {"a": {"output": "Ada, sk-shop-1234567890"}}
+        record = await service.executions.execute(make_plan(graph), inputs=inputs)
+        await service.executions.wait(record.execution_id)
+    (run,) = kept.named("invoke_workflow")
+    held = content_of(run)
+    (asked,), (gave,) = held["gen_ai.input.messages"], held["gen_ai.output.messages"]
+    assert [part["content"] for part in asked["parts"]] == [
+        "a goal", '{"a":{"output":"Ada, [secret SHOP_KEY]"}}',
+    ]  # fmt: skip
+    assert gave == {
+        "role": "assistant",
+        "parts": [{"type": "text", "content": "Ada, [secret SHOP_KEY]!"}],
+        "finish_reason": "stop",
+    }
+
+
+async def test_spans_of_a_reply_in_a_chat_name_the_chat_and_say_what_a_tool_is_for() -> None:
+    look, said = ToolCallReply([("look", {"where": "here"})]), TextReply("Done")
+    lead = node_document(
+        "lead", "agent", userPrompt="Go", provider="openai", model="gpt-4o-mini", maxTokens=9
+    )
+    triggers = ({"id": "chat1", "kind": "chat_start"}, {"id": "t1", "kind": "schedule"})
+    async with (
+        models(look, said, look, said) as (kept, _, parts),
+        Service(dependencies(types=[Kit([tool("look")])], **parts)) as service,
+    ):
+        for trigger in triggers:
+            plan = make_plan(read_graph(agent_graph(lead, kit_of=("lead",)))[0])
+            record = await service.executions.execute(plan, trigger=trigger)
+            await service.executions.wait(record.execution_id)
+    names: dict[str, list[Mapping[str, Any]]] = {}
+    for span in kept.ended:
+        names.setdefault(span.name.partition(" ")[0], []).append(span.attributes or {})
+    told = {
+        name: [each.get("gen_ai.conversation.id") for each in all_] for name, all_ in names.items()
+    }
+    assert told == {
+        "chat": ["chat1", "chat1", None, None],
+        "execute_tool": [None, None],
+        "invoke_agent": ["chat1", None],
+        "invoke_workflow": ["chat1", None],
+    }
+    assert [each["gen_ai.tool.description"] for each in names["execute_tool"]] == ["Does look."] * 2
+
+
+def test_tokens_of_the_reasoning_are_told_where_there_are_any() -> None:
+    kept = KeptSpans()
+    for usage in (Usage(9, 8, reasoning_tokens=5), Usage(9, 8)):
+        span = kept.tracer.open_call(ModelRequest("openai", "gpt", "Go"), None)
+        reply = ModelReply("Done", "openai", "gpt", "stop", usage)
+        span.end(CallReport("openai", "gpt", "completed", reply=reply))
+    name = "gen_ai.usage.reasoning.output_tokens"
+    assert [(span.attributes or {}).get(name) for span in kept.ended] == [5, None]
+
+
 async def test_plan_has_a_span_with_its_model_calls_below_it() -> None:
     async with models(TextReply("no plan"), TextReply("no plan"), TextReply("no plan")) as kit:
         kept, harness, parts = kit
@@ -504,6 +563,40 @@ async def test_execution_started_later_has_the_parent_of_its_creation(
     assert parent == (CALLER[36:52] if is_parent else None)
     assert forked.parent is None, "the request that forks has no trace"
     assert (forked.attributes or {})["planwave.execution.parent_id"] == made["execution_id"]
+
+
+@pytest.mark.parametrize("sent", [None, CALLER, CALLER[:-2] + "00"])
+async def test_the_operator_gets_the_page_of_the_trace_that_the_spans_are_in(
+    sent: str | None,
+) -> None:
+    kept = KeptSpans()
+    async with in_process_client(
+        dependencies(tracer=kept.tracer),
+        tracing=True,
+        tracing_url_template="https://t.example/{trace_id}?of={trace_id}",
+    ) as client:
+        headers = {} if sent is None else {"traceparent": sent}
+        body = {"graph": make_graph(text_node("a")).document, "start": True}
+        made = (await client.post("/api/execute", json=body, headers=headers)).json()
+        await client.service.executions.wait(made["execution_id"])
+        looked = (await client.get(f"/api/executions/{made['execution_id']}")).json()
+        (created, *_) = await client.service.executions.events(made["execution_id"])
+    ids = {f"{context_of(span).trace_id:032x}" for span in kept.ended}
+    if sent is not None and sent.endswith("00"):
+        assert (ids, "trace_url" in looked) == (set(), False), "the caller's trace is not sampled"
+    else:
+        (trace_id,) = ids
+        assert looked["trace_url"] == f"https://t.example/{trace_id}?of={trace_id}"
+    assert "trace_id" not in created.data, "only the operator sees it"
+
+
+async def test_a_run_that_was_not_traced_has_no_page_of_a_trace() -> None:
+    template = "https://t.example/{trace_id}"
+    async with in_process_client(dependencies(), tracing_url_template=template) as client:
+        body = {"graph": make_graph(text_node("a")).document}
+        made = (await client.post("/api/execute", json=body)).json()
+        looked = (await client.get(f"/api/executions/{made['execution_id']}")).json()
+    assert "trace_url" not in looked
 
 
 async def test_model_call_outside_of_executions_belongs_to_the_trace_of_its_caller() -> None:

@@ -205,7 +205,7 @@ export type PrincipalDocument = {
   by?: PrincipalDocument;
 };
 
-/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. */
+/** The request of the client; `graph` has its `policies` already. `written_by`: not by a person. `trace_id` is that of all its spans, where the service that created it traces. */
 export type CreatedData = {
   goal?: string;
   title?: string;
@@ -224,6 +224,7 @@ export type CreatedData = {
   supersedes?: SupersededDocument | null;
   created_by?: PrincipalDocument;
   trace_context?: Record<string, string>;
+  trace_id?: string;
   written_by?: "model";
   flows?: string[];
 };
@@ -524,6 +525,8 @@ export type UsageResponse = {
   cache_read_tokens?: number;
   /** Those of `input_tokens` that were written to it; absent for 0. */
   cache_write_tokens?: number;
+  /** Those of `output_tokens` that the model thought with; absent for 0, and where its provider does not say. */
+  reasoning_tokens?: number;
 };
 
 /** A node, nested or not, when a client connected. */
@@ -709,6 +712,7 @@ export type UsageData = {
   output_tokens?: unknown;
   cache_read_tokens?: unknown;
   cache_write_tokens?: unknown;
+  reasoning_tokens?: unknown;
   cost_usd?: unknown;
   estimated?: unknown;
   recorded?: unknown;
@@ -1451,6 +1455,8 @@ export type ExecutionResponse = {
   created_by: PrincipalDocument | null;
   /** The approval that its plan needs; null where it needs none. */
   approval: PlanApprovalResponse | null;
+  /** The page of its trace, for the operator, where it was traced and the service knows such a page. */
+  trace_url?: string;
   /** The last event this shows. */
   last_seq: number;
   created_at: string | null;

@@ -12,9 +12,11 @@ import { plainLine } from "@/ui/plainLine";
 import { StatusIcon } from "@/ui/Status";
 import { Tag } from "@/ui/Tag";
 import { useNow } from "@/ui/useNow";
+import { answererWords, answerWords } from "./answerWords";
 import styles from "./CallList.module.css";
 import { CallResult } from "./CallResult";
 import { CALL_LOOKS } from "./callLooks";
+import parts from "./parts.module.css";
 import { Text } from "./Text";
 import { TOOL_KINDS } from "./ToolAbout";
 
@@ -111,6 +113,12 @@ function CallBody({ run, call, path, caller, onSelect }: CallRowProps) {
         <p className={styles.facts}>
           <Tag>{TOOL_KINDS[call.kind] ?? call.kind}</Tag>
           <code>{call.name}</code>
+        </p>
+      )}
+      {call.answered && (
+        <p className={parts.place}>
+          <span>{answerWords(call.answered)}</span>
+          <span>by {answererWords(call.answered)}</span>
         </p>
       )}
       <Part title="Arguments" value={call.arguments} />

@@ -5,18 +5,30 @@ import { Note } from "@/ui/Note";
 import parts from "./parts.module.css";
 
 type FailureBoxProps = {
-  error: { message: string; hint?: string | null };
+  error: { code: string; message: string; hint?: string | null };
+  /** What failed: a step, by its path, and in which attempt; null for the run as a whole. */
+  where: { path: string; attempt: number } | null;
   /** Where the exception came from; only the operator gets it. */
   traceback?: string | undefined;
 };
 
-/** Why something failed: the message, the way out, and the traceback, to be copied together. */
-export function FailureBox({ error, traceback }: FailureBoxProps) {
+/** Why something failed: message, way out, place and traceback, to be copied together. */
+export function FailureBox({ error, where, traceback }: FailureBoxProps) {
   const text = problemText(error);
-  const whole = traceback ? `${text}\n\n${traceback}` : text;
+  const facts = [
+    ...(where ? [`step ${where.path}`] : []),
+    ...(where && where.attempt > 1 ? [`attempt ${where.attempt}`] : []),
+    error.code,
+  ];
+  const whole = [text, facts.join(", "), traceback].filter(Boolean).join("\n\n");
   return (
     <div className={parts.failure}>
       <Note kind="error">{text}</Note>
+      <p className={parts.place}>
+        {facts.map((fact) => (
+          <span key={fact}>{fact}</span>
+        ))}
+      </p>
       {traceback && (
         <details className={parts.fold} open>
           <summary>Traceback</summary>

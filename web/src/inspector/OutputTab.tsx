@@ -1,3 +1,4 @@
+import { problemText } from "@/api/errorText";
 import { useNode } from "@/api/queries";
 import type { NodeStatus } from "@/api/types";
 import { writeJson } from "@/json";
@@ -6,7 +7,8 @@ import { useRun } from "@/stream/RunProvider";
 import type { NodeState, RunState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
-import { formatAmount } from "@/ui/format";
+import { formatAmount, formatTime } from "@/ui/format";
+import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
 import { CallList, LinkedCalls } from "./CallList";
 import { FailureBox } from "./FailureBox";
@@ -33,17 +35,39 @@ export function OutputTab(props: OutputTabProps) {
 }
 
 function Given({ executionId, node, onSelect }: OutputTabProps) {
-  if (node.status === "running" || node.status === "retrying") return <Streaming node={node} />;
+  if (node.status === "retrying") return <BetweenAttempts executionId={executionId} node={node} />;
+  if (node.status === "running") return <Streaming node={node} />;
   if (node.status === "completed" || node.status === "failed") {
     return <Stored executionId={executionId} node={node} />;
   }
   return <NotThere {...{ executionId, node, onSelect }} />;
 }
 
+/** Why the attempt before failed, and when the next one begins. */
+function BetweenAttempts({ executionId, node }: PartProps) {
+  const step = useNode(executionId, node.path);
+  return (
+    <>
+      <Note>
+        Attempt {node.attempt + 1} begins
+        {node.retryAt === null ? " soon" : ` at ${formatTime(new Date(node.retryAt), true)}`}.
+      </Note>
+      {node.error && (
+        <FailureBox error={node.error} where={node} traceback={step.data?.traceback} />
+      )}
+    </>
+  );
+}
+
 function Streaming({ node }: Pick<PartProps, "node">) {
+  const warning = useRun((run) => lastWarning(run, node));
   const { tail, offset, length } = node.text;
   if (length === 0 && node.reasoning.length === 0) {
-    return <p className={styles.quiet}>Nothing written yet.</p>;
+    return warning ? (
+      <Note kind="warning">{problemText({ message: warning })}</Note>
+    ) : (
+      <p className={styles.quiet}>Nothing written yet.</p>
+    );
   }
   return (
     <>
@@ -62,12 +86,19 @@ function Streaming({ node }: Pick<PartProps, "node">) {
   );
 }
 
+/** What a step that runs has logged last as a warning, such as that its provider lets it wait. */
+function lastWarning(run: RunState, { path, spans }: NodeState): string | undefined {
+  const since = spans.at(-1)?.from ?? "";
+  const line = run.log.findLast((entry) => entry.path === path && entry.type === "logic_check");
+  return line && line.at >= since ? line.text : undefined;
+}
+
 function Stored({ executionId, node }: PartProps) {
   const step = useNode(executionId, node.path);
   return (
     <>
       {node.error && node.status === "failed" && (
-        <FailureBox error={node.error} traceback={step.data?.traceback} />
+        <FailureBox error={node.error} where={node} traceback={step.data?.traceback} />
       )}
       <Loaded query={step} label="Loading what came out">
         {({ outputs }) => {

@@ -138,7 +138,7 @@ const CALL = {
     properties: {
       to: { type: "string" },
       copies: { type: "integer" },
-      tags: { type: "array", items: { type: "string" } },
+      tags: { type: "array" },
     },
     required: ["to"],
   },

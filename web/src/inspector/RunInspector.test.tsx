@@ -1,6 +1,6 @@
 import { fireEvent, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
-import { newRunState, type RunState } from "@/stream/runState";
+import { newNodeState, newRunState, type RunState } from "@/stream/runState";
 import { renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { RunInspector } from "./RunInspector";
 
@@ -48,6 +48,28 @@ test("each of the last steps shows what it delivered, and no other step", async 
   expect(await screen.findByText("Good day")).toBeTruthy();
   expect(screen.getByText("Good night")).toBeTruthy();
   expect(screen.queryByText("Not shown")).toBeNull();
+});
+
+test("a run that failed shows where, with the traceback of the step", async () => {
+  api = await startTestApi({
+    "GET /api/executions/e1/result": { result: { nodes: [], value: null }, node_results: {} },
+    "GET /api/executions/e1/nodes/pay": { traceback: "Traceback:\n  in pay" },
+  });
+  const error = { code: "node-failed", message: "no shop", hint: null, node: "pay" };
+  const pay = { ...newNodeState("pay"), status: "failed" as const, attempt: 2 };
+  const run: RunState = {
+    ...newRunState("e1"),
+    status: "failed",
+    endedAt: "2026-01-01T00:00:00Z",
+    error,
+    failures: ["pay"],
+    nodes: new Map([["pay", pay]]),
+  };
+  const inspector = <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} />;
+  renderRoutes([{ path: "/", element: inspector }]);
+  expect(await screen.findByText(/in pay/)).toBeTruthy();
+  expect(screen.getByText("step pay")).toBeTruthy();
+  expect(screen.getByText("attempt 2")).toBeTruthy();
 });
 
 test("a run whose last steps delivered nothing says so", async () => {

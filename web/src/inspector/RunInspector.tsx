@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { call } from "@/api/http";
-import { useDocument, useResult } from "@/api/queries";
+import { useDocument, useNode, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
@@ -152,9 +152,11 @@ type FailureProps = Pick<ResultProps, "run" | "onSelect"> & { error: RunError };
 
 /** Why the run failed, and the steps that did. */
 function Failure({ run, error, onSelect }: FailureProps) {
+  const failed = run.nodes.get(error.node ?? "");
+  const step = useNode(run.executionId, failed?.path ?? "", failed !== undefined);
   return (
     <div className={parts.notes}>
-      <FailureBox error={error} />
+      <FailureBox error={error} where={failed ?? null} traceback={step.data?.traceback} />
       <div className={parts.shows}>
         {run.failures.map((path) => (
           <Button key={path} small onClick={() => onSelect(path)}>

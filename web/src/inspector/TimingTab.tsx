@@ -1,5 +1,6 @@
 import { useExplain } from "@/api/queries";
 import { writeJson } from "@/json";
+import { argumentsText } from "@/stream/log";
 import { tokenWords } from "@/stream/usage";
 import { formatDuration, formatTime, formatUsd } from "@/ui/format";
 import { Loaded } from "./Loaded";
@@ -99,7 +100,12 @@ function Course({ executionId, node }: PartProps) {
 
 function detailOf(entry: Record<string, unknown>): string {
   const error = entry.error as { message?: string } | undefined;
+  if (entry.what === "called") {
+    const call = `${entry.name}: ${argumentsText(entry.arguments)}`;
+    return error?.message ? `${call} failed: ${error.message}` : call;
+  }
   if (error?.message) return error.message;
+  if (typeof entry.message === "string") return entry.message;
   if (typeof entry.reason === "string") return entry.reason;
   return entry.answer === undefined ? "" : writeJson(entry.answer);
 }

@@ -103,8 +103,11 @@ export function useAnswerDraft(key: string, request: RequestFields): AnswerDraft
     setBroken: (name, isBroken) =>
       fill(key, ({ broken: before }) => {
         const after = new Set(before);
-        if (isBroken) after.add(name);
-        else after.delete(name);
+        if (isBroken) return { broken: after.add(name) };
+        for (const each of before) {
+          // What is inside goes with a field that is whole again, or was removed.
+          if (each === name || each.startsWith(`${name}/`)) after.delete(each);
+        }
         return { broken: after };
       }),
     limits,

@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import type { ExecutionEvent } from "@/api/types";
+import { answerWords } from "@/inspector/answerWords";
 import { askingPath, callsOfLinked } from "@/stream/calls";
 import { goldenRuns } from "@/stream/goldenRuns";
 import { applyEvents } from "@/stream/reducer";
@@ -60,6 +61,19 @@ describe("the calls of an agent", () => {
     expect([c2?.requested, c2?.arguments]).toEqual([{ to: "Ada" }, { to: "Ada Lovelace" }]);
     expect(c3?.error?.message).toContain("Not him.");
     expect(c3?.startedAt).toBeNull();
+  });
+
+  it("say who decided about them, and keep an approval apart from the call", () => {
+    const { c1, c2, c3 } = calls(fold(events));
+    expect(c1?.answered).toBeNull();
+    expect([c2, c3].map((call) => answerWords(call?.answered ?? { answer: null }))).toEqual([
+      "Approved",
+      "Rejected: “Not him.”",
+    ]);
+    const approved = events.findIndex(({ type }) => type === "node.answered");
+    const between = calls(fold(events.slice(0, approved + 1)));
+    const decided = [between.c2, between.c3].find((call) => call?.answered);
+    expect([decided?.startedAt, decided?.result]).toEqual([null, undefined]);
   });
 
   it("keep their times where an attempt is entered again and tells their ends once more", () => {

@@ -69,7 +69,12 @@ export function callAnswered(draft: Draft, { path, data }: NodeAnsweredEvent): v
   const call = node.calls.find((each) => each.requestId === data.request_id);
   if (call === undefined) return;
   const isRejected = fieldOf(data.answer, "decision") === "reject";
-  put(node, { ...call, status: isRejected ? "waiting" : "running", requestId: null });
+  put(node, {
+    ...call,
+    status: isRejected ? "waiting" : "running",
+    requestId: null,
+    answered: data,
+  });
 }
 
 /** An attempt has ended: its calls that have not are over. */
@@ -167,6 +172,7 @@ function newCall(node: NodeDraft, id: string, attempt: number | undefined): Tool
     endedAt: null,
     runPrefix: null,
     requestId: null,
+    answered: null,
   };
 }
 

@@ -60,6 +60,7 @@ export function nodeStarted(draft: Draft, event: NodeStartedEvent): void {
   if (data.name) node.name = data.name;
   beginAttempt(node, event.attempt);
   node.error = null;
+  node.retryAt = null;
   node.startedAt ??= event.at;
   node.wave = data.wave ?? node.wave;
   node.via = data.via ?? node.via;
@@ -128,6 +129,8 @@ export function nodeRetrying(draft: Draft, event: NodeRetryingEvent): void {
   const node = draft.node(event.path);
   node.status = "retrying";
   node.error = runError(event.data.error);
+  const delayS = numberOf(event.data.delay_s) ?? 0;
+  node.retryAt = new Date(Date.parse(event.at) + 1000 * delayS).toISOString();
   openSpan(node, "backoff", event.at);
   closeCalls(node, event.at);
   draft.state.ledger = leaveAttempt(draft.state.ledger, event.path);

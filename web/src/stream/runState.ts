@@ -2,6 +2,7 @@ import type {
   ExecutionStatus,
   GraphDocument,
   LogEntryResponse,
+  NodeAnsweredData,
   NodeStatus,
   OpenRequestResponse,
   OptionsDocument,
@@ -95,6 +96,8 @@ export type ToolCall = {
   readonly runPrefix: string | null;
   /** The id of the open question to a person about it. */
   readonly requestId: string | null;
+  /** The last answer about it: who decided what; null where nobody has. */
+  readonly answered: NodeAnsweredData | null;
 };
 
 /** How a completed node got its result. */
@@ -127,6 +130,8 @@ export type NodeState = {
   readonly reused: ReusedFrom | null;
   /** Of the newest failure, also while it is tried again. */
   readonly error: RunError | null;
+  /** When the next attempt begins, UTC; null where it does not wait for one, or that is not known. */
+  readonly retryAt: string | null;
   /** The failure was caught by the node's policy. */
   readonly handled: boolean;
   /** Why it was skipped. */
@@ -335,6 +340,7 @@ export function newNodeState(path: string): NodeState {
     origin: "run",
     reused: null,
     error: null,
+    retryAt: null,
     handled: false,
     reason: null,
     handle: null,

@@ -74,6 +74,7 @@ export function recordUsage(
     data.output_tokens,
     data.cache_read_tokens,
     data.cache_write_tokens,
+    data.reasoning_tokens,
   ]);
   let usage = ledger.attempts.get(path);
   if (usage === undefined || usage.attempt !== attempt) {
@@ -104,6 +105,7 @@ export function addUsage(total: UsageResponse, data: UsageData): UsageResponse {
     estimated: total.estimated || Boolean(data.estimated),
     ...added("cache_read_tokens", total, data),
     ...added("cache_write_tokens", total, data),
+    ...added("reasoning_tokens", total, data),
   };
 }
 
@@ -112,9 +114,9 @@ function exactSum(a: number, b: number): number {
   return Number((a + b).toFixed(12));
 }
 
-/** Tokens of a cache are absent for 0. */
+/** Tokens that are a part of others are absent for 0. */
 function added(
-  name: "cache_read_tokens" | "cache_write_tokens",
+  name: "cache_read_tokens" | "cache_write_tokens" | "reasoning_tokens",
   total: UsageResponse,
   data: UsageData,
 ): Partial<UsageResponse> {
@@ -122,11 +124,14 @@ function added(
   return sum > 0 ? { [name]: sum } : {};
 }
 
-/** What a usage line says of tokens: `10,000 in (of which 9,000 from the cache), 500 out`. */
+/** What a usage line says of tokens: `10,000 in (of which 9,000 from the cache), 500 out (of which 90 reasoning)`. */
 export function tokenWords(usage: UsageResponse): string {
   const cached = usage.cache_read_tokens ?? 0;
   const fromCache = cached > 0 ? ` (of which ${formatCount(cached)} from the cache)` : "";
-  return `${formatCount(usage.input_tokens)} in${fromCache}, ${formatCount(usage.output_tokens)} out`;
+  const thought = usage.reasoning_tokens ?? 0;
+  const ofReasoning = thought > 0 ? ` (of which ${formatCount(thought)} reasoning)` : "";
+  const [read, written] = [usage.input_tokens, usage.output_tokens].map(formatCount);
+  return `${read} in${fromCache}, ${written} out${ofReasoning}`;
 }
 
 function reenter(usage: AttemptUsage, generation: number): AttemptUsage {

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { expect, test } from "vitest";
 import { type FormValue, SchemaForm } from "./SchemaForm";
 import type { JsonSchema } from "./schema";
+import { TooltipProvider } from "./Tooltip";
 
 const SCHEMA: JsonSchema = {
   type: "object",
@@ -16,15 +17,25 @@ const SCHEMA: JsonSchema = {
   required: ["title"],
 };
 
-type FormProps = { initial: FormValue; errors?: Record<string, string>; values: FormValue[] };
+type FormProps = {
+  initial: FormValue;
+  errors?: Record<string, string>;
+  values: FormValue[];
+  schema?: JsonSchema;
+  onBroken?: (name: string, isBroken: boolean) => void;
+};
 
-function Form({ initial, errors, values }: FormProps) {
+function Form({ initial, errors, values, schema = SCHEMA, onBroken }: FormProps) {
   const [value, setValue] = useState(initial);
   const change = (next: FormValue) => {
     values.push(next);
     setValue(next);
   };
-  return <SchemaForm schema={SCHEMA} value={value} onChange={change} errors={errors ?? {}} />;
+  return (
+    <TooltipProvider>
+      <SchemaForm {...{ schema, value, errors, onBroken }} onChange={change} />
+    </TooltipProvider>
+  );
 }
 
 /** Shows a form and returns the list of its values, which grows with each change. */
@@ -78,4 +89,78 @@ test("an error of the API stands below its field", () => {
   show({ title: "" }, { title: "a title is needed" });
   expect(screen.getByLabelText("Title").getAttribute("aria-invalid")).toBe("true");
   expect(screen.getByText("a title is needed")).toBeTruthy();
+});
+
+const SHOP: JsonSchema = {
+  type: "object",
+  $defs: {
+    Item: {
+      type: "object",
+      properties: { sku: { type: "string" }, count: { type: "integer", minimum: 1, maximum: 9 } },
+      required: ["sku"],
+    },
+  },
+  properties: {
+    to: {
+      type: "object",
+      properties: { city: { type: "string" }, zip: { type: "integer" } },
+      required: ["city"],
+    },
+    gift: { anyOf: [{ $ref: "#/$defs/Item" }, { type: "null" }], default: null },
+    items: { type: "array", items: { $ref: "#/$defs/Item" } },
+    tags: { type: "array", items: { type: "string" } },
+    day: { type: "string", format: "date" },
+  },
+  required: ["to"],
+};
+const press = (name: string) => fireEvent.click(screen.getByRole("button", { name }));
+
+test("objects and lists inside are fields of their own", () => {
+  const values: FormValue[] = [];
+  render(<Form schema={SHOP} initial={{ kept: 1 }} values={values} />);
+  type("City", "Ulm");
+  press("Add to tags");
+  type("Tags 1", "new");
+  press("Add to items");
+  type("Sku", "a");
+  type("Count", "2");
+  press("Add to items");
+  press("Remove items 2");
+  press("Add gift");
+  type("Day", "2026-02-03");
+  expect(values.at(-1)).toEqual({
+    kept: 1,
+    to: { city: "Ulm" },
+    tags: ["new"],
+    items: [{ sku: "a", count: 2 }],
+    gift: {},
+    day: "2026-02-03",
+  });
+  press("Remove gift");
+  expect(values.at(-1)).not.toHaveProperty("gift");
+});
+
+test("what is wrong stands at the field inside, and what is broken there is told by its path", () => {
+  const broken: string[] = [];
+  const errors = { "items/0/count": "has to be at most 9", items: "too few", "tags/3": "gone" };
+  render(
+    <Form
+      schema={SHOP}
+      initial={{ items: [{ sku: "a", count: 12 }] }}
+      errors={errors}
+      values={[]}
+      onBroken={(name, isBroken) => isBroken && broken.push(name)}
+    />,
+  );
+  expect(screen.getByLabelText("Count").getAttribute("aria-invalid")).toBe("true");
+  expect(screen.getByText("has to be at most 9")).toBeTruthy();
+  expect(screen.getByText("too few")).toBeTruthy();
+  type("Count", "1x");
+  expect(broken).toEqual(["items/0/count"]);
+});
+
+test("a value that is not of its kind is edited as JSON or text, and shown as it is", () => {
+  render(<Form schema={SHOP} initial={{ to: "{{ input }}", items: 3, day: "soon" }} values={[]} />);
+  const textOf = (label: string) => screen.getByLabelText<HTMLInputElement>(label).value;
+  expect([textOf("To"), textOf("Items"), textOf("Day")]).toEqual(['"{{ input }}"', "3", "soon"]);
 });

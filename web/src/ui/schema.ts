@@ -1,3 +1,5 @@
+import { writeJson } from "@/json";
+
 /** Reads JSON Schemas as far as a form needs them. */
 export type JsonSchema = {
   $ref?: string;
@@ -23,7 +25,17 @@ export type JsonSchema = {
   [keyword: string]: unknown;
 };
 
-export type FieldKind = "text" | "longText" | "number" | "integer" | "boolean" | "choice" | "json";
+export type FieldKind =
+  | "text"
+  | "longText"
+  | "date"
+  | "number"
+  | "integer"
+  | "boolean"
+  | "choice"
+  | "object"
+  | "list"
+  | "json";
 
 export type SchemaField = {
   name: string;
@@ -38,6 +50,8 @@ export type SchemaField = {
   minimum?: number | undefined;
   maximum?: number | undefined;
   isTemplate: boolean;
+  /** Of its value, with the definitions that it refers to. */
+  schema: JsonSchema;
 };
 
 /** Texts whose names end so are edited in several lines. */
@@ -57,13 +71,52 @@ export function schemaFields(schema: JsonSchema): SchemaField[] {
   ];
 }
 
-/** Returns the fields of an object or of the objects of a list: ` {sku, count}`; else nothing. */
-export function fieldsText(schema: JsonSchema | undefined): string {
-  if (!schema) return "";
-  const root = resolve(schema, schema);
-  const part = root.items ? { ...root.items, $defs: schema.$defs } : root;
-  const names = schemaFields(part).map((field) => field.name);
-  return names.length > 0 ? ` {${names.join(", ")}}` : "";
+/** Returns one of the values of a list as a field. */
+export function itemField(list: SchemaField, index: number): SchemaField {
+  const item = schemaField(list.name, list.schema.items ?? {}, list.schema, true);
+  return { ...item, name: String(index), label: `${list.label} ${index + 1}` };
+}
+
+/** Returns what a value is: "list of {sku: text, count?: integer 1 to 9}"; "" without a schema. */
+export function schemaText(schema: JsonSchema | undefined): string {
+  return schema ? textOf(schema, schema, DEEPEST) : "";
+}
+
+/** Objects inside objects that are written out. */
+const DEEPEST = 2;
+
+function textOf(part: JsonSchema, root: JsonSchema, depth: number): string {
+  const schema = resolve(part, root);
+  const values = schema.const !== undefined ? [schema.const] : schema.enum;
+  if (values) return values.map((value) => writeJson(value)).join(" or ");
+  const variants = schema.anyOf ?? schema.oneOf;
+  if (variants) return variants.map((each) => textOf(each, root, depth)).join(" or ");
+  const types = asList(schema.type).map((type) => {
+    if (type === "object") return objectText(schema, root, depth);
+    if (type === "array") {
+      return schema.items ? `list of ${textOf(schema.items, root, depth)}` : "list";
+    }
+    if (type === "string") return schema.format ?? "text";
+    return [type, boundsText(schema)].filter(Boolean).join(" ");
+  });
+  return types.join(" or ") || "any";
+}
+
+function objectText(schema: JsonSchema, root: JsonSchema, depth: number): string {
+  const properties = Object.entries(schema.properties ?? {});
+  if (properties.length === 0) return "object";
+  if (depth === 0) return "{…}";
+  const required = new Set(schema.required ?? []);
+  const fields = properties.map(
+    ([name, each]) => `${name}${required.has(name) ? "" : "?"}: ${textOf(each, root, depth - 1)}`,
+  );
+  return `{${fields.join(", ")}}`;
+}
+
+/** Returns "1 to 9", "at least 1", "at most 9", "" without bounds. */
+export function boundsText({ minimum, maximum }: Pick<JsonSchema, "minimum" | "maximum">): string {
+  if (minimum === undefined) return maximum === undefined ? "" : `at most ${maximum}`;
+  return maximum === undefined ? `at least ${minimum}` : `${minimum} to ${maximum}`;
 }
 
 function schemaField(name: string, property: JsonSchema, root: JsonSchema, required: boolean) {
@@ -72,11 +125,11 @@ function schemaField(name: string, property: JsonSchema, root: JsonSchema, requi
   );
   const nullable = variants.some(isNull) || asList(property.type).includes("null");
   const others = variants.filter((each) => !isNull(each));
-  const only = others.length === 1 ? others[0] : undefined;
+  const only = others.length === 1 ? others[0] : decimalOf(others);
   return {
     name,
     label: labelOf(name, property.title),
-    kind: only ? kindOf(name, only) : "json",
+    kind: only ? kindOf(name, only, root) : "json",
     description: property.description ?? only?.description ?? "",
     required,
     nullable,
@@ -85,7 +138,15 @@ function schemaField(name: string, property: JsonSchema, root: JsonSchema, requi
     minimum: only?.minimum,
     maximum: only?.maximum,
     isTemplate: property.template === true,
+    schema: { ...only, $defs: root.$defs ?? {} },
   } satisfies SchemaField;
+}
+
+/** Returns the text of a number that is also taken as text, so that no digit is lost. */
+function decimalOf(variants: JsonSchema[]): JsonSchema | undefined {
+  const types = variants.map(({ type }) => type);
+  const isDecimal = types.length === 2 && types.includes("number") && types.includes("string");
+  return isDecimal ? { type: "string" } : undefined;
 }
 
 function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
@@ -103,11 +164,16 @@ function asList(type: string | string[] | undefined): string[] {
   return typeof type === "string" ? [type] : (type ?? []);
 }
 
-function kindOf(name: string, schema: JsonSchema): FieldKind {
+function kindOf(name: string, schema: JsonSchema, root: JsonSchema): FieldKind {
   if (schema.enum || schema.const !== undefined) return "choice";
   const types = asList(schema.type).filter((type) => type !== "null");
   switch (types.length === 1 ? types[0] : "any") {
+    case "object":
+      return Object.keys(schema.properties ?? {}).length > 0 ? "object" : "json";
+    case "array":
+      return hasRows(schema, root) ? "list" : "json";
     case "string":
+      if (schema.format === "date") return "date";
       return LONG_TEXT.test(name) || schema.format === "textarea" ? "longText" : "text";
     case "number":
       return "number";
@@ -118,6 +184,12 @@ function kindOf(name: string, schema: JsonSchema): FieldKind {
     default:
       return "json";
   }
+}
+
+/** Returns whether each value of a list has a control of its own; lists of lists have not. */
+function hasRows({ items }: JsonSchema, root: JsonSchema): boolean {
+  if (!items || resolve(items, root).type === "array") return false;
+  return schemaField("item", items, root, true).kind !== "json";
 }
 
 /** "maxTokens" is "Max tokens". A title that only repeats the name is not used. */

@@ -133,5 +133,7 @@ def _details(console: CommandConsole, explained: Mapping[str, Any]) -> Iterator[
         words = str(step.get("what")).replace("-", " ")
         if step.get("what") == "called":
             words += f" {call_text(step.get('name'), step.get('arguments'))}{outcome_text(step)}"
+        elif step.get("what") == "warned":
+            words += f": {one_line(str(step.get('message')))}"
         yield f"  {clock_time(str(step.get('at')))}  {words}{attempt}"
         yield from traceback_lines(step)

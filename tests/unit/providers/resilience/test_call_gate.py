@@ -70,6 +70,23 @@ async def test_calls_wait_for_the_probe_result() -> None:
 
 
 @virtual_time
+async def test_the_owner_of_a_call_is_told_of_every_long_wait() -> None:
+    told, scope = list[str](), CallScope("x", "a", 1)
+    scope.warn = told.append
+    gate = lane_of(provider_failures=1, provider_wait_s=99)
+    await passes(gate, call_of(), DOWN)
+    await passes(gate, CallContext(ASKED, scope, ""))
+    gate = lane_of(provider_failures=99, provider_wait_s=99)
+    for _ in range(10):
+        await passes(gate, call_of(), DOWN, again=True)
+    await passes(gate, CallContext(ASKED, scope, ""), again=True)
+    assert [each.partition(": ")[2].partition(") ")[2] for each in told] == [
+        "gets no calls, since its last ones failed",
+        "fails too often for another try now",
+    ]
+
+
+@virtual_time
 async def test_wait_limit_applies_to_the_whole_call() -> None:
     gate = lane_of(provider_failures=1, provider_wait_s=6)
     call = call_of()

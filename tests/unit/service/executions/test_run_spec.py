@@ -32,6 +32,7 @@ VALUES: dict[str, Any] = {
     "written_by": "model",
     "flows": ["p1"],
     "trace_context": {"traceparent": "00-1-2-01"},
+    "trace_id": "0af7651916cd43dd8448eb211c80319c",
 }
 
 

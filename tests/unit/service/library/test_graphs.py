@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import planwave
 from planwave.errors import InputError
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.reading.documents import read_graph
+
+
+class Order(BaseModel):
+    sku: str
+    due: date
+
 
 GRAPH = {"nodes": [{"id": "t", "type": "text", "data": {"text": "hello"}}], "edges": []}
 GOAL_HINT = (
@@ -49,6 +57,13 @@ def test_a_plan_is_run_with_its_goal_and_title() -> None:
     result = planwave.Executor().execute(plan).wait()
     assert result.text == "for a reason"
     assert (result.document["user_prompt"], result.document["title"]) == ("a reason", "A title")
+
+
+def test_a_message_may_be_of_models() -> None:
+    g = planwave.GraphBuilder()
+    start = g.node("start")
+    orders = [Order(sku="a", due=date(2026, 2, 3))]
+    assert planwave.run_sync(g, orders)[start] == [{"sku": "a", "due": "2026-02-03"}]
 
 
 def test_images_come_in_beside_the_message() -> None:

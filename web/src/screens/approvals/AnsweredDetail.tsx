@@ -1,13 +1,12 @@
 import { type ReactNode, type RefObject, useMemo } from "react";
 import type { AnswerResponse, PendingRequest } from "@/api/types";
+import { answererWords, answerWords, readAnswer, statusOfAnswer } from "@/inspector/answerWords";
 import { actionLabel, readRequest } from "@/inspector/requestFields";
 import { writeJson } from "@/json";
 import { formatDuration, formatInstant } from "@/ui/format";
 import { Markdown } from "@/ui/Markdown";
-import { principalWords } from "@/ui/principalWords";
 import { Status } from "@/ui/Status";
 import { schemaFields } from "@/ui/schema";
-import { answerWords, readAnswer, statusOfAnswer } from "./answerWords";
 import { PlanRequest } from "./PlanRequest";
 import styles from "./RequestDetail.module.css";
 import { RequestHeader } from "./RequestHeader";
@@ -61,13 +60,7 @@ export function AnsweredDetail(props: AnsweredDetailProps) {
         <aside className={styles.facts} aria-label="About this answer">
           <dl className={styles.next}>
             {decision !== null && <Fact name="Decision">{actionLabel(decision)}</Fact>}
-            <Fact name="By">
-              {answered.by === "timeout"
-                ? "Nobody, the time was over"
-                : answered.answered_by
-                  ? principalWords(answered.answered_by)
-                  : "A person"}
-            </Fact>
+            <Fact name="By">{answererWords(answered)}</Fact>
             <Fact name="When">{formatInstant(new Date(answered.at))}</Fact>
             <Fact name="After">{waitOf(request, answered)}</Fact>
             {note && <Fact name="Note">{note}</Fact>}

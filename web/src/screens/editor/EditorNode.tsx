@@ -3,7 +3,7 @@ import { type CSSProperties, memo } from "react";
 import type { NodeDocument, PortResponse } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
 import { Icon } from "@/ui/icons";
-import { fieldsText, type JsonSchema } from "@/ui/schema";
+import { type JsonSchema, schemaText } from "@/ui/schema";
 import { Tag } from "@/ui/Tag";
 import styles from "./EditorNode.module.css";
 import { type DrawnPorts, handleId } from "./ports";
@@ -158,7 +158,12 @@ function Socket({ port, type, position, wired, colourOf }: SocketProps) {
       className={styles.socket}
       data-shape={port.shape}
       data-wired={wired.has(handleId(port))}
-      title={`${labelOf(port)}: ${port.type}, ${port.channel}${fieldsText(port.schema as JsonSchema)}`}
+      title={[
+        `${labelOf(port)}: ${port.type}, ${port.channel}`,
+        schemaText(port.schema as JsonSchema),
+      ]
+        .filter(Boolean)
+        .join("\n")}
       style={{ "--socket": colourOf(port.type) } as CSSProperties}
     />
   );

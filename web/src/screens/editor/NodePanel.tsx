@@ -12,7 +12,7 @@ import { TextField } from "@/ui/Field";
 import { IconButton } from "@/ui/IconButton";
 import { Note } from "@/ui/Note";
 import { SchemaForm } from "@/ui/SchemaForm";
-import type { SchemaField } from "@/ui/schema";
+import { type JsonSchema, type SchemaField, schemaText } from "@/ui/schema";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
 import { catalogueControls } from "./catalogueFields";
@@ -163,6 +163,7 @@ function Settings(props: SettingsProps) {
         task={node.description ?? ""}
         onChange={(description) => onFields({ description }, "description")}
       />
+      {type && <Values type={type} />}
       {type ? (
         <SchemaForm
           schema={type.schema}
@@ -179,6 +180,28 @@ function Settings(props: SettingsProps) {
       )}
       {props.onRename && <IdField id={node.id} graph={graph} onRename={props.onRename} />}
     </div>
+  );
+}
+
+/** What a node takes and gives, where its type says more of it than the type of a socket. */
+function Values({ type }: { type: NodeTypeResponse }) {
+  const ports = [
+    ...type.inputs.map((port) => ({ port, way: "Takes" })),
+    ...type.outputs.map((port) => ({ port, way: "Gives" })),
+  ].filter(({ port }) => port.schema && port.channel === "flow");
+  if (ports.length === 0) return null;
+  return (
+    <dl className={styles.values}>
+      {ports.map(({ port, way }) => (
+        <div key={way + port.name}>
+          <dt>
+            {way} <code>{port.name}</code>
+            {port.required && ", required"}
+          </dt>
+          <dd>{schemaText(port.schema as JsonSchema)}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -236,11 +259,11 @@ function shorten(value: unknown): string {
   return text.length > 24 ? `${text.slice(0, 24)} …` : text;
 }
 
-/** Returns what is wrong with each field of `data`, from pointers such as `/nodes/2/data/model`. */
+/** Returns what is wrong with each field of `data`, by its path: `/nodes/2/data/items/0/count`. */
 function fieldErrors(diagnostics: readonly DiagnosticResponse[]): Record<string, string> {
   const errors: Record<string, string> = {};
   for (const { pointer, message, severity } of diagnostics) {
-    const field = pointer.match(/^\/nodes\/\d+\/data\/([^/]+)/)?.[1];
+    const field = pointer.match(/^\/nodes\/\d+\/data\/(.+)/)?.[1];
     if (field && severity === "error") errors[field] ??= message;
   }
   return errors;

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { useExecution } from "@/api/queries";
 import { WaveGlyph } from "@/canvas/WaveGlyph";
 import { type BudgetLine, budgetLines, warningWords } from "@/stream/budget";
 import type { RunState } from "@/stream/runState";
@@ -89,8 +90,20 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
       {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
+      <TraceLink executionId={run.executionId} />
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>
+  );
+}
+
+/** Where the operator has named a page of traces, and the run has one. */
+function TraceLink({ executionId }: { executionId: string }) {
+  const url = useExecution(executionId).data?.trace_url;
+  if (!url) return null;
+  return (
+    <a className={styles.trace} href={url} target="_blank" rel="noreferrer noopener">
+      trace
+    </a>
   );
 }
 

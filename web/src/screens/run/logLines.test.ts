@@ -13,6 +13,10 @@ test("questions about calls are lines of the agent that asks, and no steps of th
     "lead",
     "lead",
   ]);
+  expect(lines.filter(({ type }) => type === "input_received").map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^about send: /),
+    expect.stringMatching(/^about send: /),
+  ]);
   expect(lines.filter(({ type }) => type === "step_start").map(({ path }) => path)).toEqual([
     "lead",
     expect.stringMatching(/clerk$/),

@@ -17,5 +17,8 @@ function lineOf(run: RunState, entry: LogEntry): LogEntry[] {
   const node = run.nodes.get(entry.path);
   const agent = node && isQuestion(node) ? agentPath(entry.path) : null;
   if (agent === null) return [entry];
-  return entry.type === "step_start" ? [] : [{ ...entry, path: agent }];
+  if (entry.type === "step_start") return [];
+  // Said of the call: else an approval would read as the call itself.
+  const text = entry.type === "input_received" ? `about ${node?.name}: ${entry.text}` : entry.text;
+  return [{ ...entry, path: agent, text }];
 }

@@ -8,7 +8,7 @@ import { FilterField } from "@/screens/settings/FilterField";
 import styles from "@/screens/settings/SettingsScreen.module.css";
 import { Icon } from "@/ui/icons";
 import { Skeleton } from "@/ui/Skeleton";
-import { fieldsText, type JsonSchema, schemaFields } from "@/ui/schema";
+import { type JsonSchema, schemaFields, schemaText } from "@/ui/schema";
 import { Tag } from "@/ui/Tag";
 
 /** The node types: the purpose, the ports and the fields of each. */
@@ -94,8 +94,8 @@ function Ports({ title, ports }: { title: string; ports: readonly PortResponse[]
         {[...channelsByName(ports)].map(([name, [port, ...others]]) => (
           <li key={name}>
             <Tag>
-              {name}: {port?.type}
-              {fieldsText(port?.schema as JsonSchema)}
+              {name}:{" "}
+              {[port?.type, schemaText(port?.schema as JsonSchema)].filter(Boolean).join(" ")}
               {others.length > 0 ? ", flow or link" : port?.channel === "link" && ", link"}
               {port?.required && ", required"}
               {port?.multiple && ", several"}

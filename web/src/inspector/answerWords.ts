@@ -1,6 +1,13 @@
-import type { AnswerResponse } from "@/api/types";
-import { actionLabel } from "@/inspector/requestFields";
+import type { NodeAnsweredData } from "@/api/types";
 import { isObject } from "@/json";
+import { principalWords } from "@/ui/principalWords";
+import { actionLabel } from "./requestFields";
+
+/** An answer, as the API and as events have it. */
+type Answered = Pick<NodeAnsweredData, "answer"> & {
+  by?: string;
+  answered_by?: NodeAnsweredData["answered_by"] | null;
+};
 
 /** What an answer holds, as far as a page can show it. */
 export type AnswerFields = {
@@ -13,7 +20,7 @@ export type AnswerFields = {
 };
 
 /** Reads an answer; what has no decision is a value as a whole. */
-export function readAnswer({ answer }: AnswerResponse): AnswerFields {
+export function readAnswer({ answer }: Answered): AnswerFields {
   const fields: Record<string, unknown> = isObject(answer) ? answer : {};
   if (typeof fields.decision !== "string") {
     return { decision: null, note: "", value: answer, form: [] };
@@ -27,7 +34,7 @@ export function readAnswer({ answer }: AnswerResponse): AnswerFields {
 }
 
 /** The icon of an answer: a tick, but not for what ends a way. */
-export function statusOfAnswer(answered: AnswerResponse) {
+export function statusOfAnswer(answered: Answered) {
   const { decision } = readAnswer(answered);
   return decision === "reject" || decision === "fail" ? "cancelled" : "completed";
 }
@@ -46,7 +53,7 @@ export function decisionWords(decision: string | null): string {
 }
 
 /** "Approved", "Rejected: “numbers first”", "Nobody answered in time, so “Reject” was taken" */
-export function answerWords(answered: AnswerResponse): string {
+export function answerWords(answered: Answered): string {
   const { decision, note } = readAnswer(answered);
   if (answered.by === "timeout") {
     const taken = decision === null ? "the default" : `“${actionLabel(decision)}”`;
@@ -54,4 +61,10 @@ export function answerWords(answered: AnswerResponse): string {
   }
   const said = decisionWords(decision);
   return note ? `${said}: “${note}”` : said;
+}
+
+/** "the operator, in a browser", "nobody, the time was over", "a person" */
+export function answererWords({ by, answered_by }: Answered): string {
+  if (by === "timeout") return "nobody, the time was over";
+  return answered_by ? principalWords(answered_by) : "a person";
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decisionWords } from "./answerWords";
+import { decisionWords } from "@/inspector/answerWords";
 
 test("what was decided is said as what has happened; the own words of an action stay", () => {
   const said = ["approve", "reject", "raise", "stop", "ask_again"].map(decisionWords);

@@ -17,12 +17,14 @@ PLANWAVE = "from planwave.main import main; main()"
 
 
 def isolated_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty directory, with no provider but what a test configures."""
+    """Work in an empty directory, with no provider but what a test configures, and download nothing."""
     for name in list(os.environ):
         if name.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_", "PYTHONUNBUFFERED", "COLUMNS")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(directory)
     monkeypatch.setenv("PLANWAVE_MODEL_DIR", str(directory / "models"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 

@@ -106,7 +106,7 @@ def test_the_page_has_every_tag() -> None:
     [
         ("a", r"Texts have these methods of Python: (.*?)\."),
         ([1], r"Lists have (.*?);"),
-        ({"a": 1}, r"objects have (.*?)\."),
+        ({"a": 1}, r"objects have (.*?), whose"),
     ],
 )
 def test_the_page_has_every_method(value: Any, sentence: str) -> None:

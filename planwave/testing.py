@@ -32,13 +32,14 @@ from planwave import library
 from planwave.errors import InputError, PermanentError, ProviderError
 from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Graph, Json, fixed_handles
+from planwave.graph.model import DataValue, Graph, Json, fixed_handles
 from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
     NodeTypeInfo,
     NodeTypes,
     Suspension,
+    outputs_of,
 )
 from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
@@ -534,27 +535,34 @@ async def _replaced(
     by_handle = dict.fromkeys(fixed_handles(facts.inputs)) | arrived
     own = {"data": data, "inputs": inputs, "context": context}
     value = await replacement.result(**(own | by_handle))
+    node = context.runtime.get_node(context.node_id)
+    port = default_output(outputs_of(node, facts))
     if isinstance(value, ExecutionResult | Suspension | DataValue):
-        return as_result(value, default_output(facts.outputs))
-    value, schema = written_plainly(value), data.get("outputSchema")
-    if isinstance(schema, dict):
-        return _checked(value, cast("dict[str, Json]", schema))
-    return as_result(value, default_output(facts.outputs))
+        return as_result(value, port)
+    value = written_plainly(value)
+    result = as_result(value, port)
+    if port is not None and port.schema is not None:
+        _check_schema(value, port.schema)
+    return result
 
 
-def _checked(value: Json, schema: dict[str, Json]) -> ExecutionResult:
-    """Return the value of a step that declares a schema of its output."""
+def _check_schema(value: Json, schema: Mapping[str, Json]) -> None:
+    """Check the value of a step against the schema of its output.
+
+    Raises:
+        NodeError: ``invalid-result``.
+    """
     # Lazy: test_importing_the_node_library_loads_no_sdk
     from planwave.nodes.json_schema import validate
 
-    if errors := validate(schema, value):
+    if errors := validate(dict(schema), value):
         place = f"{errors[0].pointer}: " if errors[0].pointer else ""
         raise PermanentError(
-            f"the value in place of the step does not fit its outputSchema: {place}{errors[0].message}",
+            f"the value in place of the step does not fit the schema of its output: {place}"
+            f"{errors[0].message}",
             code="invalid-result",
-            hint="give what the model would reply, or correct the schema",
+            hint="give what the step would give, or correct the schema",
         )
-    return ExecutionResult({DEFAULT_SOURCE_HANDLE: DataValue("json", value)})
 
 
 def _facts(node_type: str, catalogue: NodeTypes) -> NodeTypeInfo:

@@ -485,6 +485,15 @@ def test_a_step_that_streams_is_replaced_by_its_whole_result() -> None:
     assert run_sync(g, replace={"it": "all of it"})["it"] == "all of it"
 
 
+def test_the_result_of_a_loop_is_a_list_also_where_it_is_replaced() -> None:
+    g = planwave.GraphBuilder()
+    in_a_map(g)
+    assert run_sync(g, replace={"m": ["a"]})["m"] == ["a"]
+    with pytest.raises(planwave.ExecutionFailed) as caught:
+        run_sync(g, replace={"m": {"a": 1}})
+    assert caught.value.result.failures[0].code == "invalid-result"
+
+
 def test_a_function_may_be_async_raise_and_be_tried_again() -> None:
     g = planwave.GraphBuilder()
     policy = {"retry": {"attempts": 3, "backoffS": 0}}

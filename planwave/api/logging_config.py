@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -20,13 +19,12 @@ from threading import Thread
 from types import MappingProxyType
 from typing import IO, Any, Final, Literal
 
-from planwave.log_records import FIELDS, TRACEBACK
+from planwave.log_records import FIELDS, fields_text, line_text, words_of
 from planwave.settings import DEBUG_VARIABLE
 
 _MAX_QUEUED: Final = 10_000
 _LAST_LINES_S: Final = 1.0
 """How long the end of the log may take."""
-_AMBIGUOUS: Final = re.compile(r'[\s"=]')
 ACCESS_LOG: Final = logging.getLogger("planwave.access")
 
 
@@ -124,8 +122,8 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = getattr(record, FIELDS, {})
-        parts = [_time(record), record.levelname, record.name, _line(record.getMessage())]
-        parts += [f"{name}={_value(str(value))}" for name, value in fields.items()]
+        parts = [_time(record), record.levelname, record.name, line_text(words_of(record))]
+        parts += fields_text(fields)
         return "\n".join(filter(None, (" ".join(parts), _traceback(self, record))))
 
 
@@ -138,7 +136,7 @@ class _JsonFormatter(logging.Formatter):
             "at": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": words_of(record),
             **fields,
         }
         if trace := _traceback(self, record):
@@ -150,7 +148,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
     """Return the traceback of a record: of its exception, or one that was stored before."""
     if record.exc_info:
         return formatter.formatException(record.exc_info)
-    return getattr(record, TRACEBACK, None)
+    return record.exc_text
 
 
 @contextmanager
@@ -195,14 +193,3 @@ def configure_logging(
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-
-def _value(text: str) -> str:
-    """Return the text of a field on one line; in quotes where it could be read as several."""
-    shown = _line(text)
-    return json.dumps(shown, ensure_ascii=False) if not text or _AMBIGUOUS.search(shown) else shown
-
-
-def _line(text: str) -> str:
-    """Return text with control characters escaped, so that it stays on its line."""
-    return text if text.isprintable() else repr(text)[1:-1]

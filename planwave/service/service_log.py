@@ -18,8 +18,7 @@ from planwave.events.budget import Spending
 from planwave.events.request_text import field_of, is_budget_request
 from planwave.events.types import SET_ASIDE, pause_kind, typed_event
 from planwave.events.usage import UsageTotal
-from planwave.log_records import fields as record_fields
-from planwave.log_records import service_logger
+from planwave.log_records import service_logger, write_record
 from planwave.principals import Principal
 from planwave.service.dependencies import Observer, Tracer
 
@@ -134,7 +133,7 @@ class ServiceLog(Observer):
             "server": call.server,
         }
         level = logging.WARNING if call.will_retry else logging.ERROR
-        PROVIDER_LOG.log(level, words, extra=record_fields(fields))
+        write_record(PROVIDER_LOG, level, words, fields)
 
     def trigger_delivered(
         self, trigger: Trigger, outcome: str, note: str, execution_id: str | None
@@ -160,7 +159,7 @@ class ServiceLog(Observer):
         trace = fields.pop("traceback", None)
         spans = {} if self._tracer is None else self._tracer.span_ids(execution_id, path)
         about = {"execution": execution_id, **fields, **spans}
-        EXECUTION_LOG.log(level, message, extra=record_fields(about, trace))
+        write_record(EXECUTION_LOG, level, message, about, trace)
 
 
 class BoundedLines:
@@ -177,21 +176,21 @@ class BoundedLines:
     def log(self, source: str, level: int, message: str, fields: Fields) -> None:
         """Write a line, unless its source has had its lines of this minute."""
         if level == logging.INFO:
-            self._log.log(level, message, extra=record_fields(fields))
+            write_record(self._log, level, message, fields)
             return
         if source not in self._counts:
             loop = asyncio.get_running_loop()
             loop.call_later(_MINUTE_S, self._end_minute, source, level, message, fields)
         self._counts[source] = self._counts.get(source, 0) + 1
         if self._counts[source] <= _LINES_A_MINUTE:
-            self._log.log(level, message, extra=record_fields(fields))
+            write_record(self._log, level, message, fields)
 
     def _end_minute(self, source: str, level: int, message: str, fields: Fields) -> None:
         if (more := self._counts.pop(source) - _LINES_A_MINUTE) > 0:
             named = {name: fields[name] for name in fields if name not in ("reason", "execution")}
             words = "more of these in the last minute"
-            about = record_fields({**named, "count": more})
-            self._log.log(level, f"{message}: {words}", extra=about)
+            about = {**named, "count": more}
+            write_record(self._log, level, f"{message}: {words}", about)
 
 
 def _who(principal: Principal | None) -> str | None:

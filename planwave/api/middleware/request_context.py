@@ -20,7 +20,7 @@ from planwave.api.metrics import PrometheusObserver
 from planwave.api.problems import DENIED, problem_response
 from planwave.errors import PlanwaveError, Unauthorized
 from planwave.ids import new_id
-from planwave.log_records import FIELDS
+from planwave.log_records import write_record
 from planwave.principals import Principal, acting_as, current_principal
 
 _log = logging.getLogger(__name__)
@@ -147,9 +147,8 @@ class _Request:
         denied: PlanwaveError | None = self._scope.get(DENIED)
         if denied is not None:
             fields["reason"] = _reason_of(denied)
-        ACCESS_LOG.log(
-            logging.INFO if denied is None else logging.WARNING, "request", extra={FIELDS: fields}
-        )
+        level = logging.INFO if denied is None else logging.WARNING
+        write_record(ACCESS_LOG, level, "request", fields)
 
     def _note(self, status: int) -> None:
         """Note what an answer begins with, and count the request by that."""

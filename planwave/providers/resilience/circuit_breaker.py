@@ -8,6 +8,7 @@ Breaker" and "Retry Budgets" of Finagle and Envoy.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from planwave.errors import ProviderError
-from planwave.log_records import fields, service_logger
+from planwave.log_records import service_logger, write_record
 
 _log = service_logger("planwave.provider")
 
@@ -116,7 +117,8 @@ class CircuitBreaker:
         if self.cause is not None:
             self.cause = None
             self._end_probe()
-            _log.warning("circuit closed: the provider answers again", extra=fields(self._about))
+            words = "circuit closed: the provider answers again"
+            write_record(_log, logging.WARNING, words, self._about)
 
     def record_failure(self, caller: object, error: ProviderError, wait_s: float = 0.0) -> None:
         """Record a failure; the next probe waits at least ``wait_s``."""
@@ -131,7 +133,7 @@ class CircuitBreaker:
         if self.cause is None:
             self._about = {"provider": error.provider, "code": error.code}
             about = {**self._about, "next_try_s": round(max(self._delay_s, wait_s), 3)}
-            _log.warning("circuit open: calls wait", extra=fields(about))
+            write_record(_log, logging.WARNING, "circuit open: calls wait", about)
         self.cause = error
         self._end_probe()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, Event
-from planwave.log_records import fields, service_logger
+from planwave.log_records import service_logger, write_record
 from planwave.service.executions.session import PROGRESS_EVENTS, attempts_without_progress
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
@@ -75,7 +75,7 @@ class Recovery:
             "took_s": round(took_s, 3),
         }
         level = logging.WARNING if failed else logging.INFO
-        _log.log(level, "executions of an earlier process taken up", extra=fields(about))
+        write_record(_log, level, "executions of an earlier process taken up", about)
 
     async def _take_up(self, records: Sequence[ExecutionRecord]) -> None:
         suspects: list[tuple[int, ExecutionRecord]] = []

@@ -14,7 +14,7 @@ from planwave.api.logging_config import (
     current_request,
     request_id,
 )
-from planwave.log_records import FIELDS, fields
+from planwave.log_records import FIELDS, write_record
 from planwave.redaction import Redactor
 from planwave.settings import DEBUG_VARIABLE, log_levels
 from tests.support.secret_spellings import CANARY, shows
@@ -130,18 +130,22 @@ def test_text_of_a_client_that_is_not_utf8_has_no_log_line() -> None:
 
 
 def test_values_with_blanks_are_in_quotes() -> None:
-    said = fields({"error": 'no "x" = y', "code": "no-x", "empty": "", "nothing": None})
-    (line,) = lines("text", lambda: _log.info("failed", extra=said))
+    said = {"error": 'no "x" = y', "code": "no-x", "empty": "", "nothing": None}
+    (line,) = lines("text", lambda: write_record(_log, logging.INFO, "failed", said))
     assert line.endswith(r'failed error="no \"x\" = y" code=no-x empty=""')
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_a_stored_traceback_is_shown(form: str) -> None:
-    said = fields({"node": "a"}, "Traceback:\n  in a\nKeyError: x")
-    received = lines(form, lambda: _log.error("node failed", extra=said))
+    trace = "Traceback:\n  in a\nKeyError: x"
+    fields = {"node": "a"}
+    received = lines(form, lambda: write_record(_log, logging.ERROR, "node failed", fields, trace))
     if form == "json":
-        assert json.loads(received[0])["traceback"] == "Traceback:\n  in a\nKeyError: x"
+        entry = json.loads(received[0])
+        assert (entry["message"], entry["node"]) == ("node failed", "a")
+        assert entry["traceback"] == trace
     else:
+        assert received[0].endswith(" node failed node=a")
         assert received[1:] == ["  | Traceback:", "  |   in a", "  | KeyError: x"]
 
 

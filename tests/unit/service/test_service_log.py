@@ -13,7 +13,7 @@ import planwave
 from planwave.events import Event, fold
 from planwave.events.types import TypedEvent
 from planwave.graph.model import Node
-from planwave.log_records import FIELDS, TRACEBACK
+from planwave.log_records import FIELDS, words_of
 from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.providers.protocols import CallReport
@@ -35,7 +35,7 @@ def _everything(caplog: pytest.LogCaptureFixture) -> None:
 def said(caplog: pytest.LogCaptureFixture, logger: str = "planwave.execution") -> list[Any]:
     """Return level, message and fields of the lines of a logger."""
     return [
-        (each.levelname, each.getMessage(), getattr(each, FIELDS))
+        (each.levelname, words_of(each), getattr(each, FIELDS))
         for each in caplog.records
         if each.name == logger
     ]
@@ -97,7 +97,7 @@ def test_a_failure_has_its_error_and_its_traceback(caplog: pytest.LogCaptureFixt
             {"execution": "e1", "node": "c", "attempt": 1, **about, "delay_s": 2.0, "next_attempt": 2},
         ),
     ]  # fmt: skip
-    assert [getattr(each, TRACEBACK) for each in caplog.records] == ["in a", None, None]
+    assert [each.exc_text for each in caplog.records] == ["in a", None, None]
 
 
 SECRET_TEXT = "the words of a customer"
@@ -214,4 +214,4 @@ def test_a_python_program_gets_the_same_lines_where_it_configures_logging(
     assert [(level, words) for level, words, _ in said(caplog)] == [
         ("INFO", "started"), ("ERROR", "node failed"), ("ERROR", "failed"),
     ]  # fmt: skip
-    assert "in breaks" in getattr(caplog.records[1], TRACEBACK)
+    assert "in breaks" in str(caplog.records[1].exc_text)

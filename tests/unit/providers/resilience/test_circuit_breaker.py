@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError
-from planwave.log_records import FIELDS
+from planwave.log_records import FIELDS, words_of
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from tests.support.virtual_loop import virtual_time
 
@@ -198,7 +198,7 @@ def test_the_log_says_when_a_circuit_opens_and_closes(caplog: pytest.LogCaptureF
     circuit.record_success("probe")
     lines = [each for each in caplog.records if each.name == "planwave.provider"]
     about = {"provider": "box", "code": "provider-overloaded"}
-    assert [(each.getMessage(), getattr(each, FIELDS)) for each in lines] == [
+    assert [(words_of(each), getattr(each, FIELDS)) for each in lines] == [
         ("circuit open: calls wait", {**about, "next_try_s": 1.0}),
         ("circuit closed: the provider answers again", about),
     ]

@@ -395,10 +395,12 @@ async def open_node_services(
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.registry import installed_types
     from planwave.nodes.services import NodeServices
+    from planwave.service.service_log import ServiceLog
 
     settings = load_settings()
     providers, local = open_providers(settings, substitute)
     models = open_models(settings, providers, recorder, tracer)
+    models.on_call = ServiceLog(tracer, slow_call_s=settings.log_slow_call_s).model_called
     catalogue = installed_types().with_providers(
         providers, limits=settings.limits, mcp_servers=_described_servers(settings)
     )

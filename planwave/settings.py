@@ -45,6 +45,8 @@ _SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
+SLOW_CALL_S: Final = 30.0
+"""A model call that takes longer is worth a warning: longer than most replies, far below the limits of a call."""
 CONFIG_VARIABLE: Final = "PLANWAVE_CONFIG"
 """The environment variable that names a settings file."""
 TOKEN_VARIABLE: Final = "PLANWAVE_TOKEN"  # noqa: S105 - its name
@@ -474,6 +476,8 @@ class Settings(EnvFirstSettings):
     """The lowest level of that log: ``WARNING``, or by logger, such as ``planwave.provider=DEBUG, WARNING``."""
     log_executions: Literal["all", "failures"] = "all"
     """Whether each execution has lines in that log, or only what goes wrong."""
+    log_slow_call_s: float = Field(default=SLOW_CALL_S, gt=0, le=3_600)
+    """A model call that takes longer has a warning in that log; others have a line at ``DEBUG``."""
     tracing: bool = False
     """Whether spans are sent to an OpenTelemetry collector; needs ``planwave[otel]``, and the ``OTEL_*`` variables say where it is."""
     tracing_content: Literal["none", "content"] = "none"

@@ -264,7 +264,8 @@ async def serve(
         app = create_app(settings, create_service)
         async with app.router.lifespan_context(app):
             service = cast("AppState", app.state.planwave).service
-            service.observe(ServiceLog(service.tracer, settings.log_executions))
+            log = ServiceLog(service.tracer, settings.log_executions, settings.log_slow_call_s)
+            service.observe(log)
             server = Server(app, settings, listeners)
             await server.open()
             token = settings.token

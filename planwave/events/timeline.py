@@ -124,9 +124,10 @@ def _answered(data: NodeAnsweredData) -> _EntryParts:
 def _called(data: NodeEventData) -> _EntryParts | None:
     if data["event_type"] not in TOOL_CALL_ENDS:
         return None
-    named = ("call_id", "name", "result", "error", "duration_s")
+    named = ("call_id", "name", "result", "error", "duration_s", "ordinal")
     values = {name: field_of(data.get("data"), name) for name in named}
-    return "called", {name: value for name, value in values.items() if value is not None}
+    present = {name: value for name, value in values.items() if value is not None}
+    return "called", {**present, **_traceback(data)}
 
 
 def _logged(data: NodeLogData) -> _EntryParts | None:
@@ -149,7 +150,7 @@ def _failed(data: NodeFailedData) -> _EntryParts:
     return "failed", {"error": data.get("error"), "handled": handled, **_traceback(data)}
 
 
-def _traceback(data: NodeFailedData | NodeRetryingData) -> dict[str, str]:
+def _traceback(data: NodeFailedData | NodeRetryingData | NodeEventData) -> dict[str, str]:
     return {"traceback": data["traceback"]} if "traceback" in data else {}
 
 

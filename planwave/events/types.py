@@ -376,10 +376,11 @@ class NodeLogData(TypedDict):
 
 
 class NodeEventData(TypedDict):
-    """An event that a node emits itself."""
+    """An event that a node emits itself; ``traceback`` where it says that a call of a tool failed."""
 
     event_type: Json
     data: NotRequired[Json]
+    traceback: NotRequired[Annotated[str, OPERATOR_ONLY]]
 
 
 class NestedRunOpenedData(TypedDict):
@@ -414,6 +415,7 @@ class OnceStoredData(TypedDict):
 class UsageData(TypedDict):
     """What a call of a model used; ``recorded``: the call was served from its record.
 
+    ``duration_s`` is from its first attempt to its end, ``attempts`` is left out where there was one.
     Any node may emit usage, so each value may be anything.
     """
 
@@ -427,6 +429,8 @@ class UsageData(TypedDict):
     cost_usd: NotRequired[Json]
     estimated: NotRequired[Json]
     recorded: NotRequired[Json]
+    duration_s: NotRequired[Json]
+    attempts: NotRequired[Json]
 
 
 class NodeDeltaData(TypedDict):

@@ -41,6 +41,7 @@ from planwave.providers.protocols import (
     reserved_reply,
     text_tokens,
 )
+from planwave.providers.recordings import usage_data
 from planwave.redaction import Redactor
 
 
@@ -450,10 +451,7 @@ def _prompt_data(request: ModelRequest) -> dict[str, Json]:
 
 
 def _usage_data(reply: ModelReply) -> dict[str, Json]:
-    data = {"provider": reply.provider, "model": reply.model, **reply.usage.as_json()}
-    if reply.recorded:
-        data["recorded"] = True
-    return data
+    return {"provider": reply.provider, "model": reply.model, **usage_data(reply)}
 
 
 # -- what calls reserve of the budget -------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -44,6 +44,7 @@ from planwave.providers.protocols import (
     Usage,
     text_tokens,
 )
+from planwave.providers.recordings import usage_data
 from planwave.settings import Limits
 
 MAX_REPAIRS: Final = 2
@@ -186,7 +187,7 @@ class Planner:
                     if error.hint == TRY_AGAIN_HINT:
                         error.hint = _PLAN_AGAIN_HINT
                     raise
-                answer = _ModelAnswer("", "stop", self._estimated(request, ""))
+                answer = _ModelAnswer("", "stop", self._estimated(request, "").as_json())
             reading = read_reply(answer.text, context, answer.finish_reason)
             attempts.append(_attempt_record(answer, reading))
             if reading.graph is not None:
@@ -254,7 +255,7 @@ class Planner:
                 if isinstance(item, ModelReply):
                     for progress in scanner.finish():
                         on_progress(progress)
-                    return _ModelAnswer(item.text, item.finish_reason, item.usage, item.recorded)
+                    return _ModelAnswer(item.text, item.finish_reason, usage_data(item))
                 if item.kind == "discarded":  # it was reasoning; the reply has the text
                     scanner, size = PlanScanner(steps), 0
                     pieces.clear()
@@ -269,7 +270,8 @@ class Planner:
                 size += len(item.text.encode("utf-8", "surrogatepass"))
                 if most is not None and size > most:
                     text = "".join(pieces)
-                    return _ModelAnswer(text, "plan_bytes", self._estimated(request, text))
+                    usage = self._estimated(request, text)
+                    return _ModelAnswer(text, "plan_bytes", usage.as_json())
         finally:
             # Left early, the stream must free its connection now, not when it is collected.
             if isinstance(stream, AsyncGenerator):
@@ -334,8 +336,7 @@ def check_goal(goal: str, limits: Limits | None) -> None:
 class _ModelAnswer(NamedTuple):
     text: str
     finish_reason: str
-    usage: Usage
-    recorded: bool = False
+    usage: Mapping[str, Any]
 
 
 _PLAN_AGAIN_HINT: Final = "plan again, or choose another provider or model"
@@ -372,12 +373,11 @@ class _Conversation:
 
 
 def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]:
-    usage = answer.usage
     return {
         "reply": result.reply,
         "finish_reason": answer.finish_reason,
         "diagnostics": [d.as_json() for d in result.diagnostics],
-        "usage": {**usage.as_json(), **({"recorded": True} if answer.recorded else {})},
+        "usage": answer.usage,
     }
 
 

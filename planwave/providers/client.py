@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from planwave.errors import PlanwaveError, ProviderError
-from planwave.providers.errors import ClassifiedError, classify
+from planwave.providers.errors import ClassifiedError, after_attempts, classify
 from planwave.providers.protocols import (
     CallKey,
     CallReport,
@@ -59,6 +59,7 @@ class _Attempt:
     """An attempt that is being made.
 
     Attributes:
+        number: Its number in the call, from 1.
         began: When it began.
         trace: Its trace.
         client: The client that makes it; None before there is one.
@@ -66,6 +67,7 @@ class _Attempt:
         first_token_s: From its beginning to the first that came of the reply; None before that.
     """
 
+    number: int
     began: float
     trace: CallTrace | None
     client: SdkClient | None = None
@@ -188,7 +190,7 @@ class ModelClient:
             return None
         failure = failure_from(record)
         reply = reply_from(record) if failure is None else None
-        self._report(request, "recorded")
+        self._report(request, scope, "recorded")
         if failure is not None:
             raise failure
         return reply
@@ -207,7 +209,7 @@ class ModelClient:
             attempt: _Attempt | None = None
             try:
                 async with gate.acquire(call, is_retry=is_retry):
-                    attempt = self._begin(request, scope)
+                    attempt = self._begin(request, scope, number)
                     streamed = self._attempt(connection, call, key, attempt, learned)
                     async with aclosing(streamed) as items:
                         async for item in items:
@@ -217,13 +219,14 @@ class ModelClient:
                                 yield item
                                 continue
                             reply = self._reply(request, item, number, self._clock() - started)
-                            self._report(request, "completed", attempt, reply)
+                            self._report(request, scope, "completed", attempt, reply)
                             attempt = None
                             await self._record(key, record_of(reply))
                             yield reply
                             return
             except (asyncio.CancelledError, GeneratorExit):
-                self._report_cancelled(request, attempt)
+                if attempt is not None:  # else no call was made, or it is already reported
+                    self._report(request, scope, "cancelled", attempt)
                 raise
             except Exception as error:
                 classified = None if attempt is None else self._classify(error, call)
@@ -233,9 +236,9 @@ class ModelClient:
                 may_repeat = not delivered and not is_last
                 is_adapted = may_repeat and _adapt(classified, attempt, learned)
                 will_retry = may_repeat and (is_adapted or classified.retry)
-                self._report(request, classified.error, attempt, will_retry=will_retry)
+                self._report(request, scope, classified.error, attempt, will_retry=will_retry)
                 if not will_retry:
-                    raise classified.error from error
+                    raise after_attempts(classified.error, number) from error
                 if not is_adapted:
                     call.warn(_repeated_words(number, classified.error))
             finally:
@@ -264,9 +267,9 @@ class ModelClient:
         gate.record_failure(call, error)
         return number >= self._limits.call_attempts or not gate.has_time_for(call)
 
-    def _begin(self, request: ModelRequest, scope: CallScope | None) -> _Attempt:
+    def _begin(self, request: ModelRequest, scope: CallScope | None, number: int) -> _Attempt:
         trace = None if self._open_trace is None else self._open_trace(request, scope)
-        return _Attempt(self._clock(), trace)
+        return _Attempt(number, self._clock(), trace)
 
     async def _attempt(
         self,
@@ -325,6 +328,7 @@ class ModelClient:
     def _report(
         self,
         request: ModelRequest,
+        scope: CallScope | None,
         outcome: str | ProviderError,
         attempt: _Attempt | None = None,
         reply: ModelReply | None = None,
@@ -342,15 +346,14 @@ class ModelClient:
             None if attempt is None else attempt.first_token_s,
             None if attempt is None or attempt.client is None else attempt.client.base_url,
             None if error is None else error.retry_after_s,
+            None if scope is None else scope.execution_id,
+            None if scope is None else scope.path,
+            1 if attempt is None else attempt.number,
         )
         if attempt is not None and attempt.trace is not None:
             attempt.trace.end(report)
         if self.on_call is not None:
             self.on_call(report)
-
-    def _report_cancelled(self, request: ModelRequest, attempt: _Attempt | None) -> None:
-        if attempt is not None:  # else no call was made, or it is already reported
-            self._report(request, "cancelled", attempt)
 
     def _classify(self, error: Exception, call: CallContext) -> ClassifiedError | None:
         if isinstance(error, ProviderError):

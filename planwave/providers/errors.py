@@ -34,6 +34,8 @@ class ResponseError(Exception):
     """Whether the retry layer may try again before the first delta."""
     is_permanent = False
     """Whether a later call would fail in the same way."""
+    limit_s: float | None = None
+    """The deadline that passed, seconds."""
 
 
 class ClassifiedError(NamedTuple):
@@ -84,9 +86,9 @@ _SENTENCES = {
     "refused": "{who} refused to answer",
     "empty-reply": "{who} sent an empty reply",
     "unasked-tool-call": "{who} called a tool it was not given, instead of answering",
-    "first-byte-timeout": "{who} did not begin to answer in time",
-    "chunk-timeout": "{who} fell silent in the middle of a reply",
-    "call-timeout": "the call to {who} took too long",
+    "first-byte-timeout": "{who} did not begin to answer within {limit}",
+    "chunk-timeout": "{who} fell silent in the middle of a reply, for longer than {limit}",
+    "call-timeout": "the call to {who} took longer than {limit}",
 }
 
 _REQUEST_CODES = frozenset({"bad-request", "content-filtered", "refused"})
@@ -103,6 +105,7 @@ def provider_error(
     retry_after_s: float | None = None,
     sentence: str | None = None,
     retry_in_s: float | None = None,
+    limit_s: float | None = None,
 ) -> ProviderError:
     """Return the error of a code, with its message and hint.
 
@@ -116,9 +119,11 @@ def provider_error(
         retry_after_s: The Retry-After of the provider, seconds; part of the message.
         sentence: Replaces the message of the code; ``{who}`` is the provider.
         retry_in_s: The wait that ``sentence`` mentions, seconds.
+        limit_s: The deadline that passed, seconds; part of the message.
     """
     who = f"{provider} ({model})" if model else provider
-    message = (sentence or _SENTENCES[code]).format(who=who)
+    limit = "its time limit" if limit_s is None else f"{limit_s:g} s"
+    message = (sentence or _SENTENCES[code]).format(who=who, limit=limit)
     if status is not None:
         message += f" (HTTP {status})"
     if retry_after_s is not None:
@@ -134,6 +139,22 @@ def provider_error(
         retryable=retryable,
         status=status,
         retry_after_s=retry_after_s if retry_in_s is None else retry_in_s,
+    )
+
+
+def after_attempts(error: ProviderError, number: int) -> ProviderError:
+    """Return the error of a call that failed for good, which says how often it was tried."""
+    if number == 1:
+        return error
+    return ProviderError(
+        f"{error.message} (after {number} attempts)",
+        provider=error.provider,
+        model=error.model,
+        code=error.code,
+        hint=error.hint,
+        retryable=error.retryable,
+        status=error.status,
+        retry_after_s=error.retry_after_s,
     )
 
 
@@ -178,7 +199,9 @@ def _classify_response_error(
     body: object = getattr(error, "body", None)
     if body is None:
         detail = _redact(secret, read_error(getattr(error, "content", "")).message)
-        failure = new_error(error.code, retryable=not error.is_permanent, detail=detail)
+        failure = new_error(
+            error.code, retryable=not error.is_permanent, detail=detail, limit_s=error.limit_s
+        )
         return ClassifiedError(failure, error.retry)
     reported = read_error(body)
     code, retry = error_category(None, reported)

@@ -259,15 +259,15 @@ class CallReport(NamedTuple):
     """How one attempt at a call ended, for metrics and traces.
 
     Attributes:
-        outcome: ``completed``, ``recorded`` (from the recorder, nothing was paid), ``cancelled``, or
-            the code of the ``ProviderError``.
+        outcome: ``completed``, ``recorded`` (nothing was paid), ``cancelled``, or the code of the error.
         duration_s: Of the attempt, without the time in the queue of the provider.
         reply: The complete reply that was paid for; None without one.
         will_retry: Another attempt follows.
-        first_token_s: From the beginning of the attempt to the first text of the reply, reasoning too, or to
-            the end of a reply that only calls tools.
+        first_token_s: To the first text of the reply, reasoning too, or the end of one that only calls tools.
         server: The URL of the server; None if no request was made.
         retry_after_s: How long the provider asks to wait; None if it does not.
+        execution_id, path: What called; None outside of an execution, such as for a plan.
+        number: The number of the attempt at this call, from 1.
     """
 
     provider: str
@@ -279,6 +279,9 @@ class CallReport(NamedTuple):
     first_token_s: float | None = None
     server: str | None = None
     retry_after_s: float | None = None
+    execution_id: str | None = None
+    path: str | None = None
+    number: int = 1
 
 
 ORDINALS_PER_ANSWER: Final = 1_000

@@ -103,6 +103,16 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
         raise _unreadable(error) from error
 
 
+def usage_data(reply: ModelReply) -> dict[str, Any]:
+    """Return what a call used and took, from its first attempt to its end, as a ``usage`` event has it."""
+    data = {**reply.usage.as_json(), "duration_s": reply.duration_s}
+    if reply.attempts > 1:
+        data["attempts"] = reply.attempts
+    if reply.recorded:
+        data["recorded"] = True
+    return data
+
+
 def failure_record(error: ProviderError) -> dict[str, Any]:
     """Return the record of a call that failed for good."""
     failure = {

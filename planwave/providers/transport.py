@@ -209,18 +209,20 @@ class _DeadlineTimer:
         """Wait for the next bytes; time that the consumer takes between calls does not count."""
         if self._first_ends is not None:
             ends, code = self._first_ends, "first-byte-timeout"
+            limit_s = self._limits.first_byte_s
         else:
-            ends, code = self._clock() + self._limits.chunk_gap_s, "chunk-timeout"
+            limit_s, code = self._limits.chunk_gap_s, "chunk-timeout"
+            ends = self._clock() + limit_s
         if self._call_ends <= ends:
-            ends, code = self._call_ends, "call-timeout"
+            ends, code, limit_s = self._call_ends, "call-timeout", self._limits.call_s
         remaining_s = ends - self._clock()
         if remaining_s <= 0:  # a timeout alone never fires on a read that is always ready
-            raise ReadDeadlineExceeded(code)
+            raise ReadDeadlineExceeded(code, limit_s)
         try:
             async with self._timeout(remaining_s):
                 return await operation()
         except TimeoutError as error:
-            raise ReadDeadlineExceeded(code) from error
+            raise ReadDeadlineExceeded(code, limit_s) from error
 
     def note_first_byte(self) -> None:
         """Record the first byte of the body."""

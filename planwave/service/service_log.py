@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from planwave.events import TERMINAL, Event, ExecutionState
 from planwave.events.budget import Spending
 from planwave.events.request_text import field_of, is_budget_request
-from planwave.events.types import SET_ASIDE, pause_kind, typed_event
+from planwave.events.types import SET_ASIDE, TOOL_CALL_ENDS, pause_kind, typed_event
 from planwave.events.usage import UsageTotal
 from planwave.log_records import service_logger, write_record
 from planwave.principals import Principal
 from planwave.service.dependencies import Observer, Tracer
+from planwave.settings import SLOW_CALL_S
 
 if TYPE_CHECKING:
     from planwave.providers.protocols import CallReport
@@ -66,12 +67,16 @@ class ServiceLog(Observer):
     Args:
         tracer: Names the spans of lines, where executions are traced.
         lines: ``all``, or only the ``failures`` of executions.
+        slow_call_s: From how many seconds on a model call has a warning.
     """
 
     def __init__(
-        self, tracer: Tracer | None = None, lines: Literal["all", "failures"] = "all"
+        self,
+        tracer: Tracer | None = None,
+        lines: Literal["all", "failures"] = "all",
+        slow_call_s: float = SLOW_CALL_S,
     ) -> None:
-        self._tracer = tracer
+        self._tracer, self._slow_call_s = tracer, slow_call_s
         self._lowest = logging.INFO if lines == "all" else logging.WARNING
         self._running: dict[str, _Running] = {}
         self._strangers = BoundedLines(TRIGGER_LOG)
@@ -121,19 +126,41 @@ class ServiceLog(Observer):
     # -- providers and triggers --------------------------------------------------------------------
 
     def model_called(self, call: CallReport) -> None:
-        if call.outcome in _PAID:
+        level, words = self._words_of(call)
+        if not PROVIDER_LOG.isEnabledFor(level):
             return
-        words = "call failed, tried again" if call.will_retry else "call failed"
-        fields: Fields = {
-            "provider": call.provider,
-            "model": call.model,
-            "code": call.outcome,
-            "duration_s": round(call.duration_s, 3),
-            "retry_after_s": call.retry_after_s,
-            "server": call.server,
-        }
-        level = logging.WARNING if call.will_retry else logging.ERROR
-        write_record(PROVIDER_LOG, level, words, fields)
+        usage = None if call.reply is None else call.reply.usage
+        write_record(
+            PROVIDER_LOG,
+            level,
+            words,
+            {
+                "execution": call.execution_id,
+                "node": call.path,
+                "provider": call.provider,
+                "model": call.model,
+                "attempt": call.number if call.number > 1 or call.will_retry else None,
+                "code": None if call.outcome == "completed" else call.outcome,
+                "duration_s": round(call.duration_s, 3),
+                "first_token_s": call.first_token_s and round(call.first_token_s, 3),
+                "tokens": usage and usage.input_tokens + usage.output_tokens,
+                "retry_after_s": call.retry_after_s,
+                "server": call.server,
+                **self._spans(call.execution_id, call.path),
+            },
+        )
+
+    def _words_of(self, call: CallReport) -> tuple[int, str]:
+        if call.outcome in _PAID:
+            is_slow = call.duration_s > self._slow_call_s
+            return (
+                (logging.WARNING, "slow call")
+                if is_slow
+                else (logging.DEBUG, f"call {call.outcome}")
+            )
+        if call.will_retry:
+            return logging.WARNING, "call failed, tried again"
+        return logging.ERROR, "call failed"
 
     def trigger_delivered(
         self, trigger: Trigger, outcome: str, note: str, execution_id: str | None
@@ -157,9 +184,13 @@ class ServiceLog(Observer):
         if level < self._lowest or not EXECUTION_LOG.isEnabledFor(level):
             return
         trace = fields.pop("traceback", None)
-        spans = {} if self._tracer is None else self._tracer.span_ids(execution_id, path)
-        about = {"execution": execution_id, **fields, **spans}
+        about = {"execution": execution_id, **fields, **self._spans(execution_id, path)}
         write_record(EXECUTION_LOG, level, message, about, trace)
+
+    def _spans(self, execution_id: str | None, path: str | None) -> Mapping[str, str]:
+        if self._tracer is None or execution_id is None:
+            return {}
+        return self._tracer.span_ids(execution_id, path)
 
 
 class BoundedLines:
@@ -279,6 +310,23 @@ def _node_answered(event: Event) -> _Line:
     return logging.INFO, "answered", {"request": data.get("request_id"), "by": by}
 
 
+def _tool_failed(event: Event) -> _Line | None:
+    """Return the line of a call of a tool that failed; a call that a person rejected has failed nowhere."""
+    call, error = event.data.get("data"), field_of(event.data.get("data"), "error")
+    if event.data.get("event_type") not in TOOL_CALL_ENDS or error is None:
+        return None
+    if (code := field_of(error, "code")) == "rejected":
+        return None
+    fields = {
+        "tool": field_of(call, "name"),
+        "code": code,
+        "error": field_of(error, "message"),
+        "duration_s": field_of(call, "duration_s"),
+        "traceback": event.data.get("traceback"),
+    }
+    return logging.WARNING, "tool failed", fields
+
+
 LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "execution.completed": lambda _: (logging.INFO, "completed", {}),
     "execution.failed": _failed,
@@ -290,6 +338,7 @@ LINES: Final[Mapping[str, Callable[[Event], _Line | None]]] = {
     "node.retrying": _node_retrying,
     "node.waiting": _node_waiting,
     "node.answered": _node_answered,
+    "node.event": _tool_failed,
 }
 """The lines of events, by type."""
 WITHOUT_LINE: Final[Mapping[str, str]] = {
@@ -305,7 +354,6 @@ WITHOUT_LINE: Final[Mapping[str, str]] = {
     "node.unparked": "the nested node that waits has a line",
     "node.cancelled": "the execution that is cancelled has a line",
     "node.log": "what nodes say is in `planwave logs`",
-    "node.event": "what nodes say, which may be text of prompts, is in `planwave logs`",
     "node.delta": "text of a model",
     "usage": "the last line has the sum",
     "nested_run.opened": "nothing to act on",

@@ -348,6 +348,8 @@ class RecordedCallResponse(TypedDict):
     result_bytes: NotRequired[int]
     """The size of a result that is too large to be shown."""
     error: NotRequired[ErrorDocument]
+    traceback: NotRequired[str]
+    """Where the exception of a tool's code came from; only for the operator."""
     usage: NotRequired[dict[str, Any]]
     """The tokens and cost of a model call."""
     started_at: NotRequired[str]

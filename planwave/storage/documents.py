@@ -303,7 +303,7 @@ def _node(
         "attempts": node.attempts,
         "reentries": reentries(course),
         "answers": answers(course),
-        "calls": list(calls.get(node.path, ())),
+        "calls": _calls(calls.get(node.path, ()), course),
         "started_at": node.started_at,
         "completed_at": node.completed_at,
         "usage": node.usage.as_json(),
@@ -311,6 +311,22 @@ def _node(
     if node.traceback is not None:
         described["traceback"] = node.traceback
     return described
+
+
+def _calls(
+    calls: Iterable[RecordedCallResponse], course: Iterable[TimelineEntry]
+) -> list[RecordedCallResponse]:
+    """Return recorded calls, each with the traceback of its failure where the events have it."""
+    tracebacks: dict[tuple[int | None, Any], str] = {
+        (step.attempt, step.details.get("ordinal")): step.details["traceback"]
+        for step in course
+        if step.what == "called" and "traceback" in step.details
+    }
+    shown: list[RecordedCallResponse] = []
+    for call in calls:
+        traceback = tracebacks.get((call["attempt"], call["ordinal"]))
+        shown.append(call if traceback is None else {**call, "traceback": traceback})
+    return shown
 
 
 def _inputs(node: NodeState, feeds: NodeInputs) -> dict[str, _Document]:

@@ -168,7 +168,9 @@ def node_lines(console: CommandConsole, document: Document) -> list[Text]:
         if why := status_reason(status, {**node, **asking.get(path, {})}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
-        lines += [Text(f"      {one_line(call)}", style="dim") for call in recorded_lines(node)]
+        for call, facts in recorded_lines(node):
+            lines.append(Text(f"      {one_line(call)}", style="dim"))
+            lines += traceback_lines(facts)
         lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
 

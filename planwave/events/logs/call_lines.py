@@ -1,4 +1,4 @@
-"""Calls of tools as lines: what an agent called with which arguments, what came of it, what a person said."""
+"""Calls as lines: what an agent called with which arguments, what came of it, what a person said; and of models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from planwave.events.budget import WALL_S, amount_text
 from planwave.events.logs.text_log import Level, one_line
 from planwave.events.paths import nested_prefix, path_prefix
 from planwave.events.request_text import TIMEOUT, field_of
@@ -15,9 +14,11 @@ from planwave.events.types import (
     TOOL_CALL_ENDS,
     TOOL_CALL_STARTS,
     Event,
+    UsageData,
     error_message,
     typed_event,
 )
+from planwave.events.usage import NO_USAGE
 
 _VALUE_CHARS: Final = 200
 QUESTION_TYPE: Final = "tool_approval"
@@ -31,8 +32,8 @@ _DECISIONS: Final = {
 }
 _QUESTION_KEY: Final = re.compile(r"\[[a-z]+-(\d+)-(\d+)[^\]]*\]/[^/]*$")
 """The end of the path of a question: its key has the attempt and the number of the call."""
-_NO_CALLS: Final = ("model", "fetch", "http")
-"""Kinds of recorded calls that no agent makes by name."""
+_NO_CALLS: Final = ("fetch", "http")
+"""Kinds of recorded calls that neither ask a model nor are made by name."""
 
 
 class CallEvents:
@@ -128,20 +129,47 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def outcome_text(call: Mapping[str, Any]) -> str:
-    """Return what came of a call: its result or its error, and how long it took."""
-    took = call.get("duration_s")
-    is_known = isinstance(took, int | float)
-    seconds = f" {amount_text(WALL_S, round(took, 1))}" if is_known else ""
+    """Return what came of a call and how long it took: `` in 0.2 s → {"cents": 100}``."""
+    took = _took(call)
     if call.get("error") is not None:
-        return f" failed: {_shortened(error_message(call['error']))}{seconds}"
+        return f" failed{took}: {_shortened(error_message(call['error']))}"
     if "result_bytes" in call:
-        return f" → {call['result_bytes']:,} bytes{seconds}"
-    return f" → {value_text(call.get('result'))}{seconds}"
+        return f"{took} → {call['result_bytes']:,} bytes"
+    return f"{took} → {value_text(call.get('result'))}"
 
 
-def call_level(line: str) -> Level:
-    """Return the level of a line about a call."""
-    return "warning" if " failed: " in line or line.startswith("rejected") else "info"
+def model_call_text(name: object, usage: Mapping[str, Any], call: Mapping[str, Any]) -> str:
+    """Return a call of a model: ``model openai/gpt-5 in 7.0 s, 3 attempts → tokens 1,439 in, 821 out``.
+
+    Args:
+        name: The provider and the model.
+        usage: Its tokens.
+        call: How long it took, ``attempts`` where there was more than one, or its ``error``.
+    """
+    if call.get("error") is not None:
+        return f"model {one_line(str(name))}{outcome_text(call)}"
+    attempts = call.get("attempts")
+    more = f", {attempts} attempts" if isinstance(attempts, int) and attempts > 1 else ""
+    recorded = ", served from its record" if usage.get("recorded") else ""
+    tokens = NO_USAGE.plus(cast("UsageData", usage))
+    sums = f"tokens {tokens.input_tokens:,} in, {tokens.output_tokens:,} out"
+    return f"model {one_line(str(name))}{_took(call)}{more}{recorded} → {sums}"
+
+
+def _took(call: Mapping[str, Any]) -> str:
+    took = call.get("duration_s")
+    return f" in {seconds_text(took)}" if isinstance(took, int | float) else ""
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration as the log has it: ``0.2 s``."""
+    return f"{seconds:,.1f} s"
+
+
+def call_level(event: Event, line: str) -> Level:
+    """Return the level of the line of an event about a call."""
+    has_failed = field_of(event.data.get("data"), "error") is not None
+    return "warning" if has_failed or line.startswith("rejected") else "info"
 
 
 def decision_text(name: object, answer: Any, asked: Any) -> str:
@@ -155,14 +183,16 @@ def decision_text(name: object, answer: Any, asked: Any) -> str:
     return f"{word} {call_text(name, arguments)}" + (f": {one_line(str(note))}" if note else "")
 
 
-def recorded_lines(node: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each recorded call of a tool by a node of a document."""
+def recorded_lines(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a line for each recorded call of a model or a tool by a node of a document, and the call."""
     for call in map(_object, node.get("calls") or ()):
-        if call.get("kind") not in _NO_CALLS:
+        if call.get("kind") == "model":
+            yield model_call_text(call.get("name"), _object(call.get("usage")), call), call
+        elif call.get("kind") not in _NO_CALLS:
             request = _object(call.get("request")).get("arguments", call.get("request"))
             if (size := call.get("request_bytes")) is not None:
                 request = f"{size:,} bytes"
-            yield f"call {call_text(call.get('name'), request)}{outcome_text(call)}"
+            yield f"call {call_text(call.get('name'), request)}{outcome_text(call)}", call
 
 
 def question_text(node: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> str | None:

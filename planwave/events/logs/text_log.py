@@ -23,6 +23,7 @@ from planwave.events.request_text import (
 from planwave.events.types import (
     MESSAGE,
     TERMINAL,
+    WAITING,
     Event,
     ExecutionPaused,
     ExecutionResumed,
@@ -35,6 +36,7 @@ from planwave.events.types import (
     TypedEvent,
     error_message,
     message_text,
+    pause_kind,
     typed_event,
 )
 from planwave.expressions.json_text import to_text
@@ -77,6 +79,14 @@ def level_of(event: Event) -> Level:
             return "error"
         case "node.retrying" | "execution.warned" | "node.blocked" | "node.cancelled":
             return "warning"
+        case "node.waiting" if data.get("interrupted"):
+            return "warning"
+        case "execution.paused" if is_budget_request(data.get("request")):
+            return "warning"
+        case "execution.paused" if "request_id" not in data and pause_kind(data) == WAITING:
+            return "debug"  # the line of the step says for what it waits
+        case "execution.resumed" if data.get("reason") == "answered" and "answer" not in data:
+            return "debug"
         case "node.log":
             level = str(data.get("level")).lower()
             return level if level in LEVELS else "info"

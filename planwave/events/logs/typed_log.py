@@ -106,7 +106,8 @@ class TypedLog:
         kinds = {"node.waiting": "wait_input", "node.answered": "input_received"}
         kind = kinds.get(event.type) or str(event.data.get("event_type"))
         agent = self._calls.agent_of(event.path or "")
-        return LogEntry(event.seq, event.at, agent, kind, call, call_level(call))
+        trace = event.data.get("traceback")
+        return LogEntry(event.seq, event.at, agent, kind, call, call_level(event, call), trace)
 
     def _event_entry(self, event: Event) -> LogEntry | None:
         path, typed = event.path or SYSTEM, typed_event(event)

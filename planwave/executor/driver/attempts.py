@@ -23,9 +23,11 @@ from planwave.events.types import (
     ONCE,
     RUN_GRAPH,
     TEXT_DISCARDED,
+    TOOL_CALL_ENDS,
     USAGE,
     WAVE_STARTED,
     NodeCompletedData,
+    NodeEventData,
     NodeFailedData,
     NodeLogData,
     NodeRetryingData,
@@ -421,10 +423,19 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
     elif kind == "usage" and isinstance(data, dict):
         run.emit(USAGE, cast("UsageData", data), attempt.path, attempt.number)
     else:
-        run.emit(NODE_EVENT, {"event_type": kind, "data": data}, attempt.path, attempt.number)
+        run.emit(NODE_EVENT, _event_data(kind, data), attempt.path, attempt.number)
     if kind == TEXT_DISCARDED:
         attempt.stream_offsets = None
     return None
+
+
+def _event_data(kind: str, data: Json) -> NodeEventData:
+    """Return an event as it is stored; the traceback of a tool is a field of its own, for the operator."""
+    if kind not in TOOL_CALL_ENDS or not isinstance(data, dict) or "traceback" not in data:
+        return {"event_type": kind, "data": data}
+    told = cast("dict[str, Json]", data)
+    others: Json = {name: told[name] for name in told if name != "traceback"}
+    return {"event_type": kind, "data": others, "traceback": str(told["traceback"])}
 
 
 def _warn(run: RunState, attempt: Attempt, message: str) -> None:

@@ -38,8 +38,10 @@ from planwave.nodes.agents.tool_questions import (
     ask_repetition,
 )
 from planwave.nodes.recorded_calls import ExternalCall, call_scope
-from planwave.nodes.services import approved_tools_of, limits_of
+from planwave.nodes.services import NodeServices, approved_tools_of, limits_of
 from planwave.providers.protocols import PromptMessage, ToolCall, ToolSpec
+from planwave.redaction import NOTHING_SECRET
+from planwave.source_locations import own_frame, traceback_of
 
 _MAX_SHOWN_CHARS: Final = 16_384
 """The longest result in an event; the whole one is in the record of the call, found by its number."""
@@ -130,6 +132,8 @@ class ToolCalls:
             result = await self._approved_call(ordinal, call, tool, arguments)
         except ToolError as error:
             facts: dict[str, Json] = {"error": {"code": error.code, "message": error.message}}
+            if traceback := self._traceback_of(error):
+                facts |= {"traceback": traceback, "ordinal": ordinal}
             text, is_error = f"Error: {error.message}", True
         else:
             text, is_error = to_text(result), False
@@ -145,6 +149,14 @@ class ToolCalls:
         return PromptMessage(
             "tool", text, tool_call_id=call.id, tool_name=call.name, is_error=is_error
         )
+
+    def _traceback_of(self, error: ToolError) -> str:
+        """Return the traceback of what a person's code raised in a tool, for the operator; "" for others."""
+        cause, services = error.__cause__, self._context.services
+        if cause is None or own_frame(cause) is None:
+            return ""
+        has_services = isinstance(services, NodeServices)
+        return traceback_of(cause, (services.redactor if has_services else NOTHING_SECRET).text)
 
     def _note_begun(self, ordinal: int) -> None:
         """Let the next of the parallel calls begin: this one has begun, has ended, or waits for a person."""

@@ -63,7 +63,8 @@ class CircuitBreaker:
         self._probe_at = -math.inf
         self._probe: object | None = None
         self._changed = asyncio.Event()
-        self._about: dict[str, str] = {}
+        self._about: dict[str, str | None] = {}
+        self._opened = 0.0
         self.cause: ProviderError | None = None
 
     @property
@@ -118,7 +119,8 @@ class CircuitBreaker:
             self.cause = None
             self._end_probe()
             words = "circuit closed: the provider answers again"
-            write_record(_log, logging.WARNING, words, self._about)
+            about = {**self._about, "open_s": round(self._clock() - self._opened, 3)}
+            write_record(_log, logging.WARNING, words, about)
 
     def record_failure(self, caller: object, error: ProviderError, wait_s: float = 0.0) -> None:
         """Record a failure; the next probe waits at least ``wait_s``."""
@@ -131,8 +133,10 @@ class CircuitBreaker:
         self._delay_s = min(self._longest_s, delay_s)
         self._probe_at = self._clock() + max(self._delay_s, wait_s)
         if self.cause is None:
-            self._about = {"provider": error.provider, "code": error.code}
-            about = {**self._about, "next_try_s": round(max(self._delay_s, wait_s), 3)}
+            self._opened = self._clock()
+            self._about = {"provider": error.provider, "model": error.model, "code": error.code}
+            next_try_s = round(max(self._delay_s, wait_s), 3)
+            about = {**self._about, "failures": self._failures, "next_try_s": next_try_s}
             write_record(_log, logging.WARNING, "circuit open: calls wait", about)
         self.cause = error
         self._end_probe()

@@ -53,6 +53,6 @@ class ReadDeadlineExceeded(ResponseError, httpx2.ReadTimeout):
 
     retry = False
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, limit_s: float) -> None:
         super().__init__(code)
-        self.code = code
+        self.code, self.limit_s = code, limit_s

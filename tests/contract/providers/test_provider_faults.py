@@ -425,6 +425,7 @@ async def test_f38_silent_server_meets_the_first_byte_deadline(
             await until(lambda: harness.llm.requests)
             assert await harness.time.pass_deadline() == 60
         assert (call.result().code, call.result().retryable) == ("first-byte-timeout", True)
+        assert call.result().message.endswith("did not begin to answer within 60 s")
         assert len(harness.llm.requests) == 1
 
 
@@ -441,6 +442,7 @@ async def test_f39_slow_stream_meets_the_call_deadline(provider: str) -> None:
             first.set()
             assert await harness.time.pass_deadline() == 10
         assert call.result().code == "call-timeout"
+        assert call.result().message.endswith("took longer than 300 s")
 
 
 @EVERY
@@ -453,6 +455,7 @@ async def test_f39_silent_stream_meets_the_gap_deadline(provider: str) -> None:
             await until(lambda: harness.deltas)
             assert await harness.time.pass_deadline() == 30
         assert call.result().code == "chunk-timeout"
+        assert call.result().message.endswith("for longer than 30 s")
 
 
 @EVERY

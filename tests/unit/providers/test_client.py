@@ -384,14 +384,36 @@ async def test_every_attempt_is_reported() -> None:
     assert all(server and server.startswith("http://127.0.0.1:") for server in servers)
     assert ends[1].reply is not None
     assert (ends[1].reply.text, ends[1].reply.response_id) == ("one", "chatcmpl-1")
+    place = {"execution_id": "e", "path": "n"}
     assert [each._replace(server=None, reply=None) for each in ends] == [
         CallReport(
-            "openai", "gpt-4o-mini", "rate-limited", 0.0, will_retry=True, retry_after_s=7.0
+            "openai",
+            "gpt-4o-mini",
+            "rate-limited",
+            0.0,
+            will_retry=True,
+            retry_after_s=7.0,
+            **place,
         ),
-        CallReport("openai", "gpt-4o-mini", "completed", first_token_s=0.0),
-        CallReport("openai", "gpt-4o-mini", "recorded"),
+        CallReport("openai", "gpt-4o-mini", "completed", first_token_s=0.0, **place, number=2),
+        CallReport("openai", "gpt-4o-mini", "recorded", **place),
         CallReport("openai", "gpt-4o-mini", "bad-request"),
         CallReport("box", "box-1", "cancelled", first_token_s=0.0),
+    ]
+
+
+async def test_a_call_that_fails_for_good_says_how_often_it_was_tried() -> None:
+    steps = [ErrorReply(429) for _ in range(4)]
+    reports: list[CallReport] = []
+    async with model_client_harness(*steps) as harness:
+        harness.client.on_call = reports.append
+        with pytest.raises(ProviderError, match=r"too many requests .*\(after 4 attempts\)$"):
+            await harness.ask()
+    assert [(each.number, each.will_retry) for each in reports] == [
+        (1, True),
+        (2, True),
+        (3, True),
+        (4, False),
     ]
 
 

@@ -16,7 +16,7 @@ from planwave.graph.model import Node
 from planwave.log_records import FIELDS, words_of
 from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
-from planwave.providers.protocols import CallReport
+from planwave.providers.protocols import CallReport, ModelReply, Usage
 from planwave.service.dependencies import Observer
 from planwave.service.service import Service
 from planwave.service.service_log import LINES, WITHOUT_LINE, ServiceLog
@@ -58,7 +58,7 @@ def created(**data: Any) -> Event:
     return Event("e1", 1, AT, "execution.created", None, None, {"graph": None, **data})
 
 
-def event(event_type: str, path: str | None = None, at: str = LATER, **data: Any) -> Event:
+def event(event_type: str, path: str | None = None, /, at: str = LATER, **data: Any) -> Event:
     return Event("e1", 2, at, event_type, path, None if path is None else 1, data)
 
 
@@ -136,6 +136,7 @@ def test_lines_name_the_span_of_their_node(caplog: pytest.LogCaptureFixture) -> 
 
 def test_trouble_of_a_provider_is_a_line_and_success_none(caplog: pytest.LogCaptureFixture) -> None:
     log = ServiceLog()
+    place = {"execution_id": "e1", "path": "a"}
     for outcome, will_retry in (
         ("rate-limited", True),
         ("provider-unreachable", False),
@@ -143,17 +144,84 @@ def test_trouble_of_a_provider_is_a_line_and_success_none(caplog: pytest.LogCapt
     ):
         wait_s = 3.0 if will_retry else None
         log.model_called(
-            CallReport("openai", "gpt", outcome, 0.5, will_retry=will_retry, retry_after_s=wait_s)
+            CallReport(
+                "openai", "gpt", outcome, 0.5, will_retry=will_retry, retry_after_s=wait_s, **place
+            )
         )
-    about = {"provider": "openai", "model": "gpt", "duration_s": 0.5}
+    about = {
+        "execution": "e1",
+        "node": "a",
+        "provider": "openai",
+        "model": "gpt",
+        "duration_s": 0.5,
+    }
     assert said(caplog, "planwave.provider") == [
         (
             "WARNING",
             "call failed, tried again",
-            {**about, "code": "rate-limited", "retry_after_s": 3.0},
+            {**about, "attempt": 1, "code": "rate-limited", "retry_after_s": 3.0},
         ),
         ("ERROR", "call failed", {**about, "code": "provider-unreachable"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "level", "words"), [(7.0, "DEBUG", "call completed"), (7.1, "WARNING", "slow call")]
+)
+def test_a_call_that_completes_has_a_line_and_a_slow_one_a_warning(
+    caplog: pytest.LogCaptureFixture, took_s: float, level: str, words: str
+) -> None:
+    caplog.set_level(logging.DEBUG, "planwave.provider")
+    reply = ModelReply("hi", "openai", "gpt", "stop", Usage(100, 20))
+    report = CallReport(
+        "openai", "gpt", "completed", took_s, reply, first_token_s=0.25, execution_id="e1", path="a", number=2
+    )  # fmt: skip
+    ServiceLog(slow_call_s=7.0).model_called(report)
+    assert said(caplog, "planwave.provider") == [
+        (
+            level, words,
+            {"execution": "e1", "node": "a", "provider": "openai", "model": "gpt", "attempt": 2,
+             "duration_s": took_s, "first_token_s": 0.25, "tokens": 120},
+        )
+    ]  # fmt: skip
+
+
+def test_a_call_that_was_slow_until_it_was_cancelled_has_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ServiceLog(slow_call_s=7.0).model_called(CallReport("openai", "gpt", "cancelled", 9.0))
+    ((level, words, fields),) = said(caplog, "planwave.provider")
+    assert (level, words, fields["code"]) == ("WARNING", "slow call", "cancelled")
+
+
+def test_lines_of_calls_name_the_span_of_their_node(caplog: pytest.LogCaptureFixture) -> None:
+    tracer: Any = SimpleNamespace(
+        span_ids=lambda execution_id, path: {"span_id": f"{execution_id}/{path}"}
+    )
+    for execution_id in ("e1", None):
+        report = CallReport("openai", "gpt", "refused", execution_id=execution_id, path="a")
+        ServiceLog(tracer).model_called(report)
+    assert [fields.get("span_id") for *_, fields in said(caplog, "planwave.provider")] == [
+        "e1/a",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("kind", ["tool_call_error", "subagent_call_error"])
+def test_a_tool_that_fails_is_a_warning_with_its_traceback(
+    caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    error = {"code": "tool-failed", "message": "KeyError: '1042'"}
+    call = {"call_id": "c1", "name": "look_up", "error": error, "duration_s": 0.1}
+    log = ServiceLog()
+    log.published([event("node.event", "a", event_type=kind, data=call, traceback="in shop.py")])
+    rejected = {**call, "error": {"code": "rejected", "message": "no"}}
+    log.published([event("node.event", "a", event_type=kind, data=rejected)])
+    log.published([event("node.event", "a", event_type="tool_call_end", data={"result": 1})])
+    about = {"execution": "e1", "node": "a", "attempt": 1, "tool": "look_up", "code": "tool-failed"}
+    said_of = {**about, "error": "KeyError: '1042'", "duration_s": 0.1}
+    assert said(caplog) == [("WARNING", "tool failed", said_of)]
+    assert caplog.records[0].exc_text == "in shop.py"
 
 
 async def test_lines_of_strangers_are_bounded_for_each_hook(

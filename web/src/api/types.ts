@@ -419,10 +419,11 @@ export type NodeDeltaEvent = {
   data: NodeDeltaData;
 };
 
-/** An event that a node emits itself. */
+/** An event that a node emits itself; `traceback` where it says that a call of a tool failed. */
 export type NodeEventData = {
   event_type: unknown;
   data?: unknown;
+  traceback?: string;
 };
 
 export type NodeEventEvent = {
@@ -704,7 +705,7 @@ export type SnapshotMessage = {
   logs: string[];
 };
 
-/** What a call of a model used; `recorded`: the call was served from its record. Any node may emit usage, so each value may be anything. */
+/** What a call of a model used; `recorded`: the call was served from its record. `duration_s` is from its first attempt to its end, `attempts` is left out where there was one. Any node may emit usage, so each value may be anything. */
 export type UsageData = {
   provider?: unknown;
   model?: unknown;
@@ -716,6 +717,8 @@ export type UsageData = {
   cost_usd?: unknown;
   estimated?: unknown;
   recorded?: unknown;
+  duration_s?: unknown;
+  attempts?: unknown;
 };
 
 export type UsageEvent = {
@@ -1240,6 +1243,8 @@ export type RecordedCallResponse = {
   /** The size of a result that is too large to be shown. */
   result_bytes?: number;
   error?: ErrorDocument;
+  /** Where the exception of a tool's code came from; only for the operator. */
+  traceback?: string;
   /** The tokens and cost of a model call. */
   usage?: Record<string, unknown>;
   started_at?: string;

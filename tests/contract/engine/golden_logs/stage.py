@@ -32,7 +32,7 @@ from tests.support.service.dependencies import dependencies
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z| UTC)?")
 _TOOK = re.compile(r"\(took \d+\.\d+s\)")
-_CALL_TOOK = re.compile(r"^(call .*) [0-9.,]+ s$")
+_CALL_TOOK = re.compile(r"^(call .*? in) [0-9.,]+ s\b")
 """How long a call took, at the end of its entry."""
 _DURATIONS = frozenset({"duration_s", "own_time_s", "execution_time"})
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.commands.executions.logs import ExecutionLog
+from planwave.cli.views.log_lines import ExecutionLog
 from planwave.events import Event
-from planwave.events.logs.call_lines import CallEvents, question_text, recorded_lines
+from planwave.events.logs.call_lines import (
+    CallEvents,
+    model_call_text,
+    question_text,
+    recorded_lines,
+)
 from planwave.events.logs.typed_log import execution_log_entries
 from tests.support.paths import ROOT
 
@@ -28,15 +33,15 @@ def test_each_call_and_each_answer_has_a_line() -> None:
     calls = CallEvents()
     lines = [line for event in events() if (line := calls.read(event)) is not None]
     assert lines[:5] == [
-        "call look {} → {} 0.2 s",
-        "call lock failed: there is no tool 'lock'. Did you mean 'look'? 0.2 s",
+        "call look {} in 0.2 s → {}",
+        "call lock failed in 0.2 s: there is no tool 'lock'. Did you mean 'look'?",
         'asks about send {"to": "Ada"}',
         'asks about send {"to": "Bob"}',
-        "call look {} → {} 0.2 s",
+        "call look {} in 0.2 s → {}",
     ]
     assert 'approved send {"to": "Ada Lovelace"}' in lines
     assert 'rejected send {"to": "Bob"}: Not him.' in lines
-    assert any(line.startswith('call send {"to": "Ada Lovelace"} → ') for line in lines)
+    assert any(line.startswith('call send {"to": "Ada Lovelace"} in 0.2 s → ') for line in lines)
     assert not [*calls.unfinished()]
 
 
@@ -96,42 +101,58 @@ def test_failures_and_retries_have_level_and_traceback_in_the_typed_log() -> Non
         assert entry.as_json()["traceback"] == "in a"
 
 
-def test_levels_and_tracebacks_of_failures_and_retries() -> None:
-    def line_of(event_type: str, **data: Any) -> Any:
-        event = Event("e1", 2, "2026-01-01T00:00:00+00:00", event_type, "a", 1, data)
-        return ExecutionLog().line_of(event)
-
-    error = {"code": "node-failed", "message": "KeyError: x"}
-    failed = line_of("node.failed", error=error, traceback="in a")
-    assert (failed.level, failed.text, failed.traceback) == ("error", "failed: KeyError: x", "in a")
-    handled = line_of("node.failed", error=error, handled=True)
-    assert handled.level == "warning"
-    retrying = line_of("node.retrying", error=error, delay_s=2.0, next_attempt=2, traceback="in a")
-    assert retrying.level == "warning"
-    assert retrying.text == "attempt 1 failed: KeyError: x; tries again in 2.0 s"
-    assert line_of("node.log", level="debug", message="x").level == "debug"
-
-
 CALL = {
     "ordinal": 3, "attempt": 1, "kind": "tool", "name": "charge", "duration_s": 0.2,
     "request": {"arguments": {"order": "1"}}, "result": {"cents": 100},
+}  # fmt: skip
+MODEL_CALL = {
+    "kind": "model", "name": "box/box-1", "duration_s": 7.0,
+    "usage": {"input_tokens": 1_200, "output_tokens": 30}, "result": {"text": "hi"},
 }  # fmt: skip
 AGENT = {
     "path": "clerk",
     "id": "clerk",
     "type": "agent",
-    "calls": [{**CALL, "kind": "model"}, CALL],
+    "calls": [MODEL_CALL, CALL],
 }
 
 
 def test_recorded_calls_of_a_document_are_lines() -> None:
-    assert [*recorded_lines(AGENT)] == ['call charge {"order": "1"} → {"cents": 100} 0.2 s']
-    failed = {**CALL, "error": {"code": "x", "message": "no\nmoney"}}
+    assert shown_of(AGENT) == [
+        "model box/box-1 in 7.0 s → tokens 1,200 in, 30 out",
+        'call charge {"order": "1"} in 0.2 s → {"cents": 100}',
+    ]
+    failed = {**CALL, "error": {"code": "x", "message": "no\nmoney"}, "traceback": "in charge"}
     assert [*recorded_lines({"calls": [failed]})] == [
-        'call charge {"order": "1"} failed: no⏎money 0.2 s'
+        ('call charge {"order": "1"} failed in 0.2 s: no⏎money', failed)
     ]
     large = {"kind": "tool", "name": "read", "request_bytes": 9_000, "result_bytes": 8_000}
-    assert [*recorded_lines({"calls": [large]})] == ['call read "9,000 bytes" → 8,000 bytes']
+    assert shown_of({"calls": [large]}) == ['call read "9,000 bytes" → 8,000 bytes']
+    down = {"kind": "model", "name": "box/box-1", "error": {"code": "refused", "message": "no"}}
+    assert shown_of({"calls": [down]}) == ["model box/box-1 failed: no"]
+
+
+def shown_of(node: dict[str, Any]) -> list[str]:
+    """Return the lines of the recorded calls of a node."""
+    return [line for line, _ in recorded_lines(node)]
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({}, "model box/box-1 in 7.0 s → tokens 1,200 in, 30 out"),
+        ({"attempts": 3}, "model box/box-1 in 7.0 s, 3 attempts → tokens 1,200 in, 30 out"),
+        (
+            {"recorded": True},
+            "model box/box-1 in 7.0 s, served from its record → tokens 1,200 in, 30 out",
+        ),
+    ],
+)
+def test_a_call_of_a_model_says_how_long_it_took_and_how_often_it_was_tried(
+    more: dict[str, Any], text: str
+) -> None:
+    usage = {"input_tokens": 1_200, "output_tokens": 30, "duration_s": 7.0, **more}
+    assert model_call_text("box/box-1", usage, usage) == text
 
 
 @pytest.mark.parametrize(

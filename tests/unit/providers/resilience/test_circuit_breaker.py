@@ -11,7 +11,7 @@ from planwave.log_records import FIELDS, words_of
 from planwave.providers.resilience.circuit_breaker import CircuitBreaker, RetryBudget
 from tests.support.virtual_loop import virtual_time
 
-DOWN = ProviderError("down", provider="box", code="provider-overloaded")
+DOWN = ProviderError("down", provider="box", model="box-1", code="provider-overloaded")
 
 
 class Watch:
@@ -197,8 +197,8 @@ def test_the_log_says_when_a_circuit_opens_and_closes(caplog: pytest.LogCaptureF
     assert circuit.try_acquire("probe")
     circuit.record_success("probe")
     lines = [each for each in caplog.records if each.name == "planwave.provider"]
-    about = {"provider": "box", "code": "provider-overloaded"}
+    about = {"provider": "box", "model": "box-1", "code": "provider-overloaded"}
     assert [(words_of(each), getattr(each, FIELDS)) for each in lines] == [
-        ("circuit open: calls wait", {**about, "next_try_s": 1.0}),
-        ("circuit closed: the provider answers again", about),
+        ("circuit open: calls wait", {**about, "failures": 2, "next_try_s": 1.0}),
+        ("circuit closed: the provider answers again", {**about, "open_s": 20.0}),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,9 @@ def test_logs_has_steps_calls_retries_and_tracebacks(tmp_path: Path) -> None:
     done = logs(Stored([LOGGED]), tmp_path)
     assert texts(done) == [
         "INFO     created: A run",
-        "INFO     Starting execution...",
+        "INFO     started",
         "INFO     a  started",
-        'INFO     a  call look_up {"order": "1"} → {"cents": 100} 0.2 s',
+        'INFO     a  call look_up {"order": "1"} in 0.2 s → {"cents": 100}',
         "WARNING  a  attempt 1 failed: no; tries again in 1.0 s",
         "ERROR    b  failed: KeyError: x",
         "ERROR    failed: b failed",
@@ -90,3 +91,48 @@ def test_logs_follow_what_another_process_writes(tmp_path: Path) -> None:
 def test_logs_of_a_run_that_goes_on_end_with_what_is_stored(tmp_path: Path) -> None:
     done = logs(Stored([LOGGED[:4]]), tmp_path)
     assert texts(done)[-1] == 'WARNING  a  call look_up {"order": "1"} has begun and not ended'
+
+
+def test_logs_of_an_interrupted_run_end_with_how_to_go_on(tmp_path: Path) -> None:
+    """Also with ``-f``: nothing follows until somebody resumes it."""
+    for args in ((), ("-f",), ("--node", "a")):
+        written = Interrupted([LOGGED[:3]])
+        last = texts(logs(written, tmp_path, *args))[-1]
+        assert last.startswith("WARNING  its process ended; ")
+        assert last.endswith(f"planwave resume {ID}")
+
+
+class Interrupted(Stored):
+    """Nobody runs it any more."""
+
+    async def document(self, execution_id: str, /) -> DocumentResponse:
+        return {**await super().document(execution_id), "interrupted": True}
+
+
+REUSED = {"reused": {"execution_id": "e0"}, "outputs": {}}
+FORKED = [
+    *STORY[:2],
+    event(3, "wave.started", wave=1, nodes=["a", "b", "c"]),
+    event(4, "node.started", "a", name="a"),
+    event(5, "node.started", "b", name="b"),
+    event(6, "node.completed", "a", **REUSED),
+    event(7, "node.started", "c", name="c"),
+    event(8, "node.completed", "b", **REUSED),
+    event(9, "node.completed", "c", duration_s=1.0, outputs={}),
+    event(10, "execution.completed"),
+]  # fmt: skip
+
+
+def test_a_step_that_was_reused_did_not_start(tmp_path: Path) -> None:
+    assert texts(logs(Stored([FORKED]), tmp_path))[2:] == [
+        "INFO     a  reused from e0",
+        "INFO     c  started",
+        "INFO     b  reused from e0",
+        "INFO     c  completed in 1.0 s",
+        "INFO     completed",
+    ]
+
+
+def test_each_line_has_its_date(tmp_path: Path) -> None:
+    for line in logs(Stored([FORKED]), tmp_path).stdout.splitlines():
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", line)

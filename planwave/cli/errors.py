@@ -100,6 +100,7 @@ _SETTINGS_OF_LIMITS: Final = "limits are set by PLANWAVE_LIMIT_… or in planwav
 _COMMAND_LINE: Final = {
     "call-timeout": _SETTINGS_OF_LIMITS,
     "chunk-timeout": _SETTINGS_OF_LIMITS,
+    "execution-interrupted": "planwave resume ID",
     "first-byte-timeout": _SETTINGS_OF_LIMITS,
     "limit-exceeded": _SETTINGS_OF_LIMITS,
     "model-cannot-plan": "--provider, --model",

@@ -44,7 +44,7 @@ def execution_not_ended(execution_id: str, status: str) -> Conflict:
     return Conflict(
         f"execution {execution_id} is {status}; only one that has ended can be deleted",
         code="execution-running",
-        hint="cancel it first, or wait until it ends",
+        hint="cancel it first, or wait until it ends; one that was interrupted ends once it is resumed",
     )
 
 

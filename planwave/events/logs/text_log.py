@@ -50,6 +50,7 @@ _CONTROL: Final = re.compile(
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 """The levels of lines, the lowest first."""
+RECOVERED: Final = "Execution resumed: its process had ended"
 _WAITS_FOR_APPROVAL: Final = "Waiting for approval of the plan"
 
 
@@ -99,16 +100,19 @@ def level_of(event: Event) -> Level:
 class TextLog:
     """Converts events to sentences, one event at a time.
 
-    The log keeps the nodes' names, the requests that are timers, and the failed dependencies already
+    The log keeps the nodes' names, the requests that are timers, those that people are to answer, whether
+    the last pause was for a time, and the failed dependencies already
     named: nodes blocked by the same dependency share one sentence.
     """
 
-    __slots__ = ("_blockers", "_budget_requests", "_names", "_timers")
+    __slots__ = ("_asked", "_blockers", "_budget_requests", "_is_timed", "_names", "_timers")
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._blockers: set[str] = set()
         self._timers: set[str] = set()
+        self._asked: set[str] = set()
+        self._is_timed = False
         self._budget_requests: set[str] = set()
 
     def line_for(self, event: Event) -> str | None:
@@ -150,16 +154,20 @@ class TextLog:
                 return None
 
     def _request_line(self, event: NodeWaiting | NodeAnswered, node: str) -> str:
+        request_id = str(event.data.get("request_id"))
         if event.type == "node.waiting":
             request = event.data.get("request")
-            if not is_timer(request):
-                return f"Waiting for an answer: node {self._label(node)}"
-            self._timers.add(event.data["request_id"])
-            return f"Waiting until {end_of_timer(request)}: node {self._label(node)}"
+            if is_timer(request):
+                self._timers.add(request_id)
+                return f"Waiting until {end_of_timer(request)}: node {self._label(node)}"
+            self._asked.add(request_id)
+            cut_off = " was cut off and may have acted" if event.data.get("interrupted") else ""
+            return f"Waiting for an answer: node {self._label(node)}{cut_off}"
         answer = answer_text(event.data.get("answer"))
+        self._asked.discard(request_id)
         if event.data.get("by") != TIMEOUT:
             return f"Answered node {self._label(node)} - {answer}"
-        if event.data.get("request_id") in self._timers:
+        if request_id in self._timers:
             return f"The time has come: node {self._label(node)} goes on"
         return f"No answer in time: node {self._label(node)} goes on with {answer}"
 
@@ -191,13 +199,19 @@ class TextLog:
             if request_id is not None and is_budget_request(request):
                 self._budget_requests.add(request_id)
                 return f"Waiting for a higher budget - {request_text(request)}"
-            return f"Execution paused: {reason}" if request_id is None else _WAITS_FOR_APPROVAL
+            if request_id is not None:
+                return _WAITS_FOR_APPROVAL
+            is_waiting = pause_kind(event.data) == WAITING
+            self._is_timed = is_waiting and bool(self._timers) and not self._asked
+            return f"Execution paused: {'waiting for a time' if self._is_timed else reason}"
         if reason == "recovery":
-            return "Execution resumed: the service was started again"
+            return RECOVERED
         if request_id in self._budget_requests:
             return f"Budget - {_budget_answer(event.data)}"
         if request_id is not None:
             return f"Answered for the plan - {answer_text(event.data.get('answer'))}"
+        if reason == "answered" and self._is_timed:
+            return "Execution resumed: the wait is over"
         return f"Execution resumed: {reason}"
 
     def _learn_names(self, graph: GraphDocument | None) -> None:

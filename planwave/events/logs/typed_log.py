@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.logs.call_lines import CallEvents, call_level
-from planwave.events.logs.text_log import Level, level_of, one_line
+from planwave.events.logs.text_log import RECOVERED, Level, level_of, one_line
 from planwave.events.request_text import TIMEOUT, answer_text, is_timer, request_text
 from planwave.events.types import (
     MESSAGE,
@@ -233,7 +233,7 @@ def _pause_entry(event: ExecutionPaused | ExecutionResumed) -> LogEntry | None:
     if reason == _ANSWERED:
         return None
     if reason == "recovery":
-        return _entry(event, "step_start", "Execution resumed: the service was started again")
+        return _entry(event, "step_start", RECOVERED)
     return _entry(event, "input_received", f"Execution resumed: {reason}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from planwave.errors import Conflict, InputError, ShuttingDown
-from planwave.events import Event
+from planwave.events import Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_plan_approval
 from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
 from planwave.executor.options import RunOptions
@@ -23,7 +23,7 @@ from planwave.ids import new_id
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import validate_answer
 from planwave.service.executions.commands import ExecutionCommands
-from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec
+from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec, require_owned
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
@@ -246,9 +246,12 @@ class ExecutionService(ExecutionCommands):
         """Create a fork that runs the failed, blocked and cancelled nodes; see ``fork``.
 
         Raises:
-            Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
+            Conflict: ``nothing-to-retry``, ``still-running``, ``execution-interrupted``; nothing was
+                created.
         """
-        again = failed_nodes(await self.live_executions.state(execution_id))
+        state = await self.live_executions.state(execution_id)
+        self._require_owned(state)
+        again = failed_nodes(state)
         return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
 
     async def fork(
@@ -280,7 +283,7 @@ class ExecutionService(ExecutionCommands):
 
         Raises:
             NotFound: There is none of that id.
-            Conflict: ``still-running``; nothing was created.
+            Conflict: ``still-running``, ``execution-interrupted``; nothing was created.
             GraphInvalid: ``invalid-changes``, or the changed graph cannot run; nothing was created.
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
@@ -325,10 +328,15 @@ class ExecutionService(ExecutionCommands):
             created = await self._create_fork(execution_id, request, new_id, queued=True)
             return await self._submit(created)
 
+    def _require_owned(self, state: ExecutionState) -> None:
+        live = self.live_executions.get(state.execution_id)
+        require_owned(state, is_owned=live is not None and live.session is not None)
+
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
         state = await self.live_executions.state(execution_id)
+        self._require_owned(state)
         created = await self._store.events(execution_id, limit=1)
         before = run_spec_from_events(execution_id, created, self._dependencies.limits)
         limits, dependencies = self._dependencies.limits, self._dependencies

@@ -29,6 +29,7 @@ from planwave.service.executions.run_spec import RunSpec, parent_data, require_k
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.policies import json_limits
 from planwave.settings import Limits
+from planwave.storage.records import is_interrupted
 
 NodeChanges = Mapping[str, Mapping[str, Json]]
 """``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle: value}}}``."""
@@ -107,13 +108,7 @@ def changes_of_fields(
         node_id = max((i for i in ids if name.startswith(f"{i}.")), key=len, default="")
         path = name.removeprefix(f"{node_id}.").split(".")
         if not (node_id and all(path)):
-            near = closest_match(name.partition(".")[0], ids)
-            meant = f"did you mean {near!r}? " if near is not None and len(path) > 1 else ""
-            raise InputError(
-                f"{short_repr(name)} is not a field of a step",
-                code="usage",
-                hint=f"{meant}write NODE.FIELD; the steps are {', '.join(ids[:_NODES_SHOWN])}",
-            )
+            raise _no_field(name, node_id, ids)
         inner = merged.setdefault(node_id, {})
         if not _is_mapping(inner):
             continue
@@ -123,6 +118,20 @@ def changes_of_fields(
             outer[key] = inner
         inner[path[-1]] = value
     return merged
+
+
+def _no_field(name: str, node_id: str, ids: Sequence[str]) -> InputError:
+    """Return the error of a name that is no field of a node: because there is no such node, or no field in it."""
+    head, dot, _ = name.partition(".")
+    more = ", …" if len(ids) > _NODES_SHOWN else ""
+    steps = f"the steps are {', '.join(ids[:_NODES_SHOWN])}{more}"
+    if node_id or head in ids or not (head and dot):
+        message = f"{short_repr(name)} is not a field of a step"
+        return InputError(message, code="usage", hint=f"write NODE.FIELD; {steps}")
+    near = closest_match(head, ids)
+    meant = "" if near is None else f"did you mean {near!r}? "
+    message = f"{short_repr(name)}: there is no step {short_repr(head)}"
+    return InputError(message, code="usage", hint=f"{meant}{steps}")
 
 
 def build_fork(
@@ -279,6 +288,20 @@ def require_settled(parent: ExecutionState) -> None:
             f"execution {parent.execution_id} is {parent.status}: what it gives is not settled yet",
             code="still-running",
             hint="wait for its end, or cancel or pause it first",
+        )
+
+
+def require_owned(parent: ExecutionState, *, is_owned: bool) -> None:
+    """Refuse to fork or retry an execution whose process ended before it: its end would never come.
+
+    Raises:
+        Conflict: ``execution-interrupted``.
+    """
+    if is_interrupted(parent.status, is_owned=is_owned, was_accepted=parent.started_at is not None):
+        raise Conflict(
+            f"execution {parent.execution_id} was interrupted: its process ended",
+            code="execution-interrupted",
+            hint="resume it, so that it goes on where it was cut off, or cancel it first",
         )
 
 

@@ -19,7 +19,7 @@ from planwave.ids import find_id, new_id
 from planwave.json_types import written_plainly
 from planwave.nodes.authoring.signatures import require_choice
 from planwave.principals import LIBRARY
-from planwave.service.executions.fork import ForkRequest, fork_spec
+from planwave.service.executions.fork import ForkRequest, fork_spec, require_owned
 from planwave.service.executions.run_spec import RunSpec, new_execution, run_spec_from_events
 from planwave.service.executions.session import is_driven_here
 from planwave.service.library.graphs import BuiltGraph
@@ -294,6 +294,8 @@ async def create_fork(
     """
     before = await load_stored(store, parent_id)
     state = before.state()
+    is_owned = is_driven_here(parent_id) or bool(getattr(store, "is_owned_elsewhere", False))
+    require_owned(state, is_owned=is_owned)
     return _create(*fork_spec(before.spec, state, request(state), catalogue))
 
 

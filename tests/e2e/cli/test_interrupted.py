@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from planwave.cli.errors import ExitCode
 from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.graph.plan import graph_hash
@@ -76,6 +77,27 @@ def test_every_command_says_that_nobody_runs_it_and_how_to_continue(
         assert found.get("status") != "interrupted", "the stored status stays"
     assert invoke("resume", cut_off).exit_code == 0
     assert "continue with" not in invoke(*command).stdout
+
+
+REFUSED = [("retry", "last"), ("fork", "last", "--rerun", "a"), ("delete", "{}")]
+
+
+@pytest.mark.parametrize("command", REFUSED, ids=" ".join)
+def test_what_needs_its_end_does_not_say_to_wait_for_it(
+    cut_off: str, command: tuple[str, ...]
+) -> None:
+    refused = invoke(*(word.format(cut_off) for word in command))
+    assert refused.exit_code == ExitCode.USAGE
+    assert "resume" in refused.stderr
+    assert "interrupted" in refused.stderr
+    assert invoke("cancel", cut_off).exit_code == 0, "the other way on"
+    assert invoke(*(word.format(cut_off) for word in command)).exit_code == 0
+
+
+def test_the_log_of_it_ends_with_how_to_continue(cut_off: str) -> None:
+    assert (
+        invoke("logs", "last").stdout.rstrip().endswith(f"continue with: planwave resume {cut_off}")
+    )
 
 
 @pytest.mark.usefixtures("owner")

@@ -156,7 +156,7 @@ function answeredLine(
 function resumedLine(reason: string | undefined): Line | null {
   if (reason === "answered") return null; // the answer has an entry
   if (reason === "recovery") {
-    return ["step_start", "Execution resumed: the service was started again"];
+    return ["step_start", "Execution resumed: its process had ended"];
   }
   return ["input_received", `Execution resumed: ${reason}`];
 }

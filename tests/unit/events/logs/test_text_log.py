@@ -89,7 +89,7 @@ def test_pause_and_resume_are_logged_with_their_reason() -> None:
     assert lines_of(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [
         "Execution paused: paused by request",
         "Execution resumed: answered",
-        "Execution resumed: the service was started again",
+        "Execution resumed: its process had ended",
     ]
 
 
@@ -133,3 +133,25 @@ def test_a_message_to_the_caller_is_a_sentence(data: Any, text: str) -> None:
 def test_no_text_of_a_node_looks_like_another_line() -> None:
     assert one_line("a\nb\r\nc\u2028d\te") == "a\u23ceb\u23cec\u23ced\te"
     assert one_line("a\x1b[2Kb\x7f\x9b\u202e") == "a\u241b[2Kb\u2421\ufffd\ufffd"
+
+
+def test_a_run_that_waits_for_a_time_does_not_say_that_it_waits_for_an_answer() -> None:
+    timer = {"request_id": "r1", "request": {"kind": "timer", "until": "noon"}}
+    asked = {"request_id": "r2", "request": {"kind": "question"}}
+    paused = ("execution.paused", None, {"kind": "waiting", "reason": "waiting for an answer"})
+    resumed = ("execution.resumed", None, {"reason": "answered"})
+    assert lines_of(("node.waiting", "a", timer), paused, resumed)[-2:] == [
+        "Execution paused: waiting for a time",
+        "Execution resumed: the wait is over",
+    ]
+    both = (("node.waiting", "a", timer), ("node.waiting", "b", asked), paused, resumed)
+    assert lines_of(*both)[-2:] == [
+        "Execution paused: waiting for an answer",
+        "Execution resumed: answered",
+    ]
+
+
+def test_a_question_about_a_step_that_was_cut_off_says_so() -> None:
+    data = {"request_id": "r1", "request": {"kind": "interrupted"}, "interrupted": True}
+    (line,) = lines_of(("node.waiting", "pay", data))
+    assert line == "Waiting for an answer: node pay: pay was cut off and may have acted"

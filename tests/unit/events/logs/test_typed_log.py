@@ -143,7 +143,7 @@ def test_pauses_and_resumes_by_request_are_system_entries() -> None:
     assert entries_of(*paused, *resumed) == [
         ("system", "wait_input", "Execution paused: paused by request"),
         ("system", "input_received", "Execution resumed: resumed by request"),
-        ("system", "step_start", "Execution resumed: the service was started again"),
+        ("system", "step_start", "Execution resumed: its process had ended"),
     ]
     waits = {"reason": "no answer yet", "kind": "waiting"}
     request = {"reason": "waiting for an answer", "kind": "requested"}

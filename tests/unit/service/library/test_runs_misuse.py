@@ -588,8 +588,8 @@ def test_a_misspelt_step_of_a_fork_is_named_with_the_closest_one() -> None:
     with pytest.raises(planwave.InputError) as caught:
         result.run.fork(set={"aks.prompt": "Send now?"}).wait()
     assert (caught.value.message, caught.value.hint) == (
-        "'aks.prompt' is not a field of a step",
-        "did you mean 'ask'? write NODE.FIELD; the steps are s, ask",
+        "'aks.prompt': there is no step 'aks'",
+        "did you mean 'ask'? the steps are s, ask",
     )
 
 

@@ -121,6 +121,10 @@ def test_an_execution_whose_process_was_killed_is_interrupted(tmp_path: Path) ->
     assert (run.result().status, run.result().interrupted) == ("executing", True)
     (item,) = planwave.executions(runs, status="interrupted")
     assert (item.status, item.interrupted) == ("executing", True)
+    for again in (run.retry(), run.fork(rerun=["slow"])):
+        with pytest.raises(planwave.PlanwaveError, match="its process ended") as refused:
+            again.wait()
+        assert refused.value.code == "execution-interrupted"
     with planwave.SqliteStore.open(runs) as store:  # this process owns it now, and does not run it
         assert planwave.open(store, "last").result().interrupted
         assert planwave.executions(store, status="interrupted")

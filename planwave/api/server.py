@@ -28,8 +28,10 @@ from pydantic import SecretStr
 from planwave.api.app import ServiceFactory, attach_service, create_app, create_detached_app
 from planwave.api.dependencies import AppState
 from planwave.api.logging_config import configure_logging
+from planwave.api.metrics import VERSION
 from planwave.api.middleware.forwarded_scheme import ForwardedSchemeMiddleware
 from planwave.errors import InputError
+from planwave.log_records import service_logger, write_record
 from planwave.nodes.secrets import open_redactor
 from planwave.outbound.addresses import is_loopback
 from planwave.service.service_log import ServiceLog
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
 
 _log = logging.getLogger(__name__)
+_SERVICE_LOG: Final = service_logger("planwave.service")
 
 FINAL_GRACE_S: Final = 1.0
 """How long responses that have begun may go on once the drain time is over."""
@@ -271,10 +274,17 @@ async def serve(
             token = settings.token
             service.publish_address(server.url, None if token is None else token.get_secret_value())
             await service.recover()
+            about = {
+                "version": VERSION,
+                "url": server.url,
+                "storage": settings.storage_dir.absolute(),
+            }
+            write_record(_SERVICE_LOG, logging.INFO, "started", about)
             with lasting_objects_frozen():
                 on_listening(server.url)
                 await signals.drain_requested.wait()
                 await shutdown(service, server, signals)
+        write_record(_SERVICE_LOG, logging.INFO, "stopped", {"exit_code": signals.exit_code})
     return signals.exit_code
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from planwave.errors import InputError
 from planwave.ids import new_id
+from planwave.log_records import write_record
 from planwave.principals import principal_json
 from planwave.service.service import Service
+from planwave.service.service_log import TRIGGER_LOG
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
 from planwave.triggers.adapter import STARTED, TEST_PREFIX, Deliveries, TriggerAdapter
@@ -60,6 +62,7 @@ class TriggerHost:
         self.webhooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(service, settings)
         self._tasks = asyncio.TaskGroup()
         self._listeners: dict[str, _Listener] = {}
+        self._problems: dict[str, str] = {}
         self._refreshing = asyncio.Lock()
         self._listens = False
 
@@ -274,6 +277,7 @@ class TriggerHost:
                 for each in triggers
                 if each.enabled and each.problem is None and self._adapters[each.kind].listens
             }
+            self._log_problems(triggers)
             for trigger_id, (trigger, _) in list(self._listeners.items()):
                 in_scope = plan_id in (None, trigger.plan_id)
                 if in_scope and not _is_same(trigger, targets.get(trigger_id)):
@@ -282,6 +286,20 @@ class TriggerHost:
                 if trigger_id not in self._listeners:
                     task = self._tasks.create_task(self._listen(trigger))
                     self._listeners[trigger_id] = _Listener(trigger, task)
+
+    def _log_problems(self, triggers: Sequence[Trigger]) -> None:
+        """Log why triggers receive nothing; once for each reason."""
+        for trigger in triggers:
+            problem = trigger.problem if trigger.enabled else None
+            if problem is not None and self._problems.get(trigger.trigger_id) != problem:
+                about = {"kind": trigger.kind, "flow": trigger.flow, "trigger": trigger.trigger_id}
+                write_record(
+                    TRIGGER_LOG, logging.WARNING, "receives nothing", {**about, "reason": problem}
+                )
+            if problem is None:
+                self._problems.pop(trigger.trigger_id, None)
+            else:
+                self._problems[trigger.trigger_id] = problem
 
     def _stop(self, trigger_id: str) -> None:
         listener = self._listeners.pop(trigger_id, None)

@@ -21,6 +21,7 @@ from planwave.errors import (
 from planwave.ids import new_id
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
+from planwave.service.service_log import TRIGGER_LOG, BoundedLines
 from planwave.service.triggers.payloads import check_payload, read_payload
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_LONGEST_ID: Final = 40
+"""Of what strangers send in place of the id of a webhook, in the log."""
 WEBHOOK: Final = "webhook"
 _GITHUB_DELIVERY: Final = "x-github-delivery"
 _GITHUB_EVENT: Final = "x-github-event"
@@ -99,6 +102,7 @@ class Webhooks(TriggerAdapter):
     def __init__(self, service: Service, settings: Settings) -> None:
         super().__init__(service, settings)
         self.hook_ids: set[str] = set()
+        self._unknown = BoundedLines(TRIGGER_LOG)
         self._under_way: dict[tuple[str, str], asyncio.Future[WebhookAnswer | None]] = {}
         self._bodies: dict[tuple[str, str], tuple[str, float]] = {}
         """By trigger and digest of a body: the key of its delivery, and until when it stands for the body."""
@@ -135,6 +139,8 @@ class Webhooks(TriggerAdapter):
                 self.hook_ids.add(hook_id)
                 return trigger
         self.hook_ids.discard(hook_id)
+        reason = f"no webhook that receives has the id {hook_id[:_LONGEST_ID]!r}"
+        self._unknown.log("", logging.WARNING, "rejected", {"kind": WEBHOOK, "reason": reason})
         raise NotFound("there is no such webhook")
 
     def authenticate(self, trigger: Trigger, headers: Mapping[str, str], body: bytes) -> None:

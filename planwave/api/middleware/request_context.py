@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from http import HTTPStatus
 from typing import Any, Final
 
 from starlette.datastructures import MutableHeaders
@@ -147,7 +148,10 @@ class _Request:
         denied: PlanwaveError | None = self._scope.get(DENIED)
         if denied is not None:
             fields["reason"] = _reason_of(denied)
-        level = logging.INFO if denied is None else logging.WARNING
+        # What pages and commands read again and again would bury the rest.
+        is_read = fields["method"] in ("GET", "HEAD") and fields["status"] < HTTPStatus.BAD_REQUEST
+        level = logging.DEBUG if is_read else logging.INFO
+        level = level if denied is None else logging.WARNING
         write_record(ACCESS_LOG, level, "request", fields)
 
     def _note(self, status: int) -> None:

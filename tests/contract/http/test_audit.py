@@ -244,7 +244,7 @@ async def test_everything_that_is_listed_says_who_did_it(
         assert only["answered"]["answered_by"]["kind"] == "session"
 
         caplog.clear()
-        with caplog.at_level("INFO", "planwave.access"):
+        with caplog.at_level("DEBUG", "planwave.access"):
             for headers in (operator, session, bearer, {}):
                 await calls.get("/api/executions", headers=headers)
         lines: list[Any] = [getattr(r, FIELDS) for r in caplog.records if r.name == ACCESS_LOG.name]

@@ -97,3 +97,18 @@ async def test_why_a_webhook_was_refused_is_in_the_log_and_with_its_trigger(
             assert reasons(caplog)[0].startswith(reason)
         assert len(answers) == 1
         assert "signature-mismatch" not in str(answers)
+
+
+async def test_the_id_of_an_unknown_webhook_is_in_the_log_some_times_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "planwave.trigger")
+    async with hook_service() as calls:
+        for number in range(12):
+            answer = await calls.post(f"/hooks/unknown-{number}", content="{}")
+            assert answer.status_code == 404
+            assert "unknown" not in answer.text
+    said = reasons(caplog, "planwave.trigger")
+    assert said == [
+        f"no webhook that receives has the id 'unknown-{number}'" for number in range(10)
+    ]

@@ -403,7 +403,8 @@ def operate() -> None:
         assert process.wait(120) == 0
         assert healthcheck(port) != 0
         output = process.stderr.read() if process.stderr is not None else ""
-    assert "route=/metrics status=200" in output
+    assert "route=/api/execute status=20" in output
+    assert "route=/metrics" not in output, "reads are logged at DEBUG"
     assert (KEY in output, TOKEN in output) == (False, False)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from contextlib import AsyncExitStack, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,11 @@ class TestCommand:
         assert output == ""
         assert "tok" not in errors
         assert "shutting down" in errors
+        begin, *_, end = [line.split(" planwave.service ")[-1] for line in errors.splitlines()]
+        assert (
+            begin == f"started version={version('planwave')} url={told['url']} storage={directory}"
+        )
+        assert end == "stopped exit_code=0"
         assert read_owner(directory) is None
 
     @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import InputError, QueueFull
+from planwave.log_records import FIELDS, words_of
 from planwave.nodes.authoring.node_type import NodeData, NodeType
 from planwave.service.dependencies import Observer
 from planwave.service.service import Service
@@ -202,3 +203,28 @@ async def test_trigger_without_an_adapter_is_listed_and_starts_nothing() -> None
         assert document["details"] == {}
         with pytest.raises(InputError, match="nothing listens"):
             await other.fire(made.trigger_id)
+
+
+class DeafBells(Bells):
+    """Cannot receive anything while it has a reason."""
+
+    reason: str | None = "its secret has no value"
+
+    def problem(self, trigger: Trigger) -> str | None:
+        return self.reason
+
+
+async def test_a_trigger_that_receives_nothing_is_in_the_log_once_from_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Service(dependencies(types=[Bell])) as service:
+        flow = await service.flows.create("F", graph=bell_flow())
+        made = await TriggerHost(service, Settings(), [Bells]).create(flow.plan_id)
+        async with TriggerHost(service, Settings(), [DeafBells]):
+            (line,) = [each for each in caplog.records if each.name == "planwave.trigger"]
+            await service.flows.update(flow.plan_id, graph=bell_flow("d"))
+            await settled()
+        about = {"kind": "bell", "flow": "F", "trigger": made.trigger_id}
+        assert (line.levelname, words_of(line)) == ("WARNING", "receives nothing")
+        assert getattr(line, FIELDS) == {**about, "reason": "its secret has no value"}
+        assert [each.name for each in caplog.records].count("planwave.trigger") == 1

@@ -213,3 +213,18 @@ def test_token_body_and_query_are_never_logged(caplog: pytest.LogCaptureFixture)
     assert len(access_lines(caplog)) >= 4
     assert "hush" not in caplog.text
     assert "hush" not in json.dumps(access_lines(caplog))
+
+
+async def test_a_read_that_succeeds_has_a_line_only_at_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await get("/id")
+    assert own_lines(caplog) == []
+    caplog.set_level(logging.DEBUG, "planwave.access")
+    await get("/id")
+    await get("/nowhere")
+    assert [line["status"] for line in own_lines(caplog)] == [200, 404]
+    assert [each.levelname for each in caplog.records if each.name == "planwave.access"] == [
+        "DEBUG",
+        "INFO",
+    ]

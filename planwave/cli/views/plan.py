@@ -114,14 +114,17 @@ def forecast_lines(console: CommandConsole, forecast: Mapping[str, Any]) -> Iter
         return
     nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
     parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
+    calls = _number(forecast, "calls")
+    is_unknown = bool(forecast.get("at_least")) and not calls
     least = "at least " if forecast.get("at_least") else ""
-    parts.append(f"{least}{counted(_number(forecast, 'calls'), 'model call')}")
+    known = f"{least}{counted(calls, 'model call')}"
+    parts.append("model calls not known before it runs" if is_unknown else known)
     tokens = json_object(forecast.get("tokens"))
-    if tokens and _number(forecast, "calls"):
+    if tokens and calls:
         servers = [one_line(str(each)) for each in forecast.get("uncounted_tools") or ()]
         without = f" without the tools of {', '.join(servers)}" if servers else ""
         parts.append(f"{_range_of(tokens)} tokens{without}")
-    parts.append(_cost(forecast))
+    parts.append("" if is_unknown else _cost(forecast))
     dot = f" {console.symbol('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
     if (models := models_line(forecast.get("models") or ())) is not None:

@@ -354,7 +354,10 @@ class RunProgress:
         elif kind == "event" and event.data.get("event_type") == TEXT_DISCARDED:
             node.tail = ""
         elif kind == "log" and event.data.get("level") == "warning":
-            node.warnings = [*node.warnings, str(event.data.get("message", ""))][:_WARNINGS]
+            message = str(
+                event.data.get("message", "")
+            )  # said again by a nested call, it is shown once
+            node.warnings = [*dict.fromkeys([*node.warnings, message])][:_WARNINGS]
 
     def _duration(self, node: NodeLine, event: Event) -> float | None:
         if node.status in DID_NOT_RUN:

@@ -89,6 +89,13 @@ def test_forecast_marks_lower_bounds() -> None:
     assert "· at least 3 model calls ·" in lines_of(at_least=True)[0]
 
 
+def test_forecast_of_nothing_known_beforehand_names_neither_a_number_nor_a_price() -> None:
+    free = {"low": 0, "high": 0}
+    assert lines_of(at_least=True, calls=0, cost_usd=free, critical_path=["a"]) == [
+        "Forecast  3 steps in 2 waves · model calls not known before it runs"
+    ]
+
+
 def test_forecast_lists_side_effects() -> None:
     lines = lines_of(effects=[{"node": "mail", "type": "send", "effect": "once"}])
     assert lines[-1] == "Changes   mail (once)"

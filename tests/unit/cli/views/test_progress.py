@@ -216,6 +216,14 @@ def test_warning_is_shown_with_completion_and_reset_by_a_new_attempt() -> None:
     assert seen.nodes["a"].note == ""
 
 
+def test_a_warning_that_is_said_again_is_shown_once() -> None:
+    said = event("node.log", "a", 1, message="the price is not known", level="warning")
+    other = event("node.log", "a", 1, message="cut", level="warning")
+    done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
+    seen = progress(event("node.started", "a", 1), said, other, said, done)
+    assert seen.nodes["a"].note == "the price is not known; cut"
+
+
 def waiting(path: str = "a", request_id: str = "r4") -> Event:
     return event("node.waiting", path, 1, request_id=request_id, request={"prompt": "May I?"})
 

@@ -283,6 +283,25 @@ def show_next(ctx: CommandContext, console: CommandConsole, document: Mapping[st
     if document.get("status") == "failed" and _root_failures(document):
         again = ctx.command_hint(f"retry {document.get('execution_id')}")
         console.verbatim(f"Run what failed again with: {again}")
+    if document.get("status") not in ("completed", "cancelled"):
+        _show_unknown_types(ctx, console, document)
+
+
+def _show_unknown_types(
+    ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]
+) -> None:
+    """Write that the commands need a module, where steps have types that nothing here imports."""
+    settings = ctx.settings()
+    if ctx.service_url is not None or settings.node_modules or ctx.running_service(settings):
+        return  # they are looked up elsewhere, or were found
+    own = (node for node in nodes_of(document) if not _is_nested(node))
+    types = {str(node["type"]) for node in own if node.get("type")}
+    catalogue = ctx.factories.catalogue(settings)
+    if unknown := sorted(name for name in types if catalogue.type_info(name) is None):
+        names = one_line(", ".join(unknown))
+        console.verbatim(
+            f"Add the module that has the types of its steps ({names}): --import MODULE"
+        )
 
 
 def show_waiting(ctx: CommandContext, console: CommandConsole, document: Mapping[str, Any]) -> None:

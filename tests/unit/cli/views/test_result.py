@@ -296,3 +296,16 @@ def test_no_requests_show_nothing() -> None:
 def test_request_text_has_no_control_characters() -> None:
     output = shown(reason=WAITING, requests=[request(prompt="\x1b[2J", actions=["a\x1b]0;b"])])
     assert "\x1b" not in output
+
+
+@pytest.mark.parametrize("status", ["paused", "executing", "failed"])
+def test_the_commands_of_a_run_with_types_of_a_module_say_that_they_need_it(status: str) -> None:
+    nodes = [
+        {"id": "a", "path": "a", "type": "slow"},
+        {"id": "b", "path": "b", "type": "text"},
+        {"id": "c", "path": "a[0]/c", "type": "inner"},
+    ]
+    note = "Add the module that has the types of its steps (slow): --import MODULE"
+    assert note in shown(status=status, interrupted=status == "executing", nodes=nodes)
+    assert "--import" not in shown(status=status, nodes=nodes[1:2])
+    assert "--import" not in shown(status="completed", nodes=nodes)

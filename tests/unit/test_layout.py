@@ -17,7 +17,7 @@ TEST_FILES = sorted(
     path.relative_to(UNIT) for path in UNIT.rglob("test_*.py") if path.name != "test_layout.py"
 )
 WITHOUT_TEST_FILE: Mapping[str, str] = {
-    ".": "bootstrap jsonio log_records",
+    ".": "bootstrap jsonio",
     "api": "access_rules dependencies preconditions session_cookies",
     "api/middleware": "audit credential_lifetime security_headers trace_context",
     "api/routes": "events tokens websocket",

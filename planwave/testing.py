@@ -33,13 +33,13 @@ from planwave.errors import InputError, PermanentError, ProviderError
 from planwave.executor.program import Program
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Json, fixed_handles
+from planwave.graph.ports import outputs_of
 from planwave.graph.protocols import (
     ExecutionResult,
     FlowContext,
     NodeTypeInfo,
     NodeTypes,
     Suspension,
-    outputs_of,
 )
 from planwave.graph.subgraphs import all_nodes
 from planwave.graph.suggestions import closest_match
@@ -333,7 +333,7 @@ def forbid_model_calls(*, allow: Collection[str] = ()) -> AbstractContextManager
 @arguments_of(library.run)
 def run(
     graph: BuiltGraph | GraphSource,
-    message: Json = None,
+    message: Any = None,
     *,
     model: ModelOrModels | None = None,
     replace: Mapping[str, Any] | None = None,
@@ -383,7 +383,7 @@ def run(
 @arguments_of(run)
 def run_sync(
     graph: BuiltGraph | GraphSource,
-    message: Json = None,
+    message: Any = None,
     *,
     model: ModelOrModels | None = None,
     replace: Mapping[str, Any] | None = None,

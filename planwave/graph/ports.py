@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
@@ -13,6 +13,8 @@ from planwave.graph.model import (
     FLOW,
     LINK,
     Channel,
+    Json,
+    Node,
     Port,
     fixed_handles,
 )
@@ -119,3 +121,12 @@ def _pattern(name: str) -> re.Pattern[str]:
         for n, part in enumerate(parts)
     ]
     return re.compile("".join(spelled), re.DOTALL)
+
+
+def outputs_of(node: Node, facts: NodeTypeInfo) -> tuple[Port, ...]:
+    """Return the outputs of a node: those of its type, one of them perhaps as its data declare it."""
+    by = facts.schema_output
+    if by is None or not isinstance(schema := node.data.get(by.field), Mapping):
+        return facts.outputs
+    own = by.port._replace(schema=cast("Mapping[str, Json]", schema))
+    return tuple(own if port.name == own.name else port for port in facts.outputs)

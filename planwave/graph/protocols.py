@@ -380,7 +380,7 @@ class NodeTypeInfo(NamedTuple):
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
     its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
     ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
-    ``schema_output``: see ``outputs_of``.
+    ``schema_output``: see ``ports.outputs_of``.
     """
 
     node_type: str
@@ -450,15 +450,6 @@ def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:
         by.effects.get(name, facts.effect) if isinstance(name, str) else facts.effect
         for name in names
     )
-
-
-def outputs_of(node: Node, facts: NodeTypeInfo) -> tuple[Port, ...]:
-    """Return the outputs of a node: those of its type, one of them perhaps as its data declare it."""
-    by = facts.schema_output
-    if by is None or not isinstance(schema := node.data.get(by.field), Mapping):
-        return facts.outputs
-    own = by.port._replace(schema=cast("Mapping[str, Json]", schema))
-    return tuple(own if port.name == own.name else port for port in facts.outputs)
 
 
 class NodeTypes(Protocol):

@@ -20,8 +20,8 @@ from planwave.graph.model import (
     Node,
     Port,
 )
-from planwave.graph.ports import find_port
-from planwave.graph.protocols import NodeTypeInfo, outputs_of
+from planwave.graph.ports import find_port, outputs_of
+from planwave.graph.protocols import NodeTypeInfo
 from planwave.nodes.authoring.data_fields import accepts, is_open
 from planwave.nodes.authoring.node_type import NodePorts
 

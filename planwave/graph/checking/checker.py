@@ -34,7 +34,8 @@ from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
 from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
-from planwave.graph.protocols import NodeTypeInfo, NodeTypes, outputs_of
+from planwave.graph.ports import outputs_of
+from planwave.graph.protocols import NodeTypeInfo, NodeTypes
 from planwave.graph.reading.documents import read_lenient
 from planwave.graph.reading.fields import duplicate_ids
 from planwave.graph.reading.unreadable import PLACEHOLDER_PREFIX, UNREADABLE

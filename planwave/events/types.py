@@ -376,7 +376,7 @@ class NodeLogData(TypedDict):
 
 
 class NodeEventData(TypedDict):
-    """An event that a node emits itself; ``traceback`` where it says that a call of a tool failed."""
+    """An event that a node emits itself; ``traceback`` is taken out of its data, for the operator alone."""
 
     event_type: Json
     data: NotRequired[Json]

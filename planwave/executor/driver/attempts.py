@@ -23,7 +23,6 @@ from planwave.events.types import (
     ONCE,
     RUN_GRAPH,
     TEXT_DISCARDED,
-    TOOL_CALL_ENDS,
     USAGE,
     WAVE_STARTED,
     NodeCompletedData,
@@ -430,8 +429,8 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
 
 
 def _event_data(kind: str, data: Json) -> NodeEventData:
-    """Return an event as it is stored; the traceback of a tool is a field of its own, for the operator."""
-    if kind not in TOOL_CALL_ENDS or not isinstance(data, dict) or "traceback" not in data:
+    """Return an event as it is stored; a traceback in its data becomes a field for the operator alone."""
+    if not isinstance(data, dict) or not isinstance(data.get("traceback"), str):
         return {"event_type": kind, "data": data}
     told = cast("dict[str, Json]", data)
     others: Json = {name: told[name] for name in told if name != "traceback"}

@@ -17,6 +17,7 @@ from planwave.providers.client import ModelClient
 from planwave.providers.protocols import ModelProfile, ModelRequest
 from planwave.providers.registry import ProviderRegistry
 from planwave.settings import Settings
+from planwave.testing import forbid_model_calls
 from tests.support.llm.fake_llm_server import FakeLLMServer, TextReply
 from tests.support.server.running_server import running_server
 
@@ -76,7 +77,7 @@ async def test_embedded_model_steps_are_streamed_while_it_writes(
         models = ModelClient(settings, providers)
         planner = Planner(models, providers, Registry(LIBRARY, providers=providers))
         changes = {"planner": planner, "providers": providers, "close": models.close}
-        with running_server(overrides=changes) as server:
+        with forbid_model_calls(allow=["local"]), running_server(overrides=changes) as server:
             body = {"prompt": "Compare X and Y", "provider": "local", "model": "tiny"}
             async with (
                 server.client() as client,

@@ -22,6 +22,7 @@ from planwave.nodes.services import NodeServices
 from planwave.providers.protocols import CallScope, Usage
 from planwave.service.service import Service
 from planwave.settings import Limits, ProviderSettings
+from planwave.testing import forbid_model_calls
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.client_harness import (
     START,
@@ -410,7 +411,8 @@ async def test_f37_unknown_host_is_unreachable(monkeypatch: pytest.MonkeyPatch) 
 
     async with model_client_harness(urls="http://nowhere.invalid") as harness:
         monkeypatch.setattr(socket, "getaddrinfo", unknown)
-        error = await expect_provider_error(harness, "box")
+        with forbid_model_calls(allow=["nowhere.invalid"]):
+            error = await expect_provider_error(harness, "box")
         monkeypatch.undo()
         assert (error.code, len(harness.time.slept)) == ("provider-unreachable", 3)
 

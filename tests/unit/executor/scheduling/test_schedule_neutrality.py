@@ -28,6 +28,8 @@ OTHER_MEANINGS = {
     ("planwave.executor.state", "schedule"): "a slot of a class",
     ("planwave.graph.checking.checker", "start"): "a diagnostic's code",
     ("planwave.graph.checking.edges", "input"): "a word of a sentence",
+    ("planwave.graph.checking.schemas", "text"): "a word of a sentence",
+    ("planwave.graph.checking.schemas", "number"): "a word of JSON Schema",
     ("planwave.graph.checking.edges", "output"): "a word of a sentence",
     ("planwave.graph.plan", "model"): "the author of a plan",
     ("planwave.graph.protocols", "model"): "the author of a plan",

@@ -430,11 +430,11 @@ def _store_event(run: RunState, attempt: Attempt, message: NodeEmitted) -> NodeE
 
 def _event_data(kind: str, data: Json) -> NodeEventData:
     """Return an event as it is stored; a traceback in its data becomes a field for the operator alone."""
-    if not isinstance(data, dict) or not isinstance(data.get("traceback"), str):
+    told = cast("dict[str, Json]", data) if isinstance(data, dict) else {}
+    if not isinstance(trace := told.get("traceback"), str):
         return {"event_type": kind, "data": data}
-    told = cast("dict[str, Json]", data)
     others: Json = {name: told[name] for name in told if name != "traceback"}
-    return {"event_type": kind, "data": others, "traceback": str(told["traceback"])}
+    return {"event_type": kind, "data": others, "traceback": trace}
 
 
 def _warn(run: RunState, attempt: Attempt, message: str) -> None:

@@ -90,7 +90,7 @@ def sample(name: str) -> str:
     annotation = str(field.annotation)
     if "bool" in annotation:
         return f"{name} = {json.dumps(not field.default)}"
-    if "int" in annotation:
+    if "int" in annotation or "float" in annotation:
         return f"{name} = {(field.default or 0) + 7}"
     if "list" in annotation:
         return f'{name} = ["other"]'

@@ -419,7 +419,7 @@ export type NodeDeltaEvent = {
   data: NodeDeltaData;
 };
 
-/** An event that a node emits itself; `traceback` where it says that a call of a tool failed. */
+/** An event that a node emits itself; `traceback` is taken out of its data, for the operator alone. */
 export type NodeEventData = {
   event_type: unknown;
   data?: unknown;

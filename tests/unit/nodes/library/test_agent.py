@@ -67,6 +67,7 @@ async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
                 "output_tokens": 2,
                 "cost_usd": 0.5,
                 "estimated": False,
+                "duration_s": pytest.approx(0.0, abs=30.0),
             },
         ),
     ]

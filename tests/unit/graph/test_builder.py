@@ -8,7 +8,7 @@ import pytest
 
 from planwave.errors import InputError
 from planwave.graph.builder import DocumentBuilder, NodeFields, NodeRef
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Retry
 from planwave.graph.reading.documents import read_graph
 from tests.support.graph.fake_node_types import FakeNodeTypes
 
@@ -267,3 +267,29 @@ def test_a_node_has_the_policy_of_its_type_unless_it_is_given_another() -> None:
     g.node("step", "c", NodeFields(policy={}))
     policies = [node["policy"] for node in g.document()["nodes"]]
     assert policies == [policy, {"timeoutS": 1}, {}]
+
+
+def test_the_title_of_a_graph_is_text() -> None:
+    assert Builder(title="Offers").title == "Offers"
+    with pytest.raises(TypeError, match="the title of a graph is a text, not 3"):
+        Builder(title=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"timeoutS": -1}, "node 'step': policy.timeoutS is -1, must be seconds above 0$"),
+        ({"on_error": "fail"}, "node 'step': .*on_error.*; .*onError"),
+    ],
+)
+def test_a_policy_that_no_document_may_have_is_refused(policy: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Builder().node("step", fields=NodeFields(policy=policy))
+
+
+def test_a_policy_may_hold_retries_as_an_object() -> None:
+    g = Builder()
+    g.node("step", fields=NodeFields(policy={"retry": Retry(3, 2, KeyError)}))
+    assert g.document()["nodes"][0]["policy"] == {
+        "retry": {"attempts": 3, "backoffS": 2, "on": ["KeyError"]}
+    }

@@ -54,6 +54,8 @@ def test_known_type_decides_which_field_a_keyword_is(keyword: str, name: str) ->
         ("zzz", "it has longer_than, max_x, user_prompt$"),
         ("input", "'input' is an input of 'known', not a field"),
         ("item_list", "'item_list' is an input of 'known'"),
+        ("retry", "it is a part of the policy: policy={'retry': …}"),
+        ("on_error", "it is a part of the policy: policy={'onError': …}"),
     ],
 )
 def test_unknown_field_is_refused_with_the_one_that_is_meant(keyword: str, message: str) -> None:

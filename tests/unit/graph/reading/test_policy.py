@@ -191,3 +191,14 @@ def test_a_retry_is_read_back_from_its_document(retry: Retry, document: Any) -> 
     assert retry.to_document() == document
     policy, findings = read_policy({"retry": document}, "")
     assert (policy.retry, findings) == (retry, [])
+
+
+@pytest.mark.parametrize("wrong", [3, [3], [ValueError()], None])
+def test_retries_name_error_codes_and_exception_classes(wrong: Any) -> None:
+    assert Retry(on=["rate-limited", KeyError], not_on=ValueError).on == (
+        "rate-limited",
+        "KeyError",
+    )
+    for field in ("on", "not_on"):
+        with pytest.raises(TypeError, match=r"error codes? .* exception class"):
+            Retry(**{field: wrong})

@@ -31,6 +31,7 @@ from typing_extensions import Unpack
 from planwave import library
 from planwave.errors import InputError, PermanentError, ProviderError
 from planwave.executor.program import Program
+from planwave.graph.builder import NodeRef
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Json, fixed_handles
 from planwave.graph.ports import outputs_of
@@ -162,7 +163,7 @@ class FakeModel:
             return self._reply
         if number > len(self._reply):
             raise ProviderError(
-                f"the fake model has {len(self._reply)} replies, and request {number}, to "
+                f"the fake model has no reply left of {len(self._reply)}, and request {number}, to "
                 f"{request.provider}:{request.model}, asks: {_last_words(request)!r}",
                 provider=request.provider,
                 model=request.model,
@@ -262,6 +263,7 @@ class _ModelsByName:
 
 
 ModelOrModels = FakeModel | Mapping[str, FakeModel]
+Replacements = Mapping[str, Any] | Mapping[NodeRef[Any], Any]
 ModelT = TypeVar("ModelT", bound=ModelOrModels)
 
 
@@ -336,7 +338,7 @@ def run(
     message: Any = None,
     *,
     model: ModelOrModels | None = None,
-    replace: Mapping[str, Any] | None = None,
+    replace: Replacements | None = None,
     **arguments: Unpack[RunArguments],
 ) -> Run:
     """Run a graph as [planwave.run][planwave.run] does, with fake models, and with steps replaced.
@@ -354,7 +356,7 @@ def run(
         message: As in [planwave.run][planwave.run].
         model: Replies to all model calls, whatever provider and model a step names; or models by
             name: ``{"openai:gpt-5": FakeModel(…), "*": FakeModel(…)}``.
-        replace: ``{path: value or function}``. The path of a step inside a loop or a nested graph is
+        replace: ``{path: value or function}``, or by the step of a builder. The path of a step inside a loop or a nested graph is
             ``loop/step``, for every item; ``loop[0]/step`` is the step of the first item. Graphs that are
             made in the run, such as the plan of a ``planner`` step, have no such paths.
         **arguments: As in [planwave.run][planwave.run].
@@ -386,7 +388,7 @@ def run_sync(
     message: Any = None,
     *,
     model: ModelOrModels | None = None,
-    replace: Mapping[str, Any] | None = None,
+    replace: Replacements | None = None,
     **arguments: Unpack[RunArguments],
 ) -> RunResult:
     """Run a graph from code without an event loop; arguments as in [run][planwave.testing.run].
@@ -569,7 +571,15 @@ def _facts(node_type: str, catalogue: NodeTypes) -> NodeTypeInfo:
     return cast("NodeTypeInfo", catalogue.type_info(node_type))
 
 
-def _with_replacements(built: BuiltGraph, given: Mapping[str, Any]) -> BuiltGraph:
+def _path_of(step: object) -> str:
+    path = step.id if isinstance(step, NodeRef) else step
+    if not isinstance(path, str):
+        raise TypeError(f"replace is {{path: value}}, the path as text, not {step!r}")
+    return path
+
+
+def _with_replacements(built: BuiltGraph, given: Replacements) -> BuiltGraph:
     catalogue, graph = built.program.catalogue, built.program.graph
-    types = _ReplacingTypes(catalogue, _Replacements(given, graph, catalogue))
+    by_path = {_path_of(step): value for step, value in given.items()}
+    types = _ReplacingTypes(catalogue, _Replacements(by_path, graph, catalogue))
     return dataclasses.replace(built, program=Program(graph, cast("NodeTypes", types)))

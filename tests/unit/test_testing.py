@@ -214,7 +214,9 @@ def test_a_list_that_is_used_up_says_which_request_asked_what() -> None:
         run_sync(asks(), model=FakeModel([]))
     (failure,) = caught.value.result.failures
     assert failure.code == "no-reply-left"
-    assert "has 0 replies, and request 1, to fake:fake, asks: 'Say hello.'" in failure.message
+    assert (
+        "has no reply left of 0, and request 1, to fake:fake, asks: 'Say hello.'" in failure.message
+    )
 
 
 def test_an_exception_fails_the_call_once_and_a_retry_of_the_step_asks_again() -> None:
@@ -426,6 +428,15 @@ def test_an_unknown_path_is_an_error_before_anything_runs(graph: planwave.GraphB
     assert caught.value.code == "unknown-node"
     with pytest.raises(planwave.InputError, match="the steps are start, price, judge"):
         run(graph, "x", replace={"price/deep/deeper": 1})
+
+
+def test_a_step_is_replaced_by_the_node_of_its_builder() -> None:
+    g = planwave.GraphBuilder()
+    start = g.node("start")
+    text = g.node("text", text="not this", input=start)
+    assert run_sync(g, "x", replace={text: "this"})[text] == "this"
+    with pytest.raises(TypeError, match="the path as text, not 3"):
+        run_sync(g, "x", replace={3: "this"})  # type: ignore[dict-item]
 
 
 def test_a_function_gets_what_the_node_function_gets(graph: planwave.GraphBuilder) -> None:

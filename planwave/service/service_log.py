@@ -35,6 +35,8 @@ TRIGGER_LOG: Final = service_logger("planwave.trigger")
 Fields = dict[str, Any]
 _Line = tuple[int, str, Fields]
 _LINES_A_MINUTE: Final = 10
+_OF_ONE_LINE: Final = frozenset({"reason", "execution", "request_id", "ms"})
+"""Fields of a line that say nothing of those like it."""
 _MINUTE_S: Final = 60.0
 _PAID: Final = frozenset({"completed", "recorded", "cancelled"})
 """Outcomes of model calls that are no trouble."""
@@ -218,7 +220,7 @@ class BoundedLines:
 
     def _end_minute(self, source: str, level: int, message: str, fields: Fields) -> None:
         if (more := self._counts.pop(source) - _LINES_A_MINUTE) > 0:
-            named = {name: fields[name] for name in fields if name not in ("reason", "execution")}
+            named = {name: fields[name] for name in fields if name not in _OF_ONE_LINE}
             words = "more of these in the last minute"
             about = {**named, "count": more}
             write_record(self._log, level, f"{message}: {words}", about)

@@ -23,6 +23,7 @@ from planwave.errors import PlanwaveError, Unauthorized
 from planwave.ids import new_id
 from planwave.log_records import write_record
 from planwave.principals import Principal, acting_as, current_principal
+from planwave.service.service_log import BoundedLines
 
 _log = logging.getLogger(__name__)
 
@@ -57,12 +58,13 @@ class RequestContextMiddleware:
     def __init__(self, app: ASGIApp, metrics: PrometheusObserver) -> None:
         self._app = app
         self._metrics = metrics
+        self._denied = BoundedLines(ACCESS_LOG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        request = _Request(scope, send, self._metrics)
+        request = _Request(scope, send, self._metrics, self._denied)
         token = current_request.set(request.context)
         try:
             # An application inside the caller's task must not leave its principal there.
@@ -83,7 +85,9 @@ class RequestContextMiddleware:
 class _Request:
     """One request under way."""
 
-    def __init__(self, scope: Scope, send: Send, metrics: PrometheusObserver) -> None:
+    def __init__(
+        self, scope: Scope, send: Send, metrics: PrometheusObserver, denied: BoundedLines
+    ) -> None:
         client_id = HTTPConnection(scope).headers.get(REQUEST_ID_HEADER, "")
         self.context = RequestContext(
             client_id if _VALID_REQUEST_ID.fullmatch(client_id) else new_id()
@@ -91,6 +95,7 @@ class _Request:
         self._scope = scope
         self._send = send
         self._metrics = metrics
+        self._denied = denied
         self._begun = time.perf_counter()
         self._status: int | None = None
         """What is logged: of a WebSocket, in the end, how it was closed."""
@@ -148,11 +153,11 @@ class _Request:
         denied: PlanwaveError | None = self._scope.get(DENIED)
         if denied is not None:
             fields["reason"] = _reason_of(denied)
+            self._denied.log(fields["route"], logging.WARNING, "request", fields)
+            return
         # What pages and commands read again and again would bury the rest.
         is_read = fields["method"] in ("GET", "HEAD") and fields["status"] < HTTPStatus.BAD_REQUEST
-        level = logging.DEBUG if is_read else logging.INFO
-        level = level if denied is None else logging.WARNING
-        write_record(ACCESS_LOG, level, "request", fields)
+        write_record(ACCESS_LOG, logging.DEBUG if is_read else logging.INFO, "request", fields)
 
     def _note(self, status: int) -> None:
         """Note what an answer begins with, and count the request by that."""

@@ -112,3 +112,15 @@ async def test_the_id_of_an_unknown_webhook_is_in_the_log_some_times_a_minute(
     assert said == [
         f"no webhook that receives has the id 'unknown-{number}'" for number in range(10)
     ]
+
+
+async def test_a_stranger_fills_the_log_of_requests_no_faster_than_a_few_lines_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, ACCESS_LOG.name)
+    async with in_process_client(dependencies(), token=SecretStr(OPERATOR)) as calls:
+        for _ in range(12):
+            await denied(calls, bearing("wrong"))
+        assert reasons(caplog) == ["token-unknown"] * 10
+        assert (await calls.get("/api/flows")).status_code == 401
+        assert reasons(caplog) == ["header-missing"], "each route has lines of its own"

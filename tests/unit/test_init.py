@@ -32,7 +32,7 @@ def test_importing_planwave_loads_nothing_but_itself_and_a_little_of_the_standar
 @pytest.mark.slow
 def test_building_and_running_a_graph_without_a_model_loads_no_sdk() -> None:
     heavy = ["openai", "anthropic", "pydantic_ai", "fastapi", "sqlalchemy", "minijinja", "jinja2"]
-    heavy += ["typer", "planwave.providers.registry", "planwave.providers.client"]
+    heavy += ["typer", "yaml", "planwave.providers.registry", "planwave.providers.client"]
     runs = fresh(
         "import sys, json, planwave\n"
         "def run(text):\n"

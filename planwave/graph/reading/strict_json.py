@@ -77,7 +77,7 @@ def parse_strict_json(
             (lone surrogates, NUL), the latter three with JSON pointers and all at once.
     """
     depth = MAX_JSON_DEPTH if max_depth is None else min(max_depth, MAX_JSON_DEPTH)
-    raw, text = _both_forms(text, max_bytes)
+    raw, text = both_forms(text, max_bytes)
     try:
         return _read_plainly(raw, depth)
     except ValueError:
@@ -117,8 +117,14 @@ def _read_plainly(raw: bytes, depth: int) -> Json:
     raise ValueError
 
 
-def _both_forms(text: str | bytes, max_bytes: int | None) -> tuple[bytes, str]:
-    """Return the text as UTF-8 and as characters, without a byte order mark."""
+def both_forms(
+    text: str | bytes, max_bytes: int | None, *, code: str = "invalid-json"
+) -> tuple[bytes, str]:
+    """Return the text as UTF-8 and as characters, the latter without a byte order mark.
+
+    Raises:
+        GraphInvalid: ``limit-exceeded``, ``invalid-text``, or ``code`` where bytes are not UTF-8.
+    """
     limit = NO_LIMIT if max_bytes is None else max_bytes
     if len(text) > limit:
         raise GraphInvalid([limit_exceeded("plan_bytes", limit, len(text), "the document")])
@@ -130,7 +136,7 @@ def _both_forms(text: str | bytes, max_bytes: int | None) -> tuple[bytes, str]:
         raise GraphInvalid([Diagnostic("invalid-text", "error", message)]) from error
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte {error.start} is {error.object[error.start]:#04x}"
-        raise GraphInvalid([Diagnostic("invalid-json", "error", message)]) from error
+        raise GraphInvalid([Diagnostic(code, "error", message)]) from error
     if len(raw) > limit:
         raise GraphInvalid([limit_exceeded("plan_bytes", limit, len(raw), "the document")])
     return raw, characters.removeprefix("\ufeff")

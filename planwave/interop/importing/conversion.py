@@ -1,0 +1,617 @@
+"""A graph being made of a file of another program, and the account of every part of that file.
+
+A converter announces each node and edge of the source (``source_node``, ``source_edge``) and says what it
+becomes. What it does not say fails closed: a node that became nothing is a placeholder, a node that lost
+meaning is one too, and an edge that became nothing makes its target one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+from planwave.graph.model import Json
+from planwave.interop.importing.regions import back_edges
+from planwave.interop.importing.secrets import MARK, Removed, Withheld
+
+if TYPE_CHECKING:
+    from planwave.shapes.imports import (
+        ImportedDocument,
+        ImportedEdge,
+        ImportedNode,
+        ImportNote,
+        ImportOutcome,
+        ImportReport,
+        ImportSetup,
+        LostPart,
+    )
+
+SetupKind = Literal["provider", "mcp", "secret", "flow", "tool"]
+Code = Literal[
+    "import-placeholder",
+    "import-changed",
+    "import-expression",
+    "import-many-items",
+    "import-cycle",
+    "import-secret-removed",
+    "import-inferred-channel",
+    "import-renamed",
+    "import-dangling",
+    "import-ignored",
+]
+"""Why a part of the source is not in the graph as it was; stable, as the codes of diagnostics."""
+
+_MAX_TEXT: Final = 200
+"""Characters of the source that an entry of ``lost`` shows."""
+_PLACEHOLDER: Final = "placeholder"
+_GONE: Final = frozenset({"placeholder", "dropped"})
+"""Outcomes of a node whose graph is not in the document."""
+
+
+class GraphDraft:
+    """A graph being made: the document, or the graph in a field of one of its nodes.
+
+    Attributes:
+        path: What stands before its ids in the report: "" for the document, ``loop/`` for a body of the
+            node ``loop``.
+        owner: The source node whose target holds this graph; None for the document.
+    """
+
+    def __init__(self, path: str = "", owner: SourceNode | None = None) -> None:
+        self.path, self.owner = path, owner
+        self.nodes: list[dict[str, Any]] = []
+        self.edges: list[dict[str, Any]] = []
+        self._ids: set[str] = set()
+        self._edge_number = 0
+
+    def document(self) -> dict[str, Json]:
+        """Return ``{"nodes", "edges"}``, which share the lists of this draft until it is finished."""
+        return {"nodes": cast("Json", self.nodes), "edges": cast("Json", self.edges)}
+
+    def new_id(self, wanted: str) -> str:
+        """Return an id that no node of this graph has: the wanted one, or that with a number."""
+        node_id, number = wanted or "step", 1
+        while node_id in self._ids:
+            number += 1
+            node_id = f"{wanted or 'step'}-{number}"
+        self._ids.add(node_id)
+        return node_id
+
+    def new_edge_id(self) -> str:
+        """Return an id that no edge of this graph had so far."""
+        self._edge_number += 1
+        return f"e{self._edge_number}"
+
+
+class Target(NamedTuple):
+    """A node of the graph that a source node became.
+
+    Attributes:
+        graph: The graph that has it.
+        id: Its id in that graph.
+        node: Its document; a converter may still change it.
+    """
+
+    graph: GraphDraft
+    id: str
+    node: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        return self.graph.path + self.id
+
+
+class SourceEdge:
+    """An edge of the source, and what became of it."""
+
+    def __init__(self, pointer: str, source: SourceNode | None, target: SourceNode | None) -> None:
+        self.pointer, self.source, self.target = pointer, source, target
+        self.edges: list[tuple[GraphDraft, dict[str, Any]]] = []
+        self.notes: list[ImportNote] = []
+        self.outcome: ImportOutcome | None = None
+
+    def becomes(
+        self,
+        source: Target,
+        target: Target,
+        source_handle: str = "output",
+        target_handle: str = "input",
+        *,
+        channel: Literal["flow", "link"] = "flow",
+    ) -> None:
+        """Add an edge between two nodes of one graph; an edge of the source may become several."""
+        graph = source.graph
+        if graph is not target.graph:
+            raise ValueError(f"{source.path} and {target.path} are in different graphs")
+        edge = new_edge(graph, source.id, target.id, source_handle, target_handle, channel)
+        self.edges.append((graph, edge))
+        self.outcome = self.outcome or "mapped"
+
+    def absorbed(self, message: str, code: Code = "import-changed") -> None:
+        """Say that a node of the graph does what the edge did, such as one that leads into a loop's body."""
+        self.note(code, message)
+        self.outcome = "changed"
+
+    def drop(self, code: Code, message: str) -> None:
+        """Say that the edge is left out, and why nothing is lost by it."""
+        self.note(code, message)
+        self.outcome = "dropped"
+
+    def note(self, code: Code, message: str, hint: str | None = None) -> None:
+        """Say how the edge differs from the source."""
+        self.notes.append(_note(code, message, self.pointer, hint))
+        if self.outcome == "mapped":
+            self.outcome = "changed"
+
+
+class SourceNode:
+    """A node of the source, and what became of it.
+
+    Args:
+        conversion: What it is part of.
+        pointer: Where it stands in the source.
+        kind: Its type in the words of the source.
+        name: Its name there, or "".
+        parameters: Its data, without secrets: what a placeholder shows.
+        code: A program in it, as text: what a placeholder shows.
+        position: Where it is drawn, if the source says it.
+    """
+
+    def __init__(
+        self,
+        conversion: Conversion,
+        pointer: str,
+        kind: str,
+        name: str = "",
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        code: str = "",
+        position: tuple[float, float] | None = None,
+    ) -> None:
+        self._conversion, self._position = conversion, position
+        self.pointer, self.kind, self.name = pointer, kind, name
+        self.parameters, self.code = parameters or {}, code
+        self.targets: list[Target] = []
+        self.notes: list[ImportNote] = []
+        self._is_changed = self._is_lost = self._is_dropped = False
+        self._held_by: str | None = None
+
+    @property
+    def outcome(self) -> ImportOutcome:
+        if self._is_dropped:
+            return "dropped"
+        if self._is_lost or not self.targets:
+            return "placeholder"
+        return "changed" if self._is_changed else "mapped"
+
+    @property
+    def target(self) -> Target:
+        """The node that it became, the last one where there are several: what its output comes from."""
+        return self.targets[-1]
+
+    @property
+    def entry(self) -> Target:
+        """The first node that it became: what its input leads to."""
+        return self.targets[0]
+
+    def becomes(
+        self,
+        node_type: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        node_id: str = "",
+        name: str = "",
+        description: str = "",
+        policy: Mapping[str, Any] | None = None,
+        graph: GraphDraft | None = None,
+    ) -> Target:
+        """Add a node to the graph; a node of the source may become several.
+
+        Args:
+            node_type: A type of planwave.
+            data: Its data.
+            node_id: The id that it gets where no other node has it; the name of the source node if "".
+            name: Its name; that of the source node if "".
+            description: What it does, for a model and for people.
+            policy: ``{join?, retry?, timeoutS?, onError?, default?, effect?}``.
+            graph: The graph that it is put into; the document if None.
+        """
+        graph = graph or self._conversion.graph
+        new_id = graph.new_id(node_id or self.name)
+        node: dict[str, Any] = {
+            "id": new_id,
+            "type": node_type,
+            "name": name or self.name or new_id,
+        }
+        optional = {"description": description, "data": dict(data or {}), "policy": policy}
+        node |= {field: value for field, value in optional.items() if value}
+        if self._position is not None:
+            x, y = self._position
+            node["ui"] = {"x": x + 40 * len(self.targets), "y": y + 40 * len(self.targets)}
+        graph.nodes.append(node)
+        target = Target(graph, new_id, node)
+        self.targets.append(target)
+        return target
+
+    def body(self, label: str = "") -> GraphDraft:
+        """Return a new graph for a field of its last target, such as the body of a loop."""
+        return GraphDraft(f"{self.target.path}/{f'{label}/' if label else ''}", self)
+
+    def note(
+        self, code: Code, message: str, pointer: str | None = None, hint: str | None = None
+    ) -> None:
+        """Say something that does not change what the node does, such as a field without bearing."""
+        self.notes.append(_note(code, message, self.pointer if pointer is None else pointer, hint))
+
+    def change(
+        self,
+        message: str,
+        pointer: str | None = None,
+        *,
+        code: Code = "import-changed",
+        hint: str | None = None,
+    ) -> None:
+        """Say how the node differs from the source; it runs all the same."""
+        self.note(code, message, pointer, hint)
+        self._is_changed = True
+
+    def lose(
+        self,
+        message: str,
+        text: str,
+        pointer: str | None = None,
+        *,
+        code: Code = "import-expression",
+    ) -> None:
+        """Say what of its meaning could not be carried over: the node becomes a placeholder.
+
+        Args:
+            message: What, and why.
+            text: The part of the source.
+            pointer: Where it stands; the node's own place if None.
+            code: Why.
+        """
+        place = self.pointer if pointer is None else pointer
+        self._conversion.lose(place, message, text, code=code)
+        self.note(code, message, place)
+        self._is_lost = True
+
+    def becomes_placeholder(self, message: str, *, hint: str | None = None) -> None:
+        """Say that it has no counterpart, and why."""
+        self.note("import-placeholder", message, hint=hint)
+        self._is_lost = True
+
+    def drop(self, code: Code, message: str) -> None:
+        """Leave it out of the graph, and say why nothing is lost by it: a note, a step switched off."""
+        self.note(code, message)
+        self._is_dropped = True
+
+    def held_by(self, path: str) -> None:
+        """Say that the placeholder of another node stands for this one too: a step of a loop that got lost."""
+        self._held_by, self._is_lost = path, True
+
+    def finish(self, pointer_of_edge: Mapping[int, SourceEdge]) -> None:
+        """Put a placeholder in place of what it became, where meaning was lost."""
+        if self._is_dropped:
+            for target in self.targets:
+                self._remove(target, pointer_of_edge)
+            self.targets = []
+            return
+        if self._held_by is not None or self.outcome != "placeholder":
+            return
+        if not self.notes:
+            self.note("import-placeholder", f"{self.kind} has no counterpart")
+        if not self.targets:
+            self.becomes(_PLACEHOLDER, node_id=self.name)
+        first, *others = self.targets
+        for other in others:
+            _reroute(other, first)
+            other.graph.nodes.remove(other.node)
+        self.targets = [first]
+        _make_placeholder(first.node, self)
+
+    @staticmethod
+    def _remove(target: Target, by_id: Mapping[int, SourceEdge]) -> None:
+        graph = target.graph
+        graph.nodes.remove(target.node)
+        for edge in [e for e in graph.edges if target.id in (e["source"], e["target"])]:
+            graph.edges.remove(edge)
+            if (source_edge := by_id.get(id(edge))) is not None:
+                source_edge.edges = [each for each in source_edge.edges if each[1] is not edge]
+                source_edge.drop("import-dangling", "it leads to or from a node that is left out")
+
+    def as_json(self) -> ImportedNode:
+        """Return the entry of the report."""
+        target = [each.path for each in self.targets] if self._held_by is None else [self._held_by]
+        return {
+            "source": self.pointer,
+            "source_kind": self.kind,
+            "source_name": self.name,
+            "outcome": self.outcome,
+            "target": target,
+            "notes": self.notes,
+        }
+
+
+class Conversion:
+    """The graph and the report of one import.
+
+    Args:
+        kind: The format of the source, such as ``agentflow``.
+        kind_version: Its version, as the source says it.
+        title: The title of the graph, or "".
+        user_prompt: The goal, or "".
+
+    Attributes:
+        graph: The document's graph.
+        options: Options of the run that the source has in its graph.
+        code: The module with the source's programs as node types; "" if there is none.
+    """
+
+    def __init__(
+        self, kind: str, kind_version: str | None = None, title: str = "", user_prompt: str = ""
+    ) -> None:
+        self.kind, self.kind_version = kind, kind_version
+        self.title, self.user_prompt = title, user_prompt
+        self.graph = GraphDraft()
+        self.options: dict[str, Json] = {}
+        self.code = ""
+        self.nodes: list[SourceNode] = []
+        self.edges: list[SourceEdge] = []
+        self._notes: list[ImportNote] = []
+        self._lost: list[LostPart] = []
+        self._setup: dict[tuple[SetupKind, str], list[Target]] = {}
+
+    def source_node(self, pointer: str, kind: str, name: str = "", **more: Any) -> SourceNode:
+        """Announce a node of the source; see ``SourceNode`` for the arguments."""
+        node = SourceNode(self, pointer, kind, name, **more)
+        self.nodes.append(node)
+        return node
+
+    def source_edge(
+        self, pointer: str, source: SourceNode | None, target: SourceNode | None
+    ) -> SourceEdge:
+        """Announce an edge of the source; None for an end that is not there."""
+        edge = SourceEdge(pointer, source, target)
+        self.edges.append(edge)
+        return edge
+
+    def note(self, code: Code, message: str, pointer: str = "", hint: str | None = None) -> None:
+        """Say something of the file as a whole."""
+        self._notes.append(_note(code, message, pointer, hint))
+
+    def lose(self, pointer: str, message: str, text: str, *, code: Code = "import-ignored") -> None:
+        """Say what of the file is not in the graph; of a node say it by the node's own ``lose``."""
+        self._lost.append(
+            {"pointer": pointer, "code": code, "text": text[:_MAX_TEXT], "message": message}
+        )
+
+    def needs(self, what: SetupKind, name: str, used_by: Target) -> None:
+        """Say what the operator has to provide for a node."""
+        self._setup.setdefault((what, name), []).append(used_by)
+
+    def set_option(self, name: str, value: Json, pointer: str, message: str) -> None:
+        """Say that the source's graph has what is an option of the run here."""
+        self.options[name] = value
+        self.note("import-changed", message, pointer)
+
+    def finish(
+        self, text: str, removed: Sequence[Removed]
+    ) -> tuple[ImportedDocument, ImportReport]:
+        """Return the document and its report; called once, by the importer.
+
+        Args:
+            text: The source, of which the report has the SHA-256.
+            removed: The secrets that were taken out of it.
+        """
+        self._settle_secrets(removed)
+        for edge in self.edges:
+            self._settle_edge(edge)
+        by_edge = {id(made): each for each in self.edges for _, made in each.edges}
+        self._break_cycles(by_edge)
+        for node in self._inner_first():
+            node.finish(by_edge)
+        self._settle_bodies()
+        self._drop_vanished_edges()
+        document: dict[str, Any] = {**self.graph.document()}
+        if self.title:
+            document["title"] = self.title
+        if self.user_prompt:
+            document["user_prompt"] = self.user_prompt
+        return cast("ImportedDocument", _plain(document)), self._report(text, removed)
+
+    def _settle_secrets(self, removed: Sequence[Removed]) -> None:
+        """Note each secret at its node; a node that would send the mark instead of it cannot run."""
+        for secret in removed:
+            for node in self.nodes:
+                if secret.pointer.startswith(f"{node.pointer}/"):
+                    node.change(
+                        f"the secret {secret.name!r} was not copied",
+                        secret.pointer,
+                        code="import-secret-removed",
+                        hint="provide it as a secret of the operator",
+                    )
+        for node in self.nodes:
+            if any(_holds_withheld(target.node) for target in node.targets):
+                node.becomes_placeholder("it needs a secret that was not copied")
+
+    def _settle_edge(self, edge: SourceEdge) -> None:
+        if edge.outcome is not None:
+            return
+        if edge.source is None or edge.target is None:
+            edge.drop("import-dangling", "it leads to or from a node that is not there")
+            return
+        edge.drop("import-ignored", "it could not be carried over")
+        edge.target.becomes_placeholder("an edge that leads to it could not be carried over")
+
+    def _break_cycles(self, by_edge: Mapping[int, SourceEdge]) -> None:
+        """Leave out edges that close a cycle, which no converter made a loop of; their ends cannot run."""
+        targets = [target for node in self.nodes for target in node.targets]
+        owners = {(id(t.graph), t.id): node for node in self.nodes for t in node.targets}
+        for graph in {id(target.graph): target.graph for target in targets}.values():
+            ids = [each["id"] for each in graph.nodes]
+            drawn = list(graph.edges)
+            for back in back_edges(ids, [(edge["source"], edge["target"]) for edge in drawn]):
+                edge, circle = drawn[back.number], " → ".join(back.path)
+                graph.edges.remove(edge)
+                message = f"it closes the cycle {circle}, which is no loop here"
+                if (source_edge := by_edge.get(id(edge))) is not None:
+                    source_edge.edges = [each for each in source_edge.edges if each[1] is not edge]
+                    source_edge.drop("import-cycle", message)
+                for end in ("source", "target"):
+                    node = owners[id(graph), edge[end]]
+                    node.lose(f"the cycle {circle} is no loop here", circle, code="import-cycle")
+
+    def _inner_first(self) -> Iterator[SourceNode]:
+        """Yield nodes of the deepest graphs first, so that the placeholder of a loop finds them finished."""
+        depth = {
+            id(n): max((t.graph.path.count("/") for t in n.targets), default=0) for n in self.nodes
+        }
+        yield from sorted(self.nodes, key=lambda node: -depth[id(node)])
+
+    def _settle_bodies(self) -> None:
+        """Account for the nodes of a body whose owner became a placeholder: they are not drawn."""
+        for node in self.nodes:
+            owners = [owner for target in node.targets for owner in _owners(target.graph)]
+            lost = [owner for owner in owners if owner.outcome in _GONE]
+            if lost:
+                outermost = lost[-1]
+                node.held_by(outermost.as_json()["target"][0] if outermost.targets else "")
+                node.note(
+                    "import-placeholder", f"it stands inside {outermost.name or outermost.kind}"
+                )
+
+    def _drop_vanished_edges(self) -> None:
+        """Say of edges that stood between the targets of a node, or in a lost body, that they are gone."""
+        graphs = {id(graph): graph for edge in self.edges for graph, _ in edge.edges}
+        there = {
+            id(made) for graph in graphs.values() if not _is_lost(graph) for made in graph.edges
+        }
+        for edge in self.edges:
+            present = [each for each in edge.edges if id(each[1]) in there]
+            if edge.edges and not present:
+                edge.drop("import-placeholder", "it stood inside what is a placeholder now")
+            edge.edges = present
+
+    def _report(self, text: str, removed: Sequence[Removed]) -> ImportReport:
+        nodes = [node.as_json() for node in self.nodes]
+        counts = Counter(node["outcome"] for node in nodes)
+        setup: list[ImportSetup] = [
+            {"what": what, "name": name, "used_by": [each.path for each in _unique(users)]}
+            for (what, name), users in self._setup.items()
+        ]
+        edges: list[ImportedEdge] = [
+            {
+                "source": edge.pointer,
+                "outcome": edge.outcome or "dropped",
+                "target": [graph.path + made["id"] for graph, made in edge.edges],
+                "notes": edge.notes,
+            }
+            for edge in self.edges
+        ]
+        report: ImportReport = {
+            "kind": self.kind,
+            "kind_version": self.kind_version,
+            "title": self.title,
+            "source_sha256": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+            "options": dict(self.options),
+            "nodes": nodes,
+            "edges": edges,
+            "notes": self._notes,
+            "lost": self._lost,
+            "secrets": [{"pointer": each.pointer, "name": each.name} for each in removed],
+            "setup": setup,
+            "summary": {
+                "mapped": counts["mapped"],
+                "changed": counts["changed"],
+                "placeholder": counts["placeholder"],
+                "dropped": counts["dropped"],
+            },
+        }
+        return cast("ImportReport", _plain(report))
+
+
+def new_edge(
+    graph: GraphDraft,
+    source: str,
+    target: str,
+    source_handle: str = "output",
+    target_handle: str = "input",
+    channel: str = "flow",
+) -> dict[str, Any]:
+    """Add an edge that stands for no edge of the source, such as one between two targets of a node."""
+    edge: dict[str, Any] = {
+        "id": graph.new_edge_id(),
+        "source": source,
+        "sourceHandle": source_handle,
+        "target": target,
+        "targetHandle": target_handle,
+        "data": {"channel": channel},
+    }
+    graph.edges.append(edge)
+    return edge
+
+
+def _note(code: Code, message: str, pointer: str, hint: str | None = None) -> ImportNote:
+    note: ImportNote = {"code": code, "message": message, "pointer": pointer}
+    if hint is not None:
+        note["hint"] = hint
+    return note
+
+
+def _make_placeholder(node: dict[str, Any], source: SourceNode) -> None:
+    """Turn a node into a placeholder, in place; its edges stay."""
+    data: dict[str, Any] = {"kind": source.kind or "unknown"}
+    optional = {"name": source.name, "parameters": dict(source.parameters), "code": source.code}
+    data |= {name: value for name, value in optional.items() if value}
+    node.pop("description", None)
+    node["type"], node["data"] = _PLACEHOLDER, data
+
+
+def _reroute(old: Target, new: Target) -> None:
+    """Let the edges of one node begin and end at another one; those between the two go."""
+    graph = old.graph
+    for edge in list(graph.edges):
+        ends = (edge["source"], edge["target"])
+        if old.id not in ends:
+            continue
+        if new.id in ends or ends[0] == ends[1]:
+            graph.edges.remove(edge)
+            continue
+        for end in ("source", "target"):
+            if edge[end] == old.id:
+                edge[end] = new.id
+
+
+def _owners(graph: GraphDraft) -> Iterator[SourceNode]:
+    """Yield the source nodes whose targets hold a graph, from the inside out."""
+    while graph.owner is not None and graph.owner.targets:
+        yield graph.owner
+        graph = graph.owner.targets[0].graph
+
+
+def _is_lost(graph: GraphDraft) -> bool:
+    return any(owner.outcome in _GONE for owner in _owners(graph))
+
+
+def _holds_withheld(value: object) -> bool:
+    if isinstance(value, Withheld):
+        return True
+    if isinstance(value, dict):
+        return any(map(_holds_withheld, cast("dict[str, object]", value).values()))
+    return isinstance(value, list) and any(map(_holds_withheld, cast("list[object]", value)))
+
+
+def _plain(value: Any) -> Any:
+    """Return a copy of a document in which what was withheld is plain text."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("Iterable[Any]", value)]
+    return MARK if isinstance(value, Withheld) else value
+
+
+def _unique(targets: Iterable[Target]) -> list[Target]:
+    return list({target.path: target for target in targets}.values())

@@ -1,0 +1,171 @@
+"""A file of another program in, a graph and a report out: ``import_text``. Pure; nothing is stored or run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from planwave.errors import GraphInvalid, InputError
+from planwave.foreign_formats import (
+    MERMAID,
+    NOUNS,
+    PLANWAVE,
+    formats_of,
+    is_flowchart,
+    other_diagram,
+    unwrap,
+)
+from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.interop.importing.conversion import Conversion
+from planwave.interop.importing.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from planwave.shapes.imports import ImportedDocument, ImportReport
+
+MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
+"""The largest file that is read. The largest of 700 public files that were measured has 0.9 MB: files of
+other programs carry positions, forms and pictures beside the graph."""
+
+
+class Source(NamedTuple):
+    """What a converter reads.
+
+    Attributes:
+        value: The document, parsed, without what its program puts around it, and without secrets; of a
+            Mermaid flowchart its text.
+        pointer: JSON pointer of the document in the file; prefix of every pointer of the report.
+        write_code: Whether programs in the file become node types of a module (``Conversion.code``)
+            in place of placeholders.
+    """
+
+    value: Any
+    pointer: str
+    write_code: bool
+
+
+class Imported(NamedTuple):
+    """A file of another program as a planwave graph.
+
+    Attributes:
+        document: ``{"nodes", "edges", "title"?, "user_prompt"?}``.
+        report: What became of each part of the file.
+        code: A Python module with the file's programs as node types, which the document names; "" where
+            there are none. It is never loaded by the import.
+    """
+
+    document: ImportedDocument
+    report: ImportReport
+    code: str
+
+
+_Converter = Callable[[Source], Conversion]
+_CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "agiraph": "planwave.interop.importing.agiraph",
+        PLANWAVE: "planwave.interop.importing.own",
+    }
+)
+"""The module of each format, whose function ``convert`` makes a conversion of a source."""
+KINDS: Final = tuple(_CONVERTERS)
+"""The formats that can be imported."""
+
+
+def import_text(
+    text: str | bytes, kind: str | None = None, *, write_code: bool = False
+) -> Imported:
+    """Convert a file of another program to a planwave graph.
+
+    Args:
+        text: JSON, YAML or Mermaid, at most ``MAX_SOURCE_BYTES``.
+        kind: One of ``KINDS``; None to tell it from the shape of the document.
+        write_code: Whether programs in the file become node types of a module.
+
+    Raises:
+        InputError: ``unknown-format``, ``ambiguous-format``, ``unknown-kind``.
+        GraphInvalid: The text is none of the three: ``invalid-json``, ``invalid-yaml``,
+            ``duplicate-key``, ``limit-exceeded`` and others of ``parse_strict_json``.
+    """
+    if kind is not None and kind not in _CONVERTERS:
+        raise InputError(
+            f"{kind!r} is no format that can be imported", code="unknown-kind", hint=_KNOWN
+        )
+    characters = _text(text)
+    if kind == MERMAID or (kind is None and is_flowchart(characters)):
+        return _converted(MERMAID, characters, characters, "", write_code)
+    if kind is None and (diagram := other_diagram(characters)) is not None:
+        raise InputError(
+            f"a Mermaid {diagram} is no plan: only flowcharts are",
+            code="unknown-format",
+            hint=_KNOWN,
+        )
+    value, pointer = unwrap(parse_document(characters))
+    if "dify" in formats_of(value) and isinstance(value.get("data"), str):
+        # The answer of its export API.
+        value, pointer = parse_document(value["data"]), f"{pointer}/data"
+    return _converted(kind or _kind_of(value), characters, value, pointer, write_code)
+
+
+def parse_document(text: str) -> Any:
+    """Parse strict JSON, or else YAML without aliases and tags.
+
+    Raises:
+        GraphInvalid: The text is neither; it holds the errors of the form that it begins as.
+    """
+    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+        return parse_strict_json(text, max_bytes=MAX_SOURCE_BYTES)
+    # Lazy: most files are JSON
+    from planwave.graph.reading.yaml_text import parse_yaml
+
+    return parse_yaml(text, max_bytes=MAX_SOURCE_BYTES)
+
+
+def _text(text: str | bytes) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the file is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}",
+            code="invalid-text",
+            hint="save it as UTF-8",
+        ) from error
+
+
+def _kind_of(value: Any) -> str:
+    """Return the one format that a document has.
+
+    Raises:
+        InputError: It has none, or several.
+    """
+    kinds = formats_of(value)
+    if len(kinds) == 1 and kinds[0] in _CONVERTERS:
+        return kinds[0]
+    if not kinds:
+        raise InputError(
+            "this is no file of a program that is known here", code="unknown-format", hint=_KNOWN
+        )
+    named = " or ".join(NOUNS[kind] for kind in kinds)
+    if len(kinds) == 1:
+        raise InputError(
+            f"this is {named}, which cannot be imported", code="unknown-format", hint=_KNOWN
+        )
+    raise InputError(
+        f"this may be {named}", code="ambiguous-format", hint=f"name the kind: {', '.join(kinds)}"
+    )
+
+
+def _converted(kind: str, text: str, value: Any, pointer: str, write_code: bool) -> Imported:
+    clean, removed = without_secrets(value, pointer)
+    module = import_module(_CONVERTERS[kind])  # Lazy: an import reads one format
+    convert: _Converter = module.convert
+    conversion = convert(Source(clean, pointer, write_code))
+    document, report = conversion.finish(text, removed)
+    return Imported(document, report, conversion.code)
+
+
+_KNOWN: Final = f"known: {', '.join(NOUNS[kind].partition(' ')[2] for kind in KINDS)}"
+
+__all__ = ["KINDS", "MAX_SOURCE_BYTES", "GraphInvalid", "Imported", "Source", "import_text"]

@@ -1,0 +1,194 @@
+"""Secrets in files of other programs: taken out before a converter reads the file.
+
+A value counts as a secret by its key (``api_key``, ``Authorization``), by a mark beside it (``password: true``,
+``value_type: secret``), or by its form (``Bearer …``, ``sk-…``, a key in PEM). References such as ``{{env.KEY}}``
+are not secrets. Converters see a [Withheld][planwave.interop.importing.secrets.Withheld] in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.graph.json_values import pointer_part
+
+MARK: Final = "[secret removed]"
+"""What stands in place of a secret inside a longer text."""
+
+_KEYS: Final = frozenset(
+    {
+        "apikey", "secret", "secretkey", "clientsecret", "appsecret", "password", "passwd", "pwd",
+        "passphrase", "token", "accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken",
+        "idtoken", "sessiontoken", "authorization", "proxyauthorization", "privatekey", "secretaccesskey",
+        "accesskey", "accesskeyid", "xapikey", "cookie", "setcookie", "credential", "connectionstring",
+        "webhooksecret", "signingsecret", "xauthtoken", "basicauth",
+    }
+)  # fmt: skip
+_KEY_ENDS: Final = (
+    "apikey",
+    "password",
+    "secret",
+    "accesstoken",
+    "authtoken",
+    "apitoken",
+    "privatekey",
+)
+_FORMS: Final = re.compile(
+    r"""
+    (?P<bearer>\b(?:Bearer|Basic)\s+)(?P<credential>[A-Za-z0-9+/=_.~-]{8,})
+    | (?P<key>\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|ghu|glpat|xox[abprs]|pat|npm|shpat|AKIA|AIza|ya29|eyJ)
+        (?:[-_]|(?<=AKIA)|(?<=AIza)|(?<=eyJ)|(?<=ya29)\.)[A-Za-z0-9_.-]{12,})
+    | (?P<pem>-----BEGIN[A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[A-Z ]*PRIVATE[ ]KEY-----|\Z))
+    | (?P<userinfo>(?<=://)[^/\s:@'"]+:[^/\s@'"]+(?=@))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ASSIGNED: Final = re.compile(
+    r"""(?<![A-Za-z0-9_-])(?P<name>[A-Za-z][A-Za-z0-9_-]{1,40})(?P<between>\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)
+        (?P<value>(?:(?:Bearer|Basic)\s+)?[^\s"'\\,;&{}<>()\[\]]{6,})""",
+    re.VERBOSE,
+)
+"""``name: value`` and ``name=value`` in texts: headers as lines, queries of URLs, JSON in a text."""
+_LIKELY: Final = re.compile(r"[0-9_+/=-]|\S{16}")
+"""A text after ``password:`` that is no word of a sentence."""
+_REFERENCE: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\A\$[A-Z_]+\Z|\A=", re.DOTALL)
+_MARKS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "password": lambda value: value is True,
+    "isSecret": lambda value: value is True,
+    "secret": lambda value: value is True,
+    "value_type": lambda value: value == "secret",
+}
+"""Fields beside a ``value`` that say that it is a secret."""
+
+
+class Withheld(str):
+    """The place of a secret that was taken out; converters see it in place of the value.
+
+    Its text is ``MARK``. A converter that knows what the value is for names a secret of the operator
+    instead; a node that still has one when it is finished becomes a placeholder.
+
+    Attributes:
+        scheme: What stood before the secret in the value, such as ``Bearer ``; "" for a bare one.
+    """
+
+    __slots__ = ("scheme",)
+
+    scheme: str
+
+    def __new__(cls, scheme: str = "") -> Withheld:
+        made = super().__new__(cls, MARK)
+        made.scheme = scheme
+        return made
+
+
+class Removed(NamedTuple):
+    """A secret that was taken out.
+
+    Attributes:
+        pointer: Where it stood.
+        name: Its key, or its kind.
+        value: The text, which is shown nowhere.
+    """
+
+    pointer: str
+    name: str
+    value: str
+
+
+def is_secret_key(name: str) -> bool:
+    """Return whether what a key holds is a secret, by its name alone."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    return plain in _KEYS or plain.endswith(_KEY_ENDS)
+
+
+def without_secrets(value: Any, pointer: str = "") -> tuple[Any, list[Removed]]:
+    """Return a copy of a document with ``Withheld`` in place of each secret, and what was taken out.
+
+    Args:
+        value: Parsed JSON, at most 64 levels deep.
+        pointer: JSON pointer of the value.
+    """
+    removed: list[Removed] = []
+    return _Walk(removed).value(value, pointer), removed
+
+
+class _Walk:
+    def __init__(self, removed: list[Removed]) -> None:
+        self._removed = removed
+
+    def value(self, value: Any, pointer: str) -> Any:
+        if isinstance(value, dict):
+            return self._fields(cast("dict[str, Any]", value), pointer)
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            return [self.value(item, f"{pointer}/{i}") for i, item in enumerate(items)]
+        return self._text(value, pointer) if isinstance(value, str) else value
+
+    def _fields(self, fields: dict[str, Any], pointer: str) -> dict[str, Any]:
+        named = next(
+            (fields[k] for k in ("name", "key", "label") if isinstance(fields.get(k), str)), ""
+        )
+        is_marked = is_secret_key(named) or any(
+            name in fields and says(fields[name]) for name, says in _MARKS.items()
+        )
+        copy: dict[str, Any] = {}
+        for name, value in fields.items():
+            inside = f"{pointer}/{pointer_part(name)}"
+            if is_secret_key(name) and isinstance(value, dict):
+                copy[name] = self._described(cast("dict[str, Any]", value), inside, name)
+            elif is_secret_key(name) or (is_marked and name == "value"):
+                copy[name] = self._withheld(value, inside, named if name == "value" else name)
+            else:
+                copy[name] = self.value(value, inside)
+        return copy
+
+    def _described(self, fields: dict[str, Any], pointer: str, name: str) -> dict[str, Any]:
+        """Copy the description of a secret field, such as a schema; its ``value`` is the secret."""
+        copy = {k: v for k, v in self._fields(fields, pointer).items() if k != "value"}
+        if "value" in fields:
+            copy["value"] = self._withheld(fields["value"], f"{pointer}/value", name)
+        return copy
+
+    def _withheld(self, value: Any, pointer: str, name: str) -> Any:
+        """Withhold what is a secret by its key: every text and number that is no reference."""
+        if isinstance(value, dict | list):
+            return self.value(value, pointer)
+        if isinstance(value, bool) or value is None or value == "":
+            return value
+        text = str(value)
+        if _REFERENCE.search(text) or text == MARK:
+            return value
+        match = re.match(r"(?:Bearer|Basic|Token|ApiKey)\s+", text)
+        scheme = match[0] if match else ""
+        self._removed.append(Removed(pointer, name, text.removeprefix(scheme)))
+        return Withheld(scheme)
+
+    def _text(self, text: str, pointer: str) -> str:
+        """Take secrets out of a text that is none by its key."""
+        if len(text) < 8:
+            return text
+
+        def by_form(match: re.Match[str]) -> str:
+            kind = match.lastgroup or "secret"
+            secret = match["credential"] or match[0]
+            self._removed.append(
+                Removed(pointer, "bearer" if kind == "credential" else kind, secret)
+            )
+            return f"{match['bearer'] or ''}{MARK}"
+
+        def by_name(match: re.Match[str]) -> str:
+            if not is_secret_key(match["name"]) or match["value"].startswith(
+                ("[secret", "$", "{{")
+            ):
+                return match[0]
+            scheme = re.match(r"(?:Bearer|Basic)\s+", match["value"])
+            kept = scheme[0] if scheme else ""
+            secret = match["value"].removeprefix(kept)
+            if not (kept or _LIKELY.search(secret)):
+                return match[0]
+            self._removed.append(Removed(pointer, match["name"], secret))
+            return f"{match['name']}{match['between']}{kept}{MARK}"
+
+        cleaned = _FORMS.sub(by_form, _ASSIGNED.sub(by_name, text))
+        return Withheld() if cleaned == MARK else cleaned

@@ -1,0 +1,40 @@
+"""Planwave templates as text: what a converter writes in place of the templates of another program."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_OPENINGS: Final = re.compile(r"\{(?=[{%#])")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def literal(text: str) -> str:
+    """Return a template that renders to a text as it is: ``{{``, ``{%`` and ``{#`` are escaped."""
+    return _OPENINGS.sub("{{ '{' }}", text)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of an expression."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def path(root: str, fields: Sequence[str | int]) -> str:
+    """Return an expression that reads a field of a field: ``root.a[0]["a b"]``."""
+    parts = (
+        f".{field}" if isinstance(field, str) and _NAME.match(field) else f"[{json.dumps(field)}]"
+        for field in fields
+    )
+    return root + "".join(parts)
+
+
+def output_of(node_id: str, handle: str = "output", fields: Sequence[str | int] = ()) -> str:
+    """Return an expression that reads an output of a node: ``nodes["id"].output.field``."""
+    return path(f"nodes[{quoted(node_id)}]", [handle, *fields])
+
+
+def inserted(expression: str) -> str:
+    """Return ``{{ expression }}``."""
+    return f"{{{{ {expression} }}}}"

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from planwave.graph.model import Json
+from planwave.interop.importing.drafts import GraphDraft, Target, new_edge, owners_of, reroute
 from planwave.interop.importing.regions import back_edges
 from planwave.interop.importing.secrets import MARK, Removed, Withheld
 
@@ -48,59 +49,6 @@ _MAX_TEXT: Final = 200
 _PLACEHOLDER: Final = "placeholder"
 _GONE: Final = frozenset({"placeholder", "dropped"})
 """Outcomes of a node whose graph is not in the document."""
-
-
-class GraphDraft:
-    """A graph being made: the document, or the graph in a field of one of its nodes.
-
-    Attributes:
-        path: What stands before its ids in the report: "" for the document, ``loop/`` for a body of the
-            node ``loop``.
-        owner: The source node whose target holds this graph; None for the document.
-    """
-
-    def __init__(self, path: str = "", owner: SourceNode | None = None) -> None:
-        self.path, self.owner = path, owner
-        self.nodes: list[dict[str, Any]] = []
-        self.edges: list[dict[str, Any]] = []
-        self._ids: set[str] = set()
-        self._edge_number = 0
-
-    def document(self) -> dict[str, Json]:
-        """Return ``{"nodes", "edges"}``, which share the lists of this draft until it is finished."""
-        return {"nodes": cast("Json", self.nodes), "edges": cast("Json", self.edges)}
-
-    def new_id(self, wanted: str) -> str:
-        """Return an id that no node of this graph has: the wanted one, or that with a number."""
-        node_id, number = wanted or "step", 1
-        while node_id in self._ids:
-            number += 1
-            node_id = f"{wanted or 'step'}-{number}"
-        self._ids.add(node_id)
-        return node_id
-
-    def new_edge_id(self) -> str:
-        """Return an id that no edge of this graph had so far."""
-        self._edge_number += 1
-        return f"e{self._edge_number}"
-
-
-class Target(NamedTuple):
-    """A node of the graph that a source node became.
-
-    Attributes:
-        graph: The graph that has it.
-        id: Its id in that graph.
-        node: Its document; a converter may still change it.
-    """
-
-    graph: GraphDraft
-    id: str
-    node: dict[str, Any]
-
-    @property
-    def path(self) -> str:
-        return self.graph.path + self.id
 
 
 class SourceEdge:
@@ -307,7 +255,7 @@ class SourceNode:
             self.becomes(_PLACEHOLDER, node_id=self.name)
         first, *others = self.targets
         for other in others:
-            _reroute(other, first)
+            reroute(other, first)
             other.graph.nodes.remove(other.node)
         self.targets = [first]
         _make_placeholder(first.node, self)
@@ -474,7 +422,7 @@ class Conversion:
     def _settle_bodies(self) -> None:
         """Account for the nodes of a body whose owner became a placeholder: they are not drawn."""
         for node in self.nodes:
-            owners = [owner for target in node.targets for owner in _owners(target.graph)]
+            owners = [owner for target in node.targets for owner in owners_of(target.graph)]
             lost = [owner for owner in owners if owner.outcome in _GONE]
             if lost:
                 outermost = lost[-1]
@@ -533,27 +481,6 @@ class Conversion:
         return cast("ImportReport", _plain(report))
 
 
-def new_edge(
-    graph: GraphDraft,
-    source: str,
-    target: str,
-    source_handle: str = "output",
-    target_handle: str = "input",
-    channel: str = "flow",
-) -> dict[str, Any]:
-    """Add an edge that stands for no edge of the source, such as one between two targets of a node."""
-    edge: dict[str, Any] = {
-        "id": graph.new_edge_id(),
-        "source": source,
-        "sourceHandle": source_handle,
-        "target": target,
-        "targetHandle": target_handle,
-        "data": {"channel": channel},
-    }
-    graph.edges.append(edge)
-    return edge
-
-
 def _note(code: Code, message: str, pointer: str, hint: str | None = None) -> ImportNote:
     note: ImportNote = {"code": code, "message": message, "pointer": pointer}
     if hint is not None:
@@ -570,30 +497,8 @@ def _make_placeholder(node: dict[str, Any], source: SourceNode) -> None:
     node["type"], node["data"] = _PLACEHOLDER, data
 
 
-def _reroute(old: Target, new: Target) -> None:
-    """Let the edges of one node begin and end at another one; those between the two go."""
-    graph = old.graph
-    for edge in list(graph.edges):
-        ends = (edge["source"], edge["target"])
-        if old.id not in ends:
-            continue
-        if new.id in ends or ends[0] == ends[1]:
-            graph.edges.remove(edge)
-            continue
-        for end in ("source", "target"):
-            if edge[end] == old.id:
-                edge[end] = new.id
-
-
-def _owners(graph: GraphDraft) -> Iterator[SourceNode]:
-    """Yield the source nodes whose targets hold a graph, from the inside out."""
-    while graph.owner is not None and graph.owner.targets:
-        yield graph.owner
-        graph = graph.owner.targets[0].graph
-
-
 def _is_lost(graph: GraphDraft) -> bool:
-    return any(owner.outcome in _GONE for owner in _owners(graph))
+    return any(owner.outcome in _GONE for owner in owners_of(graph))
 
 
 def _holds_withheld(value: object) -> bool:

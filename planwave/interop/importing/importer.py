@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.foreign_formats import (
@@ -18,6 +18,7 @@ from planwave.foreign_formats import (
     unwrap,
 )
 from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.graph.reading.yaml_text import parse_yaml
 from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.secrets import without_secrets
 
@@ -115,9 +116,6 @@ def parse_document(text: str) -> Any:
     """
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return parse_strict_json(text, max_bytes=MAX_SOURCE_BYTES)
-    # Lazy: most files are JSON
-    from planwave.graph.reading.yaml_text import parse_yaml
-
     return parse_yaml(text, max_bytes=MAX_SOURCE_BYTES)
 
 

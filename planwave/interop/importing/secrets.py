@@ -2,7 +2,7 @@
 
 A value counts as a secret by its key (``api_key``, ``Authorization``), by a mark beside it (``password: true``,
 ``value_type: secret``), or by its form (``Bearer …``, ``sk-…``, a key in PEM). References such as ``{{env.KEY}}``
-are not secrets. Converters see a [Withheld][planwave.interop.importing.secrets.Withheld] in its place.
+are not secrets. Converters see a ``Withheld`` in its place.
 """
 
 from __future__ import annotations

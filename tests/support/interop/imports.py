@@ -45,7 +45,7 @@ def edge_paths(document: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _bodies(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    data = node.get("data") or {}
+    data: Mapping[str, Any] = node.get("data") or {}
     for field in _GRAPH_FIELDS:
         if node["type"] != "placeholder" and isinstance(data.get(field), dict):
             yield data[field]

@@ -1,0 +1,107 @@
+"""Graphs being made by an import: their nodes and edges, which a converter may still change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from planwave.graph.model import Json
+
+if TYPE_CHECKING:
+    from planwave.interop.importing.conversion import SourceNode
+
+
+class GraphDraft:
+    """A graph being made: the document, or the graph in a field of one of its nodes.
+
+    Attributes:
+        path: What stands before its ids in the report: "" for the document, ``loop/`` for a body of the
+            node ``loop``.
+        owner: The source node whose target holds this graph; None for the document.
+    """
+
+    def __init__(self, path: str = "", owner: SourceNode | None = None) -> None:
+        self.path, self.owner = path, owner
+        self.nodes: list[dict[str, Any]] = []
+        self.edges: list[dict[str, Any]] = []
+        self._ids: set[str] = set()
+        self._edge_number = 0
+
+    def document(self) -> dict[str, Json]:
+        """Return ``{"nodes", "edges"}``, which share the lists of this draft until it is finished."""
+        return {"nodes": cast("Json", self.nodes), "edges": cast("Json", self.edges)}
+
+    def new_id(self, wanted: str) -> str:
+        """Return an id that no node of this graph has: the wanted one, or that with a number."""
+        node_id, number = wanted or "step", 1
+        while node_id in self._ids:
+            number += 1
+            node_id = f"{wanted or 'step'}-{number}"
+        self._ids.add(node_id)
+        return node_id
+
+    def new_edge_id(self) -> str:
+        """Return an id that no edge of this graph had so far."""
+        self._edge_number += 1
+        return f"e{self._edge_number}"
+
+
+class Target(NamedTuple):
+    """A node of the graph that a source node became.
+
+    Attributes:
+        graph: The graph that has it.
+        id: Its id in that graph.
+        node: Its document; a converter may still change it.
+    """
+
+    graph: GraphDraft
+    id: str
+    node: dict[str, Any]
+
+    @property
+    def path(self) -> str:
+        return self.graph.path + self.id
+
+
+def new_edge(
+    graph: GraphDraft,
+    source: str,
+    target: str,
+    source_handle: str = "output",
+    target_handle: str = "input",
+    channel: str = "flow",
+) -> dict[str, Any]:
+    """Add an edge that stands for no edge of the source, such as one between two targets of a node."""
+    edge: dict[str, Any] = {
+        "id": graph.new_edge_id(),
+        "source": source,
+        "sourceHandle": source_handle,
+        "target": target,
+        "targetHandle": target_handle,
+        "data": {"channel": channel},
+    }
+    graph.edges.append(edge)
+    return edge
+
+
+def reroute(old: Target, new: Target) -> None:
+    """Let the edges of one node begin and end at another one; those between the two go."""
+    graph = old.graph
+    for edge in list(graph.edges):
+        ends = (edge["source"], edge["target"])
+        if old.id not in ends:
+            continue
+        if new.id in ends or ends[0] == ends[1]:
+            graph.edges.remove(edge)
+            continue
+        for end in ("source", "target"):
+            if edge[end] == old.id:
+                edge[end] = new.id
+
+
+def owners_of(graph: GraphDraft) -> Iterator[SourceNode]:
+    """Yield the source nodes whose targets hold a graph, from the inside out."""
+    while graph.owner is not None and graph.owner.targets:
+        yield graph.owner
+        graph = graph.owner.targets[0].graph

@@ -29,7 +29,8 @@ page is made from the types themselves by `make generate`. [nodes.md](nodes.md) 
   *template*, `{{ … }}` is resolved before the node runs ([templates.md](templates.md)).
 * **Effect** is what running the node does to the world: `none`, `read`, `write`, or `once`, which is not
   entered again by itself after a crash.
-* Every **example** is a whole graph: save it, and `planwave exec FILE` runs it.
+* Every **example** is a whole graph: save it, and `planwave exec FILE` runs it. That of `placeholder` alone
+  is one that cannot run.
 """
 
 
@@ -88,7 +89,8 @@ class _Type:
         if self.about["chooses"]:
             yield "One output alone carries a value in any run."
         fields = self._schema.get("properties", {})
-        if fields and not getattr(self._implementation, "field_sockets", False):
+        has_sockets = any(each.get("socket", True) for each in fields.values())
+        if fields and not (has_sockets and getattr(self._implementation, "field_sockets", False)):
             yield "Its parameters are no inputs."
 
     def _ports(self, title: str, ports: Iterable[Any]) -> Iterator[str]:

@@ -380,7 +380,9 @@ class NodeTypeInfo(NamedTuple):
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
     its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
     ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
-    ``schema_output``: see ``ports.outputs_of``.
+    ``schema_output``: see ``ports.outputs_of``. ``stands_in``: its nodes keep the place of steps that are
+    not known here, so that nothing is inferred from them and edges fit any handle of theirs; the type itself
+    reports each as an error, and no plan of a model has one.
     """
 
     node_type: str
@@ -415,6 +417,7 @@ class NodeTypeInfo(NamedTuple):
     passes_on: bool = False
     policy: Mapping[str, Json] = {}
     schema_output: SchemaOutput | None = None
+    stands_in: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:

@@ -140,10 +140,11 @@ def ports_of_node(
     is_plain = not any(map(is_open, (*info.inputs, *info.outputs)))
     if is_plain and not sends_error and declared_outputs is info.outputs:
         return None
-    entering = [edge.target_handle for edge in graph.incoming.get(node.id, ())]
-    leaving = [edge.source_handle for edge in graph.outgoing.get(node.id, ())]
+    entering = [(edge.target_handle, edge.channel) for edge in graph.incoming.get(node.id, ())]
+    leaving = [(edge.source_handle, edge.channel) for edge in graph.outgoing.get(node.id, ())]
     configured = getattr(implementation, "configured_ports", None)
-    own = NodePorts() if configured is None else configured(node.data, leaving)
+    handles = [handle for handle, _ in leaving]
+    own = NodePorts() if configured is None else configured(node.data, handles)
     inputs = _without_patterns(info.inputs, entering) if own.inputs is None else own.inputs
     outputs = _without_patterns(declared_outputs, leaving) if own.outputs is None else own.outputs
     if own.inputs is not None:
@@ -154,12 +155,14 @@ def ports_of_node(
     return NodePorts(inputs, outputs)
 
 
-def _without_patterns(ports: Sequence[Port], used: Iterable[str]) -> Sequence[Port]:
-    """Return the ports with fixed names, and those that these handles name in the others."""
-    fixed = [port for port in ports if not is_open(port)]
-    names = {port.name for port in fixed}
-    for handle in dict.fromkeys(used):
-        port = None if handle in names or handle == ERROR_HANDLE else find_port(ports, handle)
-        if port is not None:
-            fixed.append(port._replace(name=handle, label=""))
-    return fixed
+def _without_patterns(ports: Sequence[Port], used: Iterable[tuple[str, str]]) -> Sequence[Port]:
+    """Return the ports with fixed names, and those that these handles name in the others.
+
+    A handle is one port, unless there are patterns for both channels.
+    """
+    fixed = {(port.name, port.channel): port for port in ports if not is_open(port)}
+    for handle, channel in dict.fromkeys(used):
+        port = None if handle == ERROR_HANDLE else find_port(ports, handle, channel)
+        if port is not None and is_open(port):
+            fixed.setdefault((handle, port.channel), port._replace(name=handle, label=""))
+    return [*fixed.values()]

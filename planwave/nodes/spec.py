@@ -48,6 +48,7 @@ _INTERNAL_FACTS: Final = (
     "written_fields",
     "closed_sockets",
     "run_by_nodes",
+    "stands_in",
 )
 """Facts for checks, planners and the driver."""
 _FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
@@ -143,6 +144,7 @@ def _facts_of(
         runs_graphs=bool(getattr(implementation, "runs_graphs", False)),
         policy=getattr(implementation, "policy", {}),
         schema_output=getattr(implementation, "schema_output", None),
+        stands_in=bool(getattr(implementation, "stands_in", False)),
     )
 
 

@@ -105,7 +105,7 @@ def plannable_types(catalogue: NodeTypes, rules: PlanRules = NO_RULES) -> list[s
 
 def _may_be_planned(catalogue: NodeTypes, name: str, rules: PlanRules) -> bool:
     facts = catalogue.type_info(name)
-    if facts is None or not facts.executes:
+    if facts is None or not facts.executes or facts.stands_in:
         return False
     if rules.effects is not None and facts.possible_effects.isdisjoint(rules.effects):
         return False

@@ -167,9 +167,14 @@ class GraphChecker:
         self.graph = graph
         self.catalogue = catalogue
         kinds = {node.type for node in graph.nodes}
-        self.type_infos: dict[str, NodeTypeInfo | None] = {
-            kind: catalogue.type_info(kind) for kind in kinds
+        self.all_infos = {kind: catalogue.type_info(kind) for kind in kinds}
+        self.stand_ins = {
+            kind for kind, facts in self.all_infos.items() if facts and facts.stands_in
         }
+        """The types of which nothing is known, although they are registered."""
+        self.type_infos: dict[str, NodeTypeInfo | None] = self.all_infos | dict.fromkeys(
+            self.stand_ins
+        )
         self.types_by_id = {node.id: node.type for node in graph.nodes}
         self.types_by_id.update(dict.fromkeys(unsure_ends, UNREADABLE))
         self.has_links = False
@@ -199,7 +204,7 @@ class GraphChecker:
         """Return the findings that only the node types can make."""
         findings: list[Diagnostic] = []
         for number, node in enumerate(self.graph.nodes):
-            if self.type_infos[node.type] is not None:
+            if self.type_infos[node.type] is not None or node.type in self.stand_ins:
                 for finding in self.catalogue.check(node, self.graph):
                     findings.append(self._located(finding, node, number))
         return findings
@@ -218,7 +223,7 @@ class GraphChecker:
             findings.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
         reportable = {
             kind for kind, facts in self.type_infos.items() if facts is None or facts.entry
-        }
+        } - self.stand_ins
         first: dict[str, Node] = {}
         for number, node in enumerate(nodes) if reportable else ():
             if node.type not in reportable or node.type == UNREADABLE:
@@ -261,7 +266,7 @@ class GraphChecker:
 
     def check_inputs(self, topology: Topology) -> list[Diagnostic]:
         """Return the findings about ports with too many or too few inputs."""
-        branches = ExclusiveBranches(topology, self.type_infos)
+        branches = ExclusiveBranches(topology, self.all_infos)
         too_many = too_many_inputs(self.graph, self.single_value_edges, branches)
         missing = missing_inputs(self.graph, self.type_infos)
         return too_many + missing + nothing_to_pass_on(self.graph, self.type_infos)

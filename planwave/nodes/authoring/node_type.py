@@ -172,6 +172,8 @@ class BaseNode:
             for one key of it. None for all that are not marked ``planned: false``; a type that comes
             with planwave names them, so that a new field is closed until it is named.
         run_by_nodes: Whether nodes run it by themselves, so that no graph needs it.
+        stands_in: Whether its nodes keep the place of steps that are not known here: the check infers
+            nothing from them, and no plan of a model has one.
         example: A small graph document that uses the type and can be run; {} for none. The types
             that come with planwave have ``nodes/examples/<node type>.json`` instead.
         schema_output: The data field with a JSON Schema that an output then has, and its port; None
@@ -206,6 +208,7 @@ class BaseNode:
     planned: bool = True
     plan_fields: tuple[str, ...] | None = None
     run_by_nodes: bool = False
+    stands_in: bool = False
     example: Mapping[str, Json] = {}
 
     def __init__(self, *, read_as_typed: Collection[str] = ()) -> None:

@@ -70,7 +70,9 @@ def check_delegation(
 def _check_consumers(links: list[Edge], view: NodeView) -> Iterator[NodeFinding]:
     for edge in links:
         target = view.index.by_id.get(edge.target)
-        if target is not None and target.type != view.node.type:
+        if target is None or view.index.type_info_of(target.id) is None:
+            continue  # what it links cannot be told
+        if target.type != view.node.type:
             yield NodeFinding(
                 "subagent-not-agent",
                 f"it is linked to {target.id!r} as a tool, which is no agent but {target.type!r}",

@@ -54,7 +54,7 @@ class GraphIndex:
         self._suggestions_left = _MAX_SUGGESTIONS
 
     def type_info_of(self, node_id: str) -> NodeTypeInfo | None:
-        """Return the type of a node; None if the node or its type is unknown."""
+        """Return the type of a node; None if nothing is known of the node or its type."""
         node = self.by_id.get(node_id)
         return None if node is None else self.type_info_by_name(node.type)
 
@@ -64,9 +64,9 @@ class GraphIndex:
         return None if node is None else self._specs.get(node.type)
 
     def type_info_by_name(self, node_type: str) -> NodeTypeInfo | None:
-        """Return a type by name; None if there is none."""
+        """Return a type by name; None if there is none, or it stands in for one that is not known."""
         spec = self._specs.get(node_type)
-        return None if spec is None else spec.type_info
+        return None if spec is None or spec.type_info.stands_in else spec.type_info
 
     def tool_names_of(self, node_id: str) -> Sequence[str]:
         """Return the names of the tools that a node gives, as far as its data show them."""

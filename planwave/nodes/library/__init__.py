@@ -23,6 +23,7 @@ from planwave.nodes.library.merge import Merge
 from planwave.nodes.library.model import ClientModel, Model
 from planwave.nodes.library.number import Number
 from planwave.nodes.library.parser import Parser
+from planwave.nodes.library.placeholder import Placeholder
 from planwave.nodes.library.planner import PlannerNode
 from planwave.nodes.library.schedule import ScheduleNode
 from planwave.nodes.library.send_message import SendMessage
@@ -80,4 +81,5 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     SendMessage,
     End,
     Void,
+    Placeholder,
 )

@@ -179,6 +179,8 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
 and repeats its prompt: ``[model t=temperature] prompt``, or one JSON object if JSON is requested."""
 
 names = pytest.mark.parametrize("name", REGISTRY.names())
+RUNNABLE = [n for n in REGISTRY.names() if not REGISTRY.type_info(n).stands_in]  # type: ignore[union-attr]
+runnable = pytest.mark.parametrize("name", RUNNABLE)
 
 
 def facts_of(name: str) -> NodeTypeInfo:
@@ -195,7 +197,8 @@ def sample_of(name: str) -> tuple[Graph, Node]:
     """Return the example of a type as a graph, and the node of that type in it."""
     graph, findings = read_and_check(json.dumps(example_of(name)), REGISTRY)
     assert graph is not None
-    assert [str(found.message) for found in findings] == []
+    expected = ["placeholder"] if facts_of(name).stands_in else []
+    assert [found.code for found in findings] == expected
     return graph, next(each for each in graph.nodes if each.type == name)
 
 
@@ -326,7 +329,7 @@ async def _run_with(
     return run.result(), events
 
 
-@names
+@runnable
 async def test_the_example_completes_with_the_expected_outputs(name: str) -> None:
     result, events = await run_of(example_of(name))
     assert result.error is None
@@ -350,7 +353,7 @@ async def test_the_example_completes_with_the_expected_outputs(name: str) -> Non
     [
         # Its example runs above; each run starts a server of the SDK.
         pytest.param(name, marks=pytest.mark.slow) if name == "mcp_server" else name
-        for name in REGISTRY.names()
+        for name in RUNNABLE
     ],
 )
 async def test_the_same_data_and_inputs_give_the_same_outputs(name: str) -> None:
@@ -359,7 +362,8 @@ async def test_the_same_data_and_inputs_give_the_same_outputs(name: str) -> None
 
 
 def test_every_type_has_an_example_with_expected_outputs() -> None:
-    assert set(EXPECTED_OUTPUTS) == set(REGISTRY.names())
+    assert set(EXPECTED_OUTPUTS) == set(RUNNABLE)
+    assert set(REGISTRY.names()) - set(RUNNABLE) == {"placeholder"}
     assert all(example_of(name) for name in REGISTRY.names())
 
 

@@ -177,7 +177,8 @@ def may(node_type: str, spelling: str, way: str) -> bool:
     if field.json_name == "tools" and way == "link":
         return True  # the port for tools
     is_open = any("{" in port.name for port in spec.type_info.inputs)
-    if spelling != field.json_name and way in ("flow", "link"):
+    has_socket = field.extra.get("socket", True) and spelling == field.json_name
+    if not has_socket and way in ("flow", "link"):
         return is_open and not field.is_policy  # no socket; an input of its own
     if way in ("flow", "link"):
         return field.json_name in offered and not (field.is_policy or field.is_written)

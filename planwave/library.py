@@ -60,7 +60,7 @@ def build(spec: GraphSource, *, registry: Registry | None = None) -> BuiltGraph:
     A built graph serves any number of runs.
 
     Args:
-        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``Graph``, a
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON or YAML text or objects, a ``Graph``, a
             ``GraphBuilder``, or a ``Plan``.
         registry: The node types; those of the builder, or else the library, installed packages and
             ``@planwave.node`` functions by default.

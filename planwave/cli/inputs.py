@@ -20,7 +20,8 @@ from planwave.executor.program import Program
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import NodeTypes
-from planwave.graph.reading.documents import parse_strict_json
+from planwave.graph.reading.document_text import parse_document_text
+from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def titled_source(file: str) -> Source:
     if file == STDIN:
         return source
     try:
-        document = parse_strict_json(source.content)
+        document = parse_document_text(source.content)
     except GraphInvalid:  # whoever reads it says what is wrong
         return source
     fields = cast("dict[str, Json]", document) if isinstance(document, dict) else {}

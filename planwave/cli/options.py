@@ -135,7 +135,7 @@ FileArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - for stdin.",
+        help="JSON or YAML: a graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - for stdin.",
         show_default=False,
     ),
 ]

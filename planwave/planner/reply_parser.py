@@ -20,7 +20,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import NodeTypes
-from planwave.graph.reading.documents import parse_strict_json
+from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.planner.capabilities import NO_RULES, PlanRules
 from planwave.planner.forbidden_fields import redact_forbidden
 from planwave.planner.graph_builder import ModelDefaults, build_graph

@@ -14,7 +14,8 @@ from planwave.cli.backends.records import (
 )
 from planwave.errors import LimitExceeded, TooManyRequests
 from planwave.graph.operations import operation_json
-from planwave.graph.reading.documents import parse_strict_json, read_graph
+from planwave.graph.reading.document_text import parse_document_text
+from planwave.graph.reading.documents import read_graph
 
 if TYPE_CHECKING:
     from planwave.client import AsyncClient
@@ -250,12 +251,12 @@ def _tags(hashes: Collection[str]) -> str:
 
 
 def parse_document(source: bytes) -> dict[str, Any]:
-    """Parse the JSON of a plan or graph.
+    """Parse the JSON or YAML of a plan or graph.
 
     Raises:
-        GraphInvalid: The source is not a JSON object.
+        GraphInvalid: The source is not an object of JSON or YAML.
     """
-    document = parse_strict_json(source)
+    document = parse_document_text(source)
     if not isinstance(document, dict):
         read_graph(document)  # raises the error that a local check would raise
     return cast("dict[str, Any]", document)

@@ -75,7 +75,9 @@ NewNameArgument = Annotated[
 FileArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="FILE", help="A graph {nodes, edges}, or a plan; - is stdin.", show_default=False
+        metavar="FILE",
+        help="JSON or YAML: a graph {nodes, edges}, or a plan; - is stdin.",
+        show_default=False,
     ),
 ]
 PlanOption = Annotated[

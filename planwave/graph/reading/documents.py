@@ -1,4 +1,4 @@
-"""Read a graph document: strict JSON in, a [Graph][planwave.Graph] and every finding of reading out.
+"""Read a graph document: strict JSON or YAML in, a [Graph][planwave.Graph] and every finding of reading out.
 
 An error in one node or edge does not stop the rest from being read, so ``checking/checker.py`` can
 report its findings together with those made here.
@@ -14,8 +14,8 @@ from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded, short_repr
 from planwave.graph.json_values import JsonLimits, checked_copy, pointer_of_name
 from planwave.graph.model import Edge, Graph, Json
+from planwave.graph.reading.document_text import parse_document_text
 from planwave.graph.reading.fields import FieldReader, duplicate_ids
-from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.reading.unreadable import ALREADY_REPORTED, UNREADABLE
 from planwave.jsonio import MAX_JSON_DEPTH
 from planwave.validation import json_type
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 _TOP_FIELDS: Final = ("nodes", "edges")
+SCHEMA_FIELD: Final = "$schema"
 _LEVELS_ABOVE_DATA: Final = 3
 """Levels of nesting around a node's or an edge's own fields: document, list, object."""
 
@@ -76,22 +77,22 @@ def read_lenient(
     """Read as much of a graph document as can be read.
 
     Args:
-        source: JSON text, or ``{"nodes": [{"id", "type", "name"?, "description"?, "data"?,
+        source: JSON or YAML text, or ``{"$schema"?, "nodes": [{"id", "type", "name"?, "description"?, "data"?,
             "policy"?, "ui"?}], "edges": [{"id"?, "source", "sourceHandle"?, "target",
             "targetHandle"?, "type"?, "data": {"channel"}}]}``, or the document of an execution, of which
-            the graph is read. Null is the same as missing. The
+            the graph is read. ``$schema``, which editors use, is read by nobody else. Null is the same as missing. The
             values of a mapping are copied; ``ALREADY_REPORTED`` may stand in for some of them.
         limits: The configured limits; None enforces only the fixed nesting of 64.
 
     Raises:
-        GraphInvalid: The source is not strict JSON, not an object, or has too many nodes or edges.
+        GraphInvalid: The source is neither strict JSON nor YAML, not an object, or has too many nodes or edges.
     """
     json_limits = JsonLimits()
     if limits is not None:
         json_limits = JsonLimits(min(limits.json_depth, MAX_JSON_DEPTH), limits.string_bytes)
     if isinstance(source, (str, bytes)):
         max_bytes = None if limits is None else limits.plan_bytes
-        document: Json = parse_strict_json(source, max_bytes=max_bytes, max_depth=json_limits.depth)
+        document = parse_document_text(source, max_bytes=max_bytes, max_depth=json_limits.depth)
     else:
         document = source
     fields = FieldReader(json_limits._replace(levels_above=_LEVELS_ABOVE_DATA))
@@ -139,7 +140,7 @@ def _read_lists(
     nodes = _read_list(document, "nodes", fields)
     edges = _read_list(document, "edges", fields)
     for name in document:
-        if name not in _TOP_FIELDS:
+        if name not in _TOP_FIELDS and not _is_schema_name(name, document):
             message = f"unknown field {short_repr(name)}; a graph has nodes and edges"
             pointer = pointer_of_name(name)
             fields.findings.append(Diagnostic("unknown-field", "error", message, pointer))
@@ -147,6 +148,11 @@ def _read_lists(
         raise GraphInvalid([*fields.findings, *exceeded])
     unread = [ALREADY_REPORTED]
     return unread if nodes is None else nodes, unread if edges is None else edges
+
+
+def _is_schema_name(name: str, document: Mapping[str, Json]) -> bool:
+    """Return whether a field is the address of a JSON Schema: editors complete the text by it."""
+    return name == SCHEMA_FIELD and isinstance(document[name], str)
 
 
 def _limits_exceeded(limits: Limits, **lists: list[Any] | None) -> list[Diagnostic]:

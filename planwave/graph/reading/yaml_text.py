@@ -41,6 +41,7 @@ _FLOAT: Final = re.compile(
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _MERGE_KEY: Final = "<<"
 _MAX_BASE_DIGITS: Final = 250
+_KEY_HINT: Final = 'keys are text; a template needs quotes: "{{ input }}"'
 
 
 def parse_yaml(
@@ -151,7 +152,7 @@ class _Tree:
 
     def _start(self, event: yaml.Event, *, is_mapping: bool) -> None:
         if self._open[-1].takes_key():
-            raise _unsupported("a key that is a collection", event, "keys are text")
+            raise _unsupported("a key that is a collection", event, _KEY_HINT)
         if len(self._open) > self._depth:
             actual = f"more than {self._depth}"
             raise GraphInvalid([limit_exceeded("json_depth", self._depth, actual, "nesting")])

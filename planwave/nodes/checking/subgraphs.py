@@ -11,6 +11,7 @@ from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Graph, Json, Node
+from planwave.graph.reading.documents import SCHEMA_FIELD
 from planwave.graph.subgraphs import all_nodes
 from planwave.nodes.authoring.data_fields import as_expression
 from planwave.nodes.spec import RegisteredType
@@ -69,6 +70,9 @@ def check_subgraph(
         passed = limit_exceeded(_DEPTH_LIMIT, limits.nested_depth, catalogue.depth, what, pointer)
         return [replace(passed, node=node.id)]
     graph, findings = read_and_check(inline.document, catalogue, limits)
+    if SCHEMA_FIELD in inline.document:  # it would be stored: only of the whole document it is not
+        message = f"{SCHEMA_FIELD!r} stands at the top of a document, not in a graph inside a node"
+        findings.append(Diagnostic("unknown-field", "error", message, f"/{SCHEMA_FIELD}"))
     if graph is not None and not errors_in(findings):
         findings += _check_unused_variables(inline, graph, catalogue)
     return [

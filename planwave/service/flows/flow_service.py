@@ -82,7 +82,7 @@ class FlowService(FlowQueries):
 
         Args:
             name: What people call it, unique without regard to case.
-            graph: A graph or a plan document: JSON text, or read strictly.
+            graph: A graph or a plan document: JSON or YAML text, or read strictly.
             plan_id: A stored plan, in place of a graph.
             description: The purpose of the flow, which callers read; by default the title of a plan
                 that was made for a goal. The goal itself stays with the operator.

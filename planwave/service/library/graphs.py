@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,12 +16,15 @@ from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
 from planwave.graph.protocols import NodeTypes
+from planwave.graph.reading.document_text import begins_as_json
 from planwave.graph.subgraphs import all_nodes
 
 GraphSource = DocumentBuilder | Plan | Graph | Mapping[str, Json] | str | bytes
-"""What holds a graph: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, and what planwave
+"""What holds a graph: ``{"nodes": [...], "edges": [...]}`` as JSON or YAML text or objects, and what planwave
 makes of it."""
 _MAX_SHOWN: Final = 60
+_HAS_NODES: Final = re.compile(r"""^(?:nodes|"nodes"|'nodes')\s*:""", re.MULTILINE)
+_FILE_ENDS: Final = (".json", ".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +81,27 @@ def _source_of(spec: Any) -> tuple[Any, Plan | None]:
         return spec.document(), None
     if isinstance(spec, Plan):
         return spec.graph, spec
-    is_json = not isinstance(spec, str) or spec.lstrip().startswith(("{", "["))
-    if is_json and isinstance(spec, str | bytes | Mapping | Graph):
+    is_document = not isinstance(spec, str) or _is_document(spec)
+    if is_document and isinstance(spec, str | bytes | Mapping | Graph):
         return spec, None  # pyright: ignore[reportUnknownVariableType]
     raise InputError(
         f"{_short(spec)} is not a graph", code="not-a-graph", hint=_hint_for_other(spec)
     )
 
 
+def _is_document(text: str) -> bool:
+    """Return whether a text is a document and not a goal: JSON, or YAML with nodes at the top."""
+    return bool(text.strip()) and (begins_as_json(text) or _HAS_NODES.search(text) is not None)
+
+
 def _hint_for_other(spec: object) -> str:
     """Return what to call with, or in place of, a value that is not a graph."""
     is_text = isinstance(spec, str)
-    if isinstance(spec, PurePath) or (is_text and spec.strip().lower().endswith(".json")):
+    if isinstance(spec, PurePath) or (is_text and spec.strip().lower().endswith(_FILE_ENDS)):
         return f"pass the text of the file: Path({str(spec)!r}).read_text('utf-8')"
     if is_text:
         return "to plan and run a goal call planwave.run_goal_sync(…); planwave.plan_sync(…) only plans it"
-    return 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
+    return 'pass {"nodes": […], "edges": […]}, its JSON or YAML text, a planwave.GraphBuilder or a Plan'
 
 
 def _short(spec: object) -> str:

@@ -1,4 +1,4 @@
-"""Plans and graphs that come as JSON text, and plans as they are stored."""
+"""Plans and graphs that come as text, and plans as they are stored."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document, title_of_steps
 from planwave.graph.protocols import NodeTypes
-from planwave.graph.reading.documents import (
-    is_execution_document,
-    parse_strict_json,
-    read_graph,
-)
+from planwave.graph.reading.document_text import begins_as_json, parse_document_text
+from planwave.graph.reading.documents import is_execution_document, read_graph
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.principals import current_principal
 from planwave.settings import Limits
@@ -105,7 +102,7 @@ def check_source(
     Of the document of an execution, the graph is checked.
 
     Args:
-        source: JSON text, or JSON parsed by
+        source: JSON or YAML text, or JSON parsed by
             ``planwave.graph.reading.strict_json.parse_strict_json``.
         catalogue: The node types.
         limits: The limits of graphs and JSON.
@@ -124,11 +121,12 @@ def check_source(
 
 def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
     """Return the graph's own text, and the other fields of the plan around it."""
-    document: Json = parse_strict_json(source, max_depth=limits.json_depth)
+    document = parse_document_text(source, max_depth=limits.json_depth)
     if not isinstance(document, dict):
         return source, {}
     rest, envelope = _without_envelope(cast("dict[str, Json]", document))
-    return (canonical_json(rest) if envelope else source), envelope
+    is_graph = not envelope and begins_as_json(source)
+    return (source if is_graph else canonical_json(rest)), envelope
 
 
 def _require_size(graph: Mapping[str, Json], limits: Limits) -> None:

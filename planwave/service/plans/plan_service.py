@@ -156,7 +156,7 @@ class PlanService(PlanQueries):
         """Return every diagnostic of a graph or plan; nothing is stored.
 
         Args:
-            source: JSON text, or such as was read strictly.
+            source: JSON or YAML text, or such as was read strictly.
         """
         return check_source(source, self._dependencies.catalogue, self._dependencies.limits)
 

@@ -15,11 +15,12 @@ from planwave.cli.context import CommandContext
 from planwave.cli.errors import show_diagnostics
 from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import json_object, truncate
-from planwave.cli.inputs import parse_json, read_json_file
+from planwave.cli.inputs import read_json_file
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import ExecutionArgument, shared_options
 from planwave.cli.signals import Interrupt
-from planwave.errors import Conflict, InputError
+from planwave.errors import Conflict, GraphInvalid, InputError
+from planwave.graph.reading.document_text import parse_document_text
 from planwave.service.executions.fork import changes_of_fields
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def fork(
         typer.Option(
             "--changes",
             metavar="FILE",
-            help="JSON {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
+            help="JSON or YAML {node: {description: text, data: {…}} | {outputs: {handle: value}}}; - is stdin.",
         ),
     ] = None,
 ) -> None:
@@ -163,7 +164,11 @@ def _parse_value(written: str) -> Json:
 
 
 def _read_changes(file: str) -> dict[str, dict[str, Json]]:
-    changes = parse_json(read_json_file(file), f"--changes {truncate(repr(file), _SHOWN)}")
+    try:
+        changes = parse_document_text(read_json_file(file))
+    except GraphInvalid as error:
+        message = f"--changes {truncate(repr(file), _SHOWN)}: {error.message}"
+        raise InputError(message, code="usage", hint=error.hint) from error
     if isinstance(changes, dict):
         fields = cast("dict[str, Any]", changes)
         if all(isinstance(change, dict) for change in fields.values()):

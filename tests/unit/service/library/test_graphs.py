@@ -24,7 +24,9 @@ GRAPH = {"nodes": [{"id": "t", "type": "text", "data": {"text": "hello"}}], "edg
 GOAL_HINT = (
     "to plan and run a goal call planwave.run_goal_sync(…); planwave.plan_sync(…) only plans it"
 )
-GRAPH_HINT = 'pass {"nodes": […], "edges": […]}, its JSON text, a planwave.GraphBuilder or a Plan'
+GRAPH_HINT = (
+    'pass {"nodes": […], "edges": […]}, its JSON or YAML text, a planwave.GraphBuilder or a Plan'
+)
 FILE_HINT = "pass the text of the file: Path('plan.json').read_text('utf-8')"
 
 

@@ -19,10 +19,12 @@ from planwave.validation import json_type
 
 MAX_TEXT = 8 * 1024 * 1024
 """The limit in characters of a filter's result: the hard cap of template output."""
+_MAX_DEPTH = 64
+"""Levels of the values that ``fromjson`` makes."""
 
 
 class UndefinedValue:
-    """The value of a path that does not exist; only the filter ``default`` accepts it."""
+    """The value of a path that does not exist; only filters with a default accept it."""
 
     __slots__ = ()
 
@@ -60,7 +62,7 @@ class FilterCall(NamedTuple):
     @property
     def handles_undefined(self) -> bool:
         """Whether the filter accepts the value of a path that does not exist."""
-        return self.name in ("default", "d")
+        return self.name in ("default", "d") or (self.name == "fromjson" and bool(self.arguments))
 
 
 def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
@@ -277,6 +279,56 @@ def _tojson(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def fromjson(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
+    """Return the JSON value in a text; a number, a list or an object stays as it is.
+
+    Args:
+        value: The text.
+        default: The result where the text is not JSON, or where there is none.
+
+    Raises:
+        TemplateError: The text is not JSON, and there is no default.
+    """
+    if value is None or value is UNDEFINED_VALUE:
+        reason = "null is no text"
+    elif not isinstance(value, str):
+        return value
+    else:
+        try:
+            parsed = json.loads(value, parse_constant=_not_in_json)
+            _check_depth(parsed)
+        except (ValueError, RecursionError) as error:
+            reason = f"it is no JSON: {str(error)[:100]}"
+        else:
+            return parsed
+    if default is not UNDEFINED_VALUE:
+        return default
+    raise TemplateError(
+        f"filter fromjson cannot read its value: {reason}",
+        code=FAILED,
+        hint="give a default: | fromjson(none)",
+    )
+
+
+def _not_in_json(name: str) -> Json:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _check_depth(value: Json) -> None:
+    level: list[Json] = [value]
+    for _ in range(_MAX_DEPTH):
+        inside: list[Json] = []
+        for each in level:
+            if isinstance(each, dict):
+                inside.extend(cast("dict[str, Json]", each).values())
+            elif isinstance(each, list):
+                inside.extend(cast("list[Json]", each))
+        if not inside:
+            return
+        level = inside
+    raise ValueError(f"it is nested deeper than {_MAX_DEPTH} levels")
+
+
 FILTERS: dict[str, Filter] = {
     "abs": Filter(_abs),
     "bool": Filter(_bool),
@@ -286,6 +338,7 @@ FILTERS: dict[str, Filter] = {
     "default": Filter(_default, (object, bool)),
     "first": Filter(_first),
     "float": Filter(_float, (object,)),
+    "fromjson": Filter(fromjson, (object,)),
     "int": Filter(_int, (object,)),
     "join": Filter(_join, (str,)),
     "last": Filter(_last),

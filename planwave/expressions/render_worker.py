@@ -23,9 +23,10 @@ from typing import Any, cast
 from minijinja import Environment
 from minijinja import TemplateError as EngineError
 
+from planwave.errors import TemplateError
 from planwave.expressions import errors
 from planwave.expressions.engine_errors import describe
-from planwave.expressions.filters import not_a_number
+from planwave.expressions.filters import UNDEFINED_VALUE, fromjson, not_a_number
 from planwave.expressions.json_text import LARGEST_WHOLE, Json, to_text
 
 EXIT_MEMORY = 77
@@ -102,6 +103,14 @@ def _json(value: Json) -> str:
         raise RenderError(errors.FAILED, f"the expression's value is not JSON: {error}") from error
 
 
+def _fromjson(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
+    """Parse a text; the engine gets None for null and for what is undefined."""
+    try:
+        return seal(fromjson(value, default))
+    except TemplateError as error:
+        raise RenderError(error.code, error.message, error.hint) from error
+
+
 def _large_integer_in(value: Json) -> int | None:
     """Return an integer in a value that the engine makes a float of, as it has more than 128 bits."""
     if isinstance(value, dict):
@@ -154,6 +163,7 @@ class RenderEnvironment:
         )
         for name in ("cycler", "joiner", "debug", "lipsum"):
             engine.remove_global(name)
+        engine.add_filter("fromjson", _fromjson)
         return engine
 
     def _as_text(self, value: Any) -> str:

@@ -44,9 +44,9 @@ _KNOWN_TAGS = {*_BLOCK_TAGS, *(f"end{tag}" for tag in _BLOCK_TAGS), *_INNER_TAGS
 # fmt: off
 ENGINE_FILTERS = frozenset((
     "abs", "attr", "batch", "bool", "capitalize", "chain", "count", "d", "default", "dictsort", "e",
-    "escape", "filesizeformat", "first", "float", "format", "groupby", "indent", "int", "items",
-    "join", "last", "length", "lines", "list", "lower", "map", "max", "min", "pluralize", "pprint",
-    "reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr", "slice",
+    "escape", "filesizeformat", "first", "float", "format", "fromjson", "groupby", "indent", "int",
+    "items", "join", "last", "length", "lines", "list", "lower", "map", "max", "min", "pluralize",
+    "pprint", "reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr", "slice",
     "sort", "split", "string", "striptags", "sum", "title", "tojson", "trim", "truncate", "unique",
     "upper", "urlencode", "wordwrap", "zip",
 ))

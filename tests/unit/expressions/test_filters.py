@@ -19,6 +19,9 @@ VALUES: dict[str, Any] = {
     "word": "x1",
     "empty": "",
     "lines": "ab\ncd",
+    "json": '{"a": [1, 2.5, null, "x"]}',
+    "deep": "[" * 65 + "]" * 65,
+    "not_a_number": "[NaN]",
     "negative": -3,
     "half": 2.5,
     "digits": 2.675,
@@ -34,7 +37,7 @@ VALUES: dict[str, Any] = {
 TEXTS = {"text", "number", "decimal", "word", "empty", "lines"}
 CALLS = [
     "abs", "bool", "capitalize", "count", "default('z')", "d('z', true)", "first", "float", "int",
-    "int(7)", "float(7)", "join", "join(', ')", "last", "length", "list", "lower",
+    "int(7)", "float(7)", "fromjson", "fromjson('z')", "join", "join(', ')", "last", "length", "list", "lower",
     "replace('l', 'LL')", "reverse", "round", "round(1)", "sort", "split", "split('l')", "string",
     "title", "trim", "trim(' ')", "unique", "upper",
 ]  # fmt: skip
@@ -140,3 +143,26 @@ def test_rounding_never_overflows() -> None:
     assert run("round", 1e300, 15) == 1e300
     assert run("round", 5, 400) == 5
     assert run("round", 1.26, 1) == 1.3
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("5", 5), (" [1, 2] ", [1, 2]), ('"a"', "a"), ("null", None), ('{"a": 1, "a": 2}', {"a": 2})],
+)
+def test_fromjson_reads_any_json_value(text: str, value: Any) -> None:
+    assert apply_filters(text, (FilterCall("fromjson", ()),)) == value
+
+
+@pytest.mark.parametrize("text", ["", "no", "[1,", "[NaN]", "[" * 65 + "]" * 65, "[" * 100_000])
+def test_fromjson_refuses_other_text_unless_there_is_a_default(text: str) -> None:
+    assert apply_filters(text, (FilterCall("fromjson", ("other",)),)) == "other"
+    with pytest.raises(TemplateError, match="cannot read its value"):
+        apply_filters(text, (FilterCall("fromjson", ()),))
+
+
+async def test_what_fromjson_makes_has_reading_methods_only(renderer: Renderer) -> None:
+    variables = {"text": '{"rows": [1]}', "plain": "x"}
+    assert await renderer.evaluate("(text | fromjson).rows[0] + 1", variables) == 2
+    assert await renderer.evaluate("plain | fromjson(plain)", variables) == "x"
+    with pytest.raises(TemplateError, match="append"):
+        await renderer.evaluate("(text | fromjson).rows.append(2)", variables)

@@ -18,6 +18,7 @@ from planwave.graph.operations import (
     SetTitle,
     UpdateNode,
 )
+from planwave.graph.reading.documents import names_schema
 from planwave.graph.reading.fields import CHANNEL_HINT
 from planwave.validation import json_type
 
@@ -180,5 +181,6 @@ def _graph_errors(graph: Mapping[str, Json], pointer: str) -> list[Diagnostic]:
             f"{pointer}/{pointer_part(name)}",
         )
         for name in graph.keys() - {NODES, EDGES}
+        if not names_schema(name, graph)
     ]
     return errors

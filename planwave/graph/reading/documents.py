@@ -140,7 +140,7 @@ def _read_lists(
     nodes = _read_list(document, "nodes", fields)
     edges = _read_list(document, "edges", fields)
     for name in document:
-        if name not in _TOP_FIELDS and not _is_schema_name(name, document):
+        if name not in _TOP_FIELDS and not names_schema(name, document):
             message = f"unknown field {short_repr(name)}; a graph has nodes and edges"
             pointer = pointer_of_name(name)
             fields.findings.append(Diagnostic("unknown-field", "error", message, pointer))
@@ -150,7 +150,7 @@ def _read_lists(
     return unread if nodes is None else nodes, unread if edges is None else edges
 
 
-def _is_schema_name(name: str, document: Mapping[str, Json]) -> bool:
+def names_schema(name: str, document: Mapping[str, Json]) -> bool:
     """Return whether a field is the address of a JSON Schema: editors complete the text by it."""
     return name == SCHEMA_FIELD and isinstance(document[name], str)
 

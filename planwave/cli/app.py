@@ -49,6 +49,7 @@ _COMMANDS: Final = {
     "plan": "run:plan",
     "exec": "run:exec_",
     "check": "check:check",
+    "import": "import_:import_",
     "edit": "revisions:edit",
     "revisions": "revisions:revisions",
     "ls": "executions.browse:ls",

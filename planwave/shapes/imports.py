@@ -115,5 +115,7 @@ class ImportResponse(TypedDict):
     document: ImportedDocument
     diagnostics: list[DiagnosticResponse]
     """The check of the graph; a placeholder is an error."""
+    code: str
+    """A Python module with the programs of the file as node types, if asked for; else empty."""
     saved: str | None
     """The id of the flow it was saved as."""

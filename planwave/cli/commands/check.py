@@ -42,7 +42,7 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
     """
     console, settings = ctx.console(), ctx.settings()
     source = read_source(file)
-    checked = _check_there if ctx.service_url else _check_here
+    checked = _check_there if ctx.service_url else check_here
     diagnostics, graph = checked(ctx, settings, source.content)
     errors = [each for each in diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in diagnostics)
@@ -61,7 +61,8 @@ def check(ctx: CommandContext, file: FileArgument) -> None:
         raise typer.Exit(ExitCode.NO_PROVIDER if only_providers else ExitCode.INVALID_PLAN)
 
 
-def _check_here(ctx: CommandContext, settings: Settings, source: bytes) -> _Checked:
+def check_here(ctx: CommandContext, settings: Settings, source: bytes) -> _Checked:
+    """Check by the node types, flows and providers of this process."""
     catalogue = ctx.factories.catalogue(settings)
     report = check_source(source, catalogue, settings.limits)
     diagnostics = report.diagnostics

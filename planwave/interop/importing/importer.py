@@ -84,9 +84,9 @@ def import_text(
         write_code: Whether programs in the file become node types of a module.
 
     Raises:
-        InputError: ``unknown-format``, ``ambiguous-format``, ``unknown-kind``.
-        GraphInvalid: The text is none of the three: ``invalid-json``, ``invalid-yaml``,
-            ``duplicate-key``, ``limit-exceeded`` and others of ``parse_strict_json``.
+        InputError: ``unknown-format``, ``ambiguous-format``, ``unknown-kind``; where the text is none of
+            the three: ``invalid-json``, ``invalid-yaml``, ``limit-exceeded`` and others of
+            ``parse_strict_json``.
     """
     if kind is not None and kind not in _CONVERTERS:
         raise InputError(
@@ -112,11 +112,14 @@ def parse_document(text: str) -> Any:
     """Parse strict JSON, or else YAML without aliases and tags.
 
     Raises:
-        GraphInvalid: The text is neither; it holds the errors of the form that it begins as.
+        InputError: The text is neither; the message is about the form that it begins as.
     """
-    if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
-        return parse_strict_json(text, max_bytes=MAX_SOURCE_BYTES)
-    return parse_yaml(text, max_bytes=MAX_SOURCE_BYTES)
+    is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    try:
+        return (parse_strict_json if is_json else parse_yaml)(text, max_bytes=MAX_SOURCE_BYTES)
+    except GraphInvalid as error:
+        first = error.diagnostics[0]
+        raise InputError(error.message, code=first.code, hint=first.hint) from error
 
 
 def _text(text: str | bytes) -> str:
@@ -165,5 +168,3 @@ def _converted(kind: str, text: str, value: Any, pointer: str, write_code: bool)
 
 
 _KNOWN: Final = f"known: {', '.join(NOUNS[kind].partition(' ')[2] for kind in KINDS)}"
-
-__all__ = ["KINDS", "MAX_SOURCE_BYTES", "GraphInvalid", "Imported", "Source", "import_text"]

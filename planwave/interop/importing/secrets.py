@@ -36,7 +36,7 @@ _KEY_ENDS: Final = (
 )
 _FORMS: Final = re.compile(
     r"""
-    (?P<bearer>\b(?:Bearer|Basic)\s+)(?P<credential>[A-Za-z0-9+/=_.~-]{8,})
+    (?P<bearer>\b(?:Bearer|Basic)\s+)(?P<credential>(?=\S*[0-9=+/_-]|\S{20})[A-Za-z0-9+/=_.~-]{8,})
     | (?P<key>\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|ghu|glpat|xox[abprs]|pat|npm|shpat|AKIA|AIza|ya29|eyJ)
         (?:[-_]|(?<=AKIA)|(?<=AIza)|(?<=eyJ)|(?<=ya29)\.)[A-Za-z0-9_.-]{12,})
     | (?P<pem>-----BEGIN[A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[A-Z ]*PRIVATE[ ]KEY-----|\Z))
@@ -50,6 +50,7 @@ _ASSIGNED: Final = re.compile(
     re.VERBOSE,
 )
 """``name: value`` and ``name=value`` in texts: headers as lines, queries of URLs, JSON in a text."""
+_NO_VALUES: Final = (MARK, "$", "{{")
 _LIKELY: Final = re.compile(r"[0-9_+/=-]|\S{16}")
 """A text after ``password:`` that is no word of a sentence."""
 _REFERENCE: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\A\$[A-Z_]+\Z|\A=", re.DOTALL)
@@ -177,18 +178,23 @@ class _Walk:
             )
             return f"{match['bearer'] or ''}{MARK}"
 
-        def by_name(match: re.Match[str]) -> str:
-            if not is_secret_key(match["name"]) or match["value"].startswith(
-                ("[secret", "$", "{{")
-            ):
-                return match[0]
-            scheme = re.match(r"(?:Bearer|Basic)\s+", match["value"])
-            kept = scheme[0] if scheme else ""
-            secret = match["value"].removeprefix(kept)
-            if not (kept or _LIKELY.search(secret)):
-                return match[0]
-            self._removed.append(Removed(pointer, match["name"], secret))
-            return f"{match['name']}{match['between']}{kept}{MARK}"
-
-        cleaned = _FORMS.sub(by_form, _ASSIGNED.sub(by_name, text))
+        cleaned = _FORMS.sub(by_form, self._without_assigned(text, pointer))
         return Withheld() if cleaned == MARK else cleaned
+
+    def _without_assigned(self, text: str, pointer: str) -> str:
+        """Take out what is assigned to the key of a secret: headers as lines, queries, JSON in a text."""
+        parts: list[str] = []
+        copied = start = 0
+        while (match := _ASSIGNED.search(text, start)) is not None:
+            start = match.end("name")
+            value = match["value"]
+            if not is_secret_key(match["name"]) or value.startswith(_NO_VALUES):
+                continue
+            scheme = re.match(r"(?:Bearer|Basic)\s+", value)
+            kept = scheme[0] if scheme else ""
+            if not (kept or _LIKELY.search(value)):
+                continue
+            self._removed.append(Removed(pointer, match["name"], value.removeprefix(kept)))
+            parts += [text[copied : match.start("value")], kept, MARK]
+            copied = start = match.end()
+        return "".join([*parts, text[copied:]])

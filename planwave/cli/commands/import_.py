@@ -1,0 +1,242 @@
+"""``planwave import``: a file of another program as a graph, and what became of each of its parts."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
+
+import typer
+
+from planwave.cli import completion
+from planwave.cli.commands.check import check_here
+from planwave.cli.context import CommandContext
+from planwave.cli.errors import ExitCode, show_diagnostics
+from planwave.cli.formatting import json_text
+from planwave.cli.inputs import STDIN, read_json_file
+from planwave.cli.options import shared_options
+from planwave.cli.views.imports import import_lines
+from planwave.errors import InputError
+from planwave.graph.diagnostics import Diagnostic
+from planwave.jsonio import dumps_exact
+
+if TYPE_CHECKING:
+    from planwave.settings import Settings
+    from planwave.shapes.imports import ImportedDocument, ImportReport
+
+
+class Kind(StrEnum):
+    """The formats; a test holds them against ``foreign_formats.NOUNS``."""
+
+    AGIRAPH = "agiraph"
+    AGENTFLOW = "agentflow"
+    COVALT = "covalt"
+    MAGIC_AGENTS = "magic-agents"
+    DIFY = "dify"
+    N8N = "n8n"
+    LANGFLOW = "langflow"
+    FLOWISE = "flowise"
+    SANDCASTLE = "sandcastle"
+    MERMAID = "mermaid"
+    PLANWAVE = "planwave"
+
+
+_IN_REPORT: Final = frozenset(
+    {"placeholder", "unknown-provider", "unavailable-provider", "unknown-model"}
+)
+"""Errors that the report names in its own words."""
+
+
+class _Result(NamedTuple):
+    document: ImportedDocument
+    report: ImportReport
+    diagnostics: Sequence[Diagnostic]
+    code: str
+
+
+@shared_options(over_http=True)
+def import_(
+    ctx: CommandContext,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A file of another program: JSON, YAML or a Mermaid flowchart; - for stdin.",
+            show_default=False,
+        ),
+    ],
+    kind: Annotated[
+        Kind | None,
+        typer.Option("--from", help="The format. [default: told by the shape of the document]"),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="Where to write the graph: OUT.json or OUT.yaml; - for stdout.",
+        ),
+    ] = None,
+    save_flow: Annotated[
+        str | None,
+        typer.Option(
+            "--save-flow",
+            metavar="NAME",
+            autocompletion=completion.flows,
+            help="Save the graph as a flow of this name.",
+        ),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Where to write the report, as JSON."),
+    ] = None,
+    write_code: Annotated[
+        str | None,
+        typer.Option(
+            "--write-code",
+            metavar="MODULE.py",
+            help="Where to write programs of the file as node types. Read it, then name it with --import.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 3 also where something changed.")
+    ] = False,
+) -> None:
+    """Convert a file of another program to a graph, and report what became of each of its steps.
+
+    Steps without a counterpart become placeholders, which cannot run until they are replaced. Secrets are
+    never copied. Exit code 0: no placeholder is left. 3: some are; the graph is written all the same.
+    2: the format is not known.
+
+    For example:
+
+    * `planwave import app.yml -o app.json`
+    * `planwave import workflow.json --save-flow triage`
+    * `planwave import app.yml --write-code steps.py -o app.yaml`
+    """
+    console, settings = ctx.console(), ctx.settings()
+    text = read_json_file(file)
+    convert = _import_there if ctx.service_url else _import_here
+    result = convert(
+        ctx, settings, text, None if kind is None else kind.value, write_code is not None
+    )
+    written = _write_files(result, output, report, write_code)
+    saved = None if save_flow is None else _saved(ctx, settings, save_flow, result.document)
+    errors = [each for each in result.diagnostics if each.severity == "error"]
+    if console.json:
+        findings = [each.as_json() for each in result.diagnostics]
+        console.result(
+            {
+                "report": result.report,
+                "document": result.document,
+                "diagnostics": findings,
+                "code": result.code,
+                "saved": saved,
+            }
+        )
+    elif output != STDIN:
+        console.lines(import_lines(console, result.report))
+        show_diagnostics(console, [each for each in errors if each.code not in _IN_REPORT])
+        for line in written:
+            console.verbatim(line)
+        _show_next(ctx, result, output, save_flow)
+    raise typer.Exit(_exit_code(result.report, strict))
+
+
+def _import_here(
+    ctx: CommandContext, settings: Settings, text: bytes, kind: str | None, write_code: bool
+) -> _Result:
+    # Lazy: test_help_loads_no_heavy_library
+    from planwave.interop.importing.importer import import_text
+
+    imported = import_text(text, kind, write_code=write_code)
+    checked = check_here(ctx, settings, dumps_exact(imported.document).encode())
+    return _Result(imported.document, imported.report, checked.diagnostics, imported.code)
+
+
+def _import_there(
+    ctx: CommandContext, settings: Settings, text: bytes, kind: str | None, write_code: bool
+) -> _Result:
+    """Convert and check by the service that the user names, with its node types and providers."""
+    source = text.decode("utf-8-sig", "replace")
+    answer = cast(
+        "Any",
+        ctx.call_service(
+            settings, lambda client: client.import_file(source, kind, write_code=write_code)
+        ),
+    )
+    diagnostics = [Diagnostic(**each) for each in answer["diagnostics"]]
+    return _Result(answer["document"], answer["report"], diagnostics, answer["code"])
+
+
+def _saved(ctx: CommandContext, settings: Settings, name: str, document: ImportedDocument) -> str:
+    async def save() -> str:
+        async with ctx.backend(settings) as backend:
+            flow = await backend.flows.create(name, graph=dumps_exact(document).encode())
+            return flow.plan_id
+
+    return asyncio.run(save())
+
+
+def _write_files(
+    result: _Result, output: str | None, report: str | None, write_code: str | None
+) -> list[str]:
+    """Write the files that the options name; return a line about each."""
+    lines: list[str] = []
+    if output is not None:
+        text = _document_text(result.document, output)
+        if output == STDIN:
+            typer.echo(text, nl=False)
+        else:
+            _write(output, text)
+            lines.append(f"Wrote the graph to {output}")
+    if report is not None:
+        _write(report, json_text(result.report) + "\n")
+        lines.append(f"Wrote the report to {report}")
+    if write_code is not None:
+        if result.code:
+            _write(write_code, result.code)
+            lines.append(f"Wrote the programs to {write_code}: read them before you import them")
+        else:
+            lines.append(f"The file has no program to be written to {write_code}")
+    return lines
+
+
+def _document_text(document: ImportedDocument, output: str) -> str:
+    return json_text(document) + "\n"
+
+
+def _write(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError(f"{name!r} cannot be written: {error.strerror or error}") from error
+
+
+def _show_next(
+    ctx: CommandContext, result: _Result, output: str | None, save_flow: str | None
+) -> None:
+    """Say what to do next: write the graph, replace placeholders, or run it."""
+    console, summary = ctx.console(), result.report["summary"]
+    if save_flow is not None:
+        console.verbatim(f"{console.glyph('completed')} Saved as the flow {save_flow}")
+    if output is None and save_flow is None:
+        console.hint("write the graph with -o FILE, or save it with --save-flow NAME")
+    elif summary["placeholder"]:
+        where = output or save_flow or ""
+        console.hint(f"replace the placeholders: {ctx.command_hint(f'check {shlex.quote(where)}')}")
+    elif save_flow is not None:
+        console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(save_flow)}')}")
+    else:
+        console.verbatim(f"Run it with: {ctx.command_hint(f'exec {shlex.quote(str(output))}')}")
+
+
+def _exit_code(report: ImportReport, strict: bool) -> int:
+    summary = report["summary"]
+    if summary["placeholder"] or (strict and (summary["changed"] or report["lost"])):
+        return ExitCode.INVALID_PLAN
+    return ExitCode.OK

@@ -1,0 +1,105 @@
+"""Texts are read as JSON, YAML or Mermaid, and refused in a sentence where they are none of a known format."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import InputError
+from planwave.foreign_formats import formats_of
+from planwave.interop.importing.importer import MAX_SOURCE_BYTES, import_text
+from tests.support.interop.imports import OWN, assert_accounted_for
+
+PLAN = (OWN / "agiraph" / "plan_with_contracts.json").read_text("utf-8")
+GRAPH = (OWN / "hostile" / "planwave_document.json").read_text("utf-8")
+
+
+def refused(text: str | bytes, kind: str | None = None) -> InputError:
+    with pytest.raises(InputError) as caught:
+        import_text(text, kind)
+    assert caught.value.status_hint == 422
+    return caught.value
+
+
+def test_planwaves_own_graph_passes_through() -> None:
+    imported = import_text(GRAPH)
+    assert imported.document == json.loads(GRAPH)
+    assert_accounted_for(imported, nodes=["/nodes/0"], edges=[])
+
+
+def test_the_kind_is_told_by_shape_or_named() -> None:
+    assert import_text(PLAN).report == import_text(PLAN, "agiraph").report
+    assert refused(PLAN, "visio").code == "unknown-kind"
+
+
+def test_a_byte_order_mark_and_bytes_change_nothing() -> None:
+    expected = import_text(PLAN).document
+    assert import_text(PLAN.encode("utf-8-sig")).document == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "invalid-yaml"),
+        ("{", "invalid-json"),
+        ('{"a": 1, "a": 2}', "duplicate-key"),
+        ("a: [", "invalid-yaml"),
+        ("hello", "unknown-format"),
+        ("[]", "unknown-format"),
+        (b"\xff\xfe", "invalid-text"),
+        ('{"nodes": [{"id": "a", "dependencies": []}], "connections": []}', "ambiguous-format"),
+        ("sequenceDiagram\n A->>B: x", "unknown-format"),
+        ("[" * 200 + "]" * 200, "limit-exceeded"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_a_sentence(text: str | bytes, code: str) -> None:
+    error = refused(text)
+    assert error.code == code, error
+    assert error.message
+
+
+def test_an_ambiguous_document_names_its_kinds() -> None:
+    both = '{"nodes": [{"id": "a", "dependencies": []}], "connections": []}'
+    assert refused(both).hint == "name the kind: agiraph, agentflow"
+    assert import_text(both, "agiraph").report["kind"] == "agiraph"
+
+
+@pytest.mark.parametrize("name", ["alias_bomb.yml", "python_tag.yml", "nothing_known.json"])
+def test_hostile_files_are_refused_in_little_memory(name: str) -> None:
+    tracemalloc.start()
+    try:
+        refused((OWN / "hostile" / name).read_bytes())
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_that_is_too_large_is_refused() -> None:
+    assert refused(json.dumps({"a": "x" * MAX_SOURCE_BYTES})).code == "limit-exceeded"
+
+
+@given(st.integers(0, len(PLAN)), st.text(max_size=3))
+def test_a_damaged_file_is_refused_or_accounted_for(at: int, noise: str) -> None:
+    damaged = PLAN[:at] + noise + PLAN[at + len(noise) + 1 :]
+    try:
+        imported = import_text(damaged)
+    except InputError as error:
+        assert error.message  # noqa: PT017
+        return
+    plan = json.loads(damaged)
+    assert "agiraph" in formats_of(plan)
+    nodes = [f"/nodes/{i}" for i, node in enumerate(plan["nodes"]) if isinstance(node, dict)]
+    needed = [
+        f"/nodes/{i}/dependencies/{j}"
+        for i, node in enumerate(plan["nodes"])
+        if isinstance(node, dict) and isinstance(node.get("dependencies"), list)
+        for j in range(len(node["dependencies"]))
+    ]
+    drawn = [
+        f"/edges/{i}" for i, edge in enumerate(plan.get("edges") or []) if isinstance(edge, dict)
+    ]
+    assert_accounted_for(imported, nodes=nodes, edges=[*needed, *drawn])

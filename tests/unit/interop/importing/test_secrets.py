@@ -1,0 +1,110 @@
+"""Secrets are taken out by key, by mark and by form; references and words are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.interop.importing.secrets import MARK, Withheld, is_secret_key, without_secrets
+
+CANARY = "c4n4ry-8f3b2a91d7"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"api_key": CANARY},
+        {"apiKey": CANARY},
+        {"OPENAI_API_KEY": CANARY},
+        {"headers": {"Authorization": f"Bearer {CANARY}"}},
+        {"headers": [{"name": "X-Api-Key", "value": CANARY}]},
+        {"headers": [{"key": "authorization", "value": CANARY}]},
+        {"headers": f"Accept: a/b\nAuthorization: Bearer {CANARY}\nX: y"},
+        {"env": [{"name": "REGION", "value_type": "secret", "value": CANARY}]},
+        {"template": {"api_key": {"type": "str", "value": CANARY}}},
+        {"template": {"key": {"password": True, "value": CANARY}}},
+        {"url": f"https://h.example/x?api_key={CANARY}&q=1"},
+        {"url": f"https://user:{CANARY}@h.example/x"},
+        {"info": f'{{"api_key": "{CANARY}", "a": 1}}'},
+        {"info": f'{{\\"api_key\\": \\"{CANARY}\\"}}'},
+        {"prompt": f"use the key sk-{CANARY}-{CANARY} for it"},
+        {"code": f"requests.get(u, headers={{'Authorization': 'Bearer {CANARY}'}})"},
+        {"code": f"password = '{CANARY}'"},
+        {"pem": f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----"},
+        {"a": [[{"password": CANARY}]]},
+    ],
+    ids=str,
+)
+def test_a_secret_is_taken_out_and_named(value: dict[str, Any]) -> None:
+    clean, removed = without_secrets(value, "/x")
+    assert CANARY not in repr(clean)
+    assert removed
+    assert all(each.pointer.startswith("/x/") for each in removed)
+    assert any(CANARY in each.value for each in removed)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"api_key": "{{env.KEY}}"},
+        {"Authorization": "Bearer {{ $env.TOKEN }}"},
+        {"api_key": "={{ $json.key }}"},
+        {"api_key": "$OPENAI_API_KEY"},
+        {"api_key": ""},
+        {"password": None},
+        {"schema": {"properties": {"password": {"type": "string"}}, "required": ["password"]}},
+        {"max_tokens": 300, "tokens": 5},
+        {"prompt": "Ask for the password: please be polite."},
+        {"credentials": {"openAiApi": {"id": "7", "name": "OpenAI account"}}},
+        {"text": "Basic questions and Bearer bonds"},
+    ],
+    ids=str,
+)
+def test_what_is_no_secret_stays(value: dict[str, Any]) -> None:
+    assert without_secrets(value) == (value, [])
+
+
+def test_the_place_of_a_secret_says_what_stood_before_it() -> None:
+    clean, (removed,) = without_secrets({"Authorization": f"Bearer {CANARY}"})
+    withheld = clean["Authorization"]
+    assert isinstance(withheld, Withheld)
+    assert (withheld.scheme, str(withheld)) == ("Bearer ", MARK)
+    assert removed.value == CANARY
+
+
+def test_a_secret_in_a_longer_text_leaves_the_rest() -> None:
+    clean, _ = without_secrets({"h": f"Accept: x\nX-Api-Key: {CANARY}"})
+    assert clean == {"h": f"Accept: x\nX-Api-Key: {MARK}"}
+
+
+@pytest.mark.parametrize("name", ["api_key", "API-Key", "clientSecret", "db_password", "token"])
+def test_keys_of_secrets(name: str) -> None:
+    assert is_secret_key(name)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "keys", "secretary", "authorName", "tokenizer"])
+def test_keys_of_other_things(name: str) -> None:
+    assert not is_secret_key(name)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "value", "a", "password"]), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+@given(_JSON)
+def test_the_rest_of_any_document_keeps_its_shape(value: Any) -> None:
+    clean, removed = without_secrets(value)
+    assert type(clean) is type(value) or isinstance(clean, Withheld)
+    if not removed:
+        assert clean == value
+    again, more = without_secrets(clean)
+    assert (again, more) == (clean, [])

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         ResultResponse,
     )
     from planwave.shapes.graphs import CheckResponse, ForecastResponse
+    from planwave.shapes.imports import ImportResponse
     from planwave.shapes.plans import (
         PlanResponse,
         PlansResponse,
@@ -350,6 +351,30 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
     def check(self, graph: Mapping[str, Any]) -> CheckResponse:
         """Check a graph for errors and warnings: ``{"valid", "diagnostics"}``."""
         return self._send(requests.post("api", "check", body={"graph": graph}))
+
+    def import_file(
+        self,
+        text: str,
+        kind: str | None = None,
+        *,
+        write_code: bool = False,
+        save_as_flow: str | None = None,
+    ) -> ImportResponse:
+        """Convert a file of another program to a graph; nothing is stored but with ``save_as_flow``.
+
+        Args:
+            text: JSON, YAML or a Mermaid flowchart.
+            kind: The format, such as ``dify``; None to tell it from the shape of the document.
+            write_code: Whether programs in the file become node types of a module, ``code``.
+            save_as_flow: The name of a new flow that the graph is saved as.
+        """
+        body = {
+            "text": text,
+            "kind": kind,
+            "write_code": write_code,
+            "save_as_flow": save_as_flow,
+        }
+        return self._send(requests.post("api", "import", body=body))
 
     # -- executions --------------------------------------------------------------------------------
 

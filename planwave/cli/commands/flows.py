@@ -146,11 +146,11 @@ def save(
         )
     source = None if file is None else read_source(file)
 
-    async def save_flow(backend: Backend) -> Flow:
+    async def save_it(backend: Backend) -> Flow:
         plan_id = None if plan is None else await find_plan(backend, plan)
-        return await _save_flow(backend, name, source, plan_id, description)
+        return await save_flow(backend, name, source, plan_id, description)
 
-    saved = asyncio.run(_with_backend(ctx, save_flow))
+    saved = asyncio.run(_with_backend(ctx, save_it))
     console = ctx.console()
     if console.json:
         console.result(saved.as_json())
@@ -367,13 +367,18 @@ def _publication_changes(model: bool | None, tool: bool | None) -> dict[Publicat
     return {each: value for each, value in chosen.items() if value is not None}
 
 
-async def _save_flow(
+async def save_flow(
     backend: Backend,
     name: str,
     source: Source | None,
     plan_id: str | None,
     description: str | None,
 ) -> Flow:
+    """Save a graph or a plan under a name; a flow of that name gets a new revision.
+
+    Raises:
+        GraphInvalid: It can run nowhere; the message begins with the file or the plan.
+    """
     graph = None if source is None else source.content
     name = name.strip()
     try:

@@ -13,10 +13,11 @@ import typer
 
 from planwave.cli import completion
 from planwave.cli.commands.check import check_here
+from planwave.cli.commands.flows import save_flow
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode, show_diagnostics
 from planwave.cli.formatting import json_text
-from planwave.cli.inputs import STDIN, read_json_file
+from planwave.cli.inputs import STDIN, Source, read_json_file
 from planwave.cli.options import shared_options
 from planwave.cli.views.imports import import_lines
 from planwave.errors import InputError
@@ -77,11 +78,11 @@ def import_(
         typer.Option(
             "-o",
             "--output",
-            metavar="OUT",
-            help="Where to write the graph: OUT.json or OUT.yaml; - for stdout.",
+            metavar="FILE",
+            help="Where to write the graph; - for stdout.",
         ),
     ] = None,
-    save_flow: Annotated[
+    flow_name: Annotated[
         str | None,
         typer.Option(
             "--save-flow",
@@ -98,8 +99,8 @@ def import_(
         str | None,
         typer.Option(
             "--write-code",
-            metavar="MODULE.py",
-            help="Where to write programs of the file as node types. Read it, then name it with --import.",
+            metavar="FILE",
+            help="Where to write programs of the file as a module of node types. Read it, then name it with --import.",
         ),
     ] = None,
     strict: Annotated[
@@ -125,7 +126,7 @@ def import_(
         ctx, settings, text, None if kind is None else kind.value, write_code is not None
     )
     written = _write_files(result, output, report, write_code)
-    saved = None if save_flow is None else _saved(ctx, settings, save_flow, result.document)
+    saved = None if flow_name is None else _saved(ctx, settings, flow_name, result.document)
     errors = [each for each in result.diagnostics if each.severity == "error"]
     if console.json:
         findings = [each.as_json() for each in result.diagnostics]
@@ -143,7 +144,7 @@ def import_(
         show_diagnostics(console, [each for each in errors if each.code not in _IN_REPORT])
         for line in written:
             console.verbatim(line)
-        _show_next(ctx, result, output, save_flow)
+        _show_next(ctx, result, output, flow_name)
     raise typer.Exit(_exit_code(result.report, strict))
 
 
@@ -174,10 +175,11 @@ def _import_there(
 
 
 def _saved(ctx: CommandContext, settings: Settings, name: str, document: ImportedDocument) -> str:
+    source = Source("the graph", dumps_exact(document).encode())
+
     async def save() -> str:
         async with ctx.backend(settings) as backend:
-            flow = await backend.flows.create(name, graph=dumps_exact(document).encode())
-            return flow.plan_id
+            return (await save_flow(backend, name, source, None, None)).plan_id
 
     return asyncio.run(save())
 
@@ -218,19 +220,19 @@ def _write(name: str, text: str) -> None:
 
 
 def _show_next(
-    ctx: CommandContext, result: _Result, output: str | None, save_flow: str | None
+    ctx: CommandContext, result: _Result, output: str | None, flow_name: str | None
 ) -> None:
     """Say what to do next: write the graph, replace placeholders, or run it."""
     console, summary = ctx.console(), result.report["summary"]
-    if save_flow is not None:
-        console.verbatim(f"{console.glyph('completed')} Saved as the flow {save_flow}")
-    if output is None and save_flow is None:
+    if flow_name is not None:
+        console.verbatim(f"{console.glyph('completed')} Saved as the flow {flow_name}")
+    if output is None and flow_name is None:
         console.hint("write the graph with -o FILE, or save it with --save-flow NAME")
     elif summary["placeholder"]:
-        where = output or save_flow or ""
+        where = output or flow_name or ""
         console.hint(f"replace the placeholders: {ctx.command_hint(f'check {shlex.quote(where)}')}")
-    elif save_flow is not None:
-        console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(save_flow)}')}")
+    elif flow_name is not None:
+        console.verbatim(f"Run it with: {ctx.command_hint(f'flow run {shlex.quote(flow_name)}')}")
     else:
         console.verbatim(f"Run it with: {ctx.command_hint(f'exec {shlex.quote(str(output))}')}")
 

@@ -71,7 +71,7 @@ def _task(conversion: Conversion, pointer: str, task: Mapping[str, Any]) -> Sour
     data = {name: text for name in ("provider", "model") if (text := text_of(task, name))}
     target = node.becomes("agent", data, node_id=task_id, description=task_description(task))
     if target.id != task_id:
-        node.change(f"two tasks have the id {task_id!r}", code="import-renamed")
+        node.change(f"its id {task_id!r} is {target.id!r} here", code="import-renamed")
     if "provider" in data:
         conversion.needs("provider", data["provider"], target)
     for name in _RESULT_FIELDS:

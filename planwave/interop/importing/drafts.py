@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.graph.model import Json
 
 if TYPE_CHECKING:
     from planwave.interop.importing.conversion import SourceNode
+
+_OTHER_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_STEM_CHARS: Final = 56
+"""Ids have 64 characters at most; the rest is for a number."""
 
 
 class GraphDraft:
@@ -32,11 +37,12 @@ class GraphDraft:
         return {"nodes": cast("Json", self.nodes), "edges": cast("Json", self.edges)}
 
     def new_id(self, wanted: str) -> str:
-        """Return an id that no node of this graph has: the wanted one, or that with a number."""
-        node_id, number = wanted or "step", 1
+        """Return an id that no node of this graph has: the wanted one in the characters of ids, or with a number."""
+        stem = _OTHER_CHARACTERS.sub("-", wanted).strip("-")[:_STEM_CHARS] or "step"
+        node_id, number = stem, 1
         while node_id in self._ids:
             number += 1
-            node_id = f"{wanted or 'step'}-{number}"
+            node_id = f"{stem}-{number}"
         self._ids.add(node_id)
         return node_id
 

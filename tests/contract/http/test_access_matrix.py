@@ -150,7 +150,7 @@ EXPECTED: dict[str, str] = {
         GET /api/chats/{chat_id}/messages/{message_id}/events, GET /api/chats/{chat_id}/events,
         WS /ws/chats/{chat_id}/messages/{message_id}, WS /ws/chats/{chat_id}, POST /api/plan,
         GET /api/plans, GET /api/plans/{plan_id}, DELETE /api/plans/{plan_id},
-        POST /api/plans/{plan_id}/validate, GET /api/plans/{plan_id}/forecast, POST /api/check,
+        POST /api/plans/{plan_id}/validate, GET /api/plans/{plan_id}/forecast, POST /api/check, POST /api/import,
         PATCH /api/plans/{plan_id}, GET /api/plans/{plan_id}/revisions,
         GET /api/plans/{plan_id}/revisions/{revision}, GET /api/plans/{plan_id}/revisions/{revision}/diff,
         POST /api/plans/{plan_id}/revisions/{revision}/restore,

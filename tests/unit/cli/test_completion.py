@@ -64,6 +64,7 @@ OTHERS = {
     "A message that nobody": "message",
     "Cancel only this step": "step",
     "The name of the flow": "flow",
+    "Save the graph as a flow": "flow",
     "openai, anthropic": "provider",
     "Show one tool": "tool",
     "A tool that it may call": "tool",

@@ -50,12 +50,12 @@ def dropped(node: SourceNode) -> None:
 
 
 def lost(node: SourceNode) -> None:
-    node.becomes("text", {"text": "{{ input }}"})
+    node.becomes("text", {"text": node.name})
     node.lose("no time here", "$now", f"{node.pointer}/data")
 
 
 def two(node: SourceNode) -> None:
-    first = node.becomes("text", {"text": "{{ input }}"})
+    first = node.becomes("text", {"text": node.name})
     second = node.becomes("text", {"text": "{{ input }}"})
     new_edge(first.graph, first.id, second.id)
 
@@ -151,6 +151,14 @@ def test_a_node_that_would_send_the_mark_of_a_secret_cannot_run() -> None:
     assert imported.report["secrets"] == [{"pointer": "/nodes/0/data/key", "name": "X-Key"}]
     codes = [note["code"] for note in imported.report["nodes"][0]["notes"]]
     assert "import-secret-removed" in codes
+
+
+def test_ids_have_the_characters_of_ids() -> None:
+    graph = Conversion("test").graph
+    assert graph.new_id("Look up: order (2)") == "Look-up-order-2"
+    assert graph.new_id("日本") == "step"
+    assert graph.new_id("") == "step-2"
+    assert len(graph.new_id("x" * 100)) <= 64
 
 
 def test_ids_that_are_taken_get_a_number() -> None:

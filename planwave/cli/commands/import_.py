@@ -51,6 +51,48 @@ _IN_REPORT: Final = frozenset(
 """Errors that the report names in its own words."""
 
 
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A file of another program: JSON, YAML or a Mermaid flowchart; - for stdin.",
+        show_default=False,
+    ),
+]
+KindOption = Annotated[
+    Kind | None,
+    typer.Option("--from", help="The format. [default: told by the shape of the document]"),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Where to write the graph; - for stdout."),
+]
+SaveFlowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--save-flow",
+        metavar="NAME",
+        autocompletion=completion.flows,
+        help="Save the graph as a flow of this name.",
+    ),
+]
+ReportOption = Annotated[
+    str | None,
+    typer.Option("--report", metavar="FILE", help="Where to write the report, as JSON."),
+]
+WriteCodeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--write-code",
+        metavar="FILE",
+        help="Where to write programs of the file as a module of node types. Read it, then name it with --import.",
+    ),
+]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Exit with 3 also where something changed.")
+]
+
+
 class _Result(NamedTuple):
     document: ImportedDocument
     report: ImportReport
@@ -61,51 +103,13 @@ class _Result(NamedTuple):
 @shared_options(over_http=True)
 def import_(
     ctx: CommandContext,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A file of another program: JSON, YAML or a Mermaid flowchart; - for stdin.",
-            show_default=False,
-        ),
-    ],
-    kind: Annotated[
-        Kind | None,
-        typer.Option("--from", help="The format. [default: told by the shape of the document]"),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Where to write the graph; - for stdout.",
-        ),
-    ] = None,
-    flow_name: Annotated[
-        str | None,
-        typer.Option(
-            "--save-flow",
-            metavar="NAME",
-            autocompletion=completion.flows,
-            help="Save the graph as a flow of this name.",
-        ),
-    ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE", help="Where to write the report, as JSON."),
-    ] = None,
-    write_code: Annotated[
-        str | None,
-        typer.Option(
-            "--write-code",
-            metavar="FILE",
-            help="Where to write programs of the file as a module of node types. Read it, then name it with --import.",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 3 also where something changed.")
-    ] = False,
+    file: FileArgument,
+    kind: KindOption = None,
+    output: OutputOption = None,
+    flow_name: SaveFlowOption = None,
+    report: ReportOption = None,
+    write_code: WriteCodeOption = None,
+    strict: StrictOption = False,
 ) -> None:
     """Convert a file of another program to a graph, and report what became of each of its steps.
 

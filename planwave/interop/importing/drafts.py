@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from planwave.graph.model import Json
+from planwave.graph.model import Json, is_id
 
 if TYPE_CHECKING:
     from planwave.interop.importing.conversion import SourceNode
 
-_OTHER_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_STEM_CHARS: Final = 56
-"""Ids have 64 characters at most; the rest is for a number."""
+_MAX_ID_CHARS: Final = 64
+_NO_ID_CHARS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAMELESS: Final = "step"
 
 
 class GraphDraft:
@@ -30,6 +31,7 @@ class GraphDraft:
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: set[str] = set()
+        self._numbers: Counter[str] = Counter()
         self._edge_number = 0
 
     def document(self) -> dict[str, Json]:
@@ -37,12 +39,18 @@ class GraphDraft:
         return {"nodes": cast("Json", self.nodes), "edges": cast("Json", self.edges)}
 
     def new_id(self, wanted: str) -> str:
-        """Return an id that no node of this graph has: the wanted one in the characters of ids, or with a number."""
-        stem = _OTHER_CHARACTERS.sub("-", wanted).strip("-")[:_STEM_CHARS] or "step"
-        node_id, number = stem, 1
+        """Return an id that no node of this graph has: the wanted one, or that with a number.
+
+        Characters that no id has become ``-``.
+        """
+        base = wanted
+        if not is_id(wanted):
+            base = _NO_ID_CHARS.sub("-", wanted).strip("-")[:_MAX_ID_CHARS] or _NAMELESS
+        node_id = base
         while node_id in self._ids:
-            number += 1
-            node_id = f"{stem}-{number}"
+            self._numbers[base] += 1
+            ending = f"-{self._numbers[base] + 1}"
+            node_id = f"{base[: _MAX_ID_CHARS - len(ending)]}{ending}"
         self._ids.add(node_id)
         return node_id
 

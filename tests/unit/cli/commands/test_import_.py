@@ -38,7 +38,7 @@ def test_a_whole_import_says_what_came_over_and_how_to_run_it(tmp_path: Path) ->
     assert "4 steps: 4 as they were" in done.stdout
     assert "run it with scheduling waves" in done.stdout
     assert f"Run it with: planwave exec {out}" in done.stdout
-    assert [node["id"] for node in json.loads(out.read_text())["nodes"]][0] == "node_0"
+    assert json.loads(out.read_text())["nodes"][0]["id"] == "node_0"
     assert json.loads(report.read_text())["kind"] == "agiraph"
 
 

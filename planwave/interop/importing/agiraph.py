@@ -28,25 +28,17 @@ def convert(source: Source) -> Conversion:
     conversion.set_option(
         "scheduling", "waves", at, "tasks run in waves there; here that is an option of the run"
     )
+    if conversion.user_prompt:
+        message = "each task also reads the goal of the plan here; there only its own description"
+        conversion.note("import-changed", message, f"{at}/user_prompt")
+    by_id: dict[str, SourceNode] = {}
     tasks = [
-        (task, _task(conversion, f"{at}/nodes/{i}", task)) for i, task in objects_in(plan, "nodes")
+        (task, _task(conversion, f"{at}/nodes/{i}", task, by_id))
+        for i, task in objects_in(plan, "nodes")
     ]
-    by_id = {text_of(task, "id"): node for task, node in reversed(tasks)}
     dependencies: set[tuple[str, str]] = set()
     for task, node in tasks:
-        for number, before in enumerate(map(str, list_of(task, "dependencies"))):
-            first = by_id.get(before)
-            edge = conversion.source_edge(f"{node.pointer}/dependencies/{number}", first, node)
-            dependencies.add((before, text_of(task, "id")))
-            if first is not None:
-                edge.becomes(first.target, node.entry)
-            else:
-                node.lose(
-                    f"it needs the result of {before!r}, which is not there",
-                    before,
-                    edge.pointer,
-                    code="import-dangling",
-                )
+        _add_dependencies(conversion, task, node, by_id, dependencies)
     for number, drawn in objects_in(plan, "edges"):
         _drawn_edge(conversion, f"{at}/edges/{number}", drawn, by_id, dependencies)
     return conversion
@@ -63,21 +55,54 @@ def task_description(task: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _task(conversion: Conversion, pointer: str, task: Mapping[str, Any]) -> SourceNode:
+def _task(
+    conversion: Conversion,
+    pointer: str,
+    task: Mapping[str, Any],
+    by_id: dict[str, SourceNode],
+) -> SourceNode:
     task_id = text_of(task, "id")
     node = conversion.source_node(
         pointer, "task", text_of(task, "name") or task_id, parameters=task
     )
     data = {name: text for name in ("provider", "model") if (text := text_of(task, name))}
-    target = node.becomes("agent", data, node_id=task_id, description=task_description(task))
-    if target.id != task_id:
-        node.change(f"its id {task_id!r} is {target.id!r} here", code="import-renamed")
+    description = task_description(task).strip() or node.name.strip()
+    target = node.becomes("agent", data, node_id=task_id, description=description)
+    if not description:
+        node.lose("nothing says what the task does", "", f"{pointer}/description")
+    elif not text_of(task, "description").strip():
+        node.change("it has no description: its name, or what it reads and writes, is its task")
+    if by_id.setdefault(task_id, node) is not node:
+        message = f"two tasks have the id {task_id!r}: which one the others need is not known"
+        node.lose(message, task_id, f"{pointer}/id", code="import-renamed")
     if "provider" in data:
         conversion.needs("provider", data["provider"], target)
     for name in _RESULT_FIELDS:
         if task.get(name) not in (None, ""):
             node.note("import-ignored", f"{name} of a stored run is left out", f"{pointer}/{name}")
     return node
+
+
+def _add_dependencies(
+    conversion: Conversion,
+    task: Mapping[str, Any],
+    node: SourceNode,
+    by_id: Mapping[str, SourceNode],
+    dependencies: set[tuple[str, str]],
+) -> None:
+    task_id, seen = text_of(task, "id"), set[str]()
+    for number, before in enumerate(map(str, list_of(task, "dependencies"))):
+        first = by_id.get(before)
+        edge = conversion.source_edge(f"{node.pointer}/dependencies/{number}", first, node)
+        dependencies.add((before, task_id))
+        if first is None:
+            message = f"it needs the result of {before!r}, which is not there"
+            node.lose(message, before, edge.pointer, code="import-dangling")
+        elif before in seen:
+            edge.drop("import-ignored", f"it needs the result of {before!r} once")
+        else:
+            edge.becomes(first.target, node.entry)
+        seen.add(before)
 
 
 def _drawn_edge(

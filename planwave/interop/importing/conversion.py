@@ -168,6 +168,8 @@ class SourceNode:
         """
         graph = graph or self._conversion.graph
         new_id = graph.new_id(node_id or self.name)
+        if node_id and new_id != node_id:
+            self.note("import-renamed", f"the id {node_id!r} is {new_id!r} here")
         node: dict[str, Any] = {
             "id": new_id,
             "type": node_type,

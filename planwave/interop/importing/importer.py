@@ -159,6 +159,9 @@ def _kind_of(value: Any) -> str:
 
 
 def _converted(kind: str, text: str, value: Any, pointer: str, write_code: bool) -> Imported:
+    if kind != MERMAID and not isinstance(value, dict):
+        noun = NOUNS[kind]
+        raise InputError(f"this is not {noun}, which is an object", code="unknown-format")
     clean, removed = without_secrets(value, pointer)
     module = import_module(_CONVERTERS[kind])  # Lazy: an import reads one format
     convert: _Converter = module.convert

@@ -6,21 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from planwave.errors import GraphInvalid, InputError, ProviderError
 from planwave.events import Event, ExecutionState
 from planwave.events.logs.text_log import execution_logs
+from planwave.executor.options import RunOptions
 from planwave.expressions.renderer import Renderer
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import LINK, Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.interop.importing.importer import import_text
+from planwave.jsonio import dumps_exact
 from planwave.nodes.agents.tool import TOOL, Tool, ToolCallContext
 from planwave.nodes.services import NodeServices
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallScope, Delta, ModelProfile, ModelReply, ModelRequest
 from planwave.service.service import Service
-from tests.support.conformance.converters import ConvertedGraph
 from tests.support.llm.fake_providers import ListedProviders, library_registry
 from tests.support.service.dependencies import dependencies
 
@@ -34,6 +36,33 @@ PROVIDERS = {
 _PROFILES = {"gpt-5": ModelProfile(web_search=True)}
 Rule = Callable[[ModelRequest, int], str]
 """The reply to a request, given how many there were by then."""
+
+
+class ConvertedGraph(NamedTuple):
+    """A graph document, and what its execution is given.
+
+    Attributes:
+        document: ``{"nodes", "edges"}``.
+        options: How it runs.
+        inputs: Nodes that are settled from outside.
+        trigger: What expressions see as ``trigger``.
+        answers: To the requests, in the order in which they are made.
+    """
+
+    document: Mapping[str, Any]
+    options: RunOptions = RunOptions()
+    inputs: Mapping[str, Mapping[str, Any]] = {}
+    trigger: Any = None
+    answers: Sequence[dict[str, Any]] = ()
+
+
+def imported_graph(
+    source: Mapping[str, Any], kind: str, answers: Sequence[dict[str, Any]] = ()
+) -> ConvertedGraph:
+    """Import a graph of another engine; it runs with the options that its report names."""
+    document, report, _ = import_text(dumps_exact(source), kind)
+    options: dict[str, Any] = {**report["options"]}
+    return ConvertedGraph({**document}, RunOptions(**options), answers=answers)
 
 
 class RaisingNode:

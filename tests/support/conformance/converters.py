@@ -9,30 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from planwave.executor.options import RunOptions
+from tests.support.conformance.converted_runs import ConvertedGraph
 
 Json = dict[str, Any]
-
-
-class ConvertedGraph(NamedTuple):
-    """A graph document, and what its execution is given.
-
-    Attributes:
-        document: ``{"nodes", "edges"}``.
-        options: How it runs.
-        inputs: Nodes that are settled from outside.
-        trigger: What expressions see as ``trigger``.
-        answers: To the requests, in the order in which they are made.
-    """
-
-    document: Json
-    options: RunOptions = RunOptions()
-    inputs: Mapping[str, Mapping[str, Any]] = {}
-    trigger: Any = None
-    answers: Sequence[Json] = ()
 
 
 def make_node(node_id: str, kind: str, name: str = "", **more: Any) -> Json:
@@ -47,61 +30,6 @@ def make_edge(
     channel = data.pop("channel", "flow")
     ends = {"source": source, "sourceHandle": left, "target": target, "targetHandle": into}
     return {**ends, "data": {"channel": channel, **data}}
-
-
-# -- agiraph: plans of tasks with dependencies -----------------------------------------------------
-
-
-def from_agiraph(plan: Json) -> ConvertedGraph:
-    """Rebuild a plan: a described agent a task, an edge a dependency, waves as there."""
-    nodes = [
-        make_node(
-            task["id"], "agent", task["name"], description=task_description(task), data=_model(task)
-        )
-        for task in plan["nodes"]
-    ]
-    edges = [make_edge(d, task["id"]) for task in plan["nodes"] for d in task["dependencies"]]
-    return ConvertedGraph({"nodes": nodes, "edges": edges}, RunOptions(scheduling="waves"))
-
-
-def task_description(task: Json) -> str:
-    """Give a description that also says what is read and written, which has fields of its own there."""
-    takes = _labelled(task, "Reads", "input_description", ("input_contract", "Needs"))
-    gives = _labelled(task, "Writes", "output_description", ("output_contract", "Produces"))
-    return "\n".join(filter(None, (task["description"], takes, gives)))
-
-
-def _labelled(task: Json, label: str, field: str, legacy: tuple[str, str]) -> str:
-    text = task.get(field)
-    contract, word = legacy
-    if not text and task.get(contract):
-        text = f"{word}: " + ", ".join(f"{k} ({v})" for k, v in task[contract].items())
-    return f"{label}: {text}" if text else ""
-
-
-def _model(task: Json) -> Json:
-    return {name: task[name] for name in ("provider", "model") if name in task}
-
-
-def to_planner_reply(text: str) -> str:
-    """Say a raw planner reply in our reply shape; what stands around its JSON stays.
-
-    JSON that cannot be read stays as it is, and so does what is missing in it.
-    """
-    start, end = text.find("{"), text.rfind("}") + 1
-    try:
-        plan = json.loads(text[start:end])
-    except ValueError:
-        return text
-    edges = [{"source": d, "target": n["id"], "channel": "flow"}
-             for n in plan["nodes"] for d in n.get("dependencies", ())]  # fmt: skip
-    kept = ("id", "name")
-    nodes = [
-        {**{k: n[k] for k in kept if k in n}, "description": task_description(n), **_model(n)}
-        for n in plan["nodes"]
-    ]
-    reply = {k: plan[k] for k in ("title",) if k in plan} | {"nodes": nodes, "edges": edges}
-    return f"{text[:start]}{json.dumps(reply)}{text[end:]}"
 
 
 # -- AgentFlow: workflows with connections ---------------------------------------------------------

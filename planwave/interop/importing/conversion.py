@@ -135,6 +135,11 @@ class SourceNode:
         return "changed" if self._is_changed else "mapped"
 
     @property
+    def is_lost(self) -> bool:
+        """Whether it lost meaning so far, so that it will be a placeholder."""
+        return self._is_lost
+
+    @property
     def target(self) -> Target:
         """The node that it became, the last one where there are several: what its output comes from."""
         return self.targets[-1]
@@ -168,7 +173,7 @@ class SourceNode:
         """
         graph = graph or self._conversion.graph
         new_id = graph.new_id(node_id or self.name)
-        if node_id and new_id != node_id:
+        if node_id and new_id != node_id and not self.targets:
             self.note("import-renamed", f"the id {node_id!r} is {new_id!r} here")
         node: dict[str, Any] = {
             "id": new_id,

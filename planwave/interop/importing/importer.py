@@ -65,6 +65,7 @@ _Converter = Callable[[Source], Conversion]
 _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "agiraph": "planwave.interop.importing.agiraph",
+        "agentflow": "planwave.interop.importing.agentflow",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

@@ -7,12 +7,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_OPENINGS: Final = re.compile(r"\{(?=[{%#])")
+_OPENINGS: Final = re.compile(r"\{(?=[{%#]|\Z)")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def literal(text: str) -> str:
-    """Return a template that renders to a text as it is: ``{{``, ``{%`` and ``{#`` are escaped."""
+    """Return a template that renders to a text as it is, also where another template follows it.
+
+    ``{{``, ``{%``, ``{#`` and a brace at the end are escaped.
+    """
     return _OPENINGS.sub("{{ '{' }}", text)
 
 

@@ -7,9 +7,7 @@ left out silently, an unknown type or expression raises ``KeyError``.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from planwave.executor.options import RunOptions
@@ -30,100 +28,6 @@ def make_edge(
     channel = data.pop("channel", "flow")
     ends = {"source": source, "sourceHandle": left, "target": target, "targetHandle": into}
     return {**ends, "data": {"channel": channel, **data}}
-
-
-# -- AgentFlow: workflows with connections ---------------------------------------------------------
-
-_SUBAGENT = "subagent"
-"""The handle by which an agent is connected to those that it may call."""
-_AGENTFLOW_DATA = ("systemPrompt", "userPrompt", "model", "reasoningEffort", "tools")
-
-
-def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> ConvertedGraph:
-    """Rebuild a workflow; an agent that is asked again until its ``if`` holds becomes a ``while``.
-
-    A connection from an agent to its sub-agent is a link in the other direction, and no other agent may
-    share it.
-    """
-    nodes = [_agentflow_node(node) for node in workflow["nodes"]]
-    edges = [_agentflow_edge(connection) for connection in workflow["connections"]]
-    subs = {c["target"] for c in workflow["connections"] if c.get("sourceHandle") == _SUBAGENT}
-    for node in nodes:
-        if node["id"] in subs:
-            node["data"]["delegate"] = "exclusive"
-    document = _unrolled({"nodes": nodes, "edges": edges})
-    return ConvertedGraph(document, answers=[agentflow_answer(given) for given in resume_inputs])
-
-
-def _agentflow_node(node: Json) -> Json:
-    data = node["data"]
-    match {"input": "approval"}.get(node["type"], node["type"]):
-        case "start":
-            return make_node(
-                node["id"], "start", data={"initialInput": data.get("initialInput", "")}
-            )
-        case "agent":
-            kept = {name: data[name] for name in _AGENTFLOW_DATA if name in data}
-            given = {**kept, "provider": "openai"}
-            return make_node(node["id"], "agent", data.get("agentName", "Agent"), data=given)
-        case "if":
-            legacy = [{"operator": "contains", "value": data.get("condition", "")}]
-            return make_node(node["id"], "if", data={"conditions": data.get("conditions", legacy)})
-        case "approval":
-            prompt = data.get("prompt", "Review and approve this step.")
-            return make_node(node["id"], "approval", data={"prompt": prompt})
-        case kind:
-            raise KeyError(kind)
-
-
-def _agentflow_edge(connection: Json) -> Json:
-    source, target = connection["source"], connection["target"]
-    if connection.get("sourceHandle") == _SUBAGENT:
-        into = connection.get("targetHandle", "input")
-        left = {"input": "tools-out"}.get(into, into)
-        return make_edge(target, source, left, "tools", channel="link")
-    return make_edge(source, target, _left_by(connection.get("sourceHandle")))
-
-
-def _left_by(handle: str | None) -> str:
-    return {"true": "condition-0", None: "output"}.get(handle, handle)
-
-
-def agentflow_answer(given: Any) -> Json:
-    """Give what was sent to resume a run as an answer: only a "reject" in it rejects."""
-    answer = given if isinstance(given, dict) else {"decision": given}
-    rejects = "reject" in str(answer.get("decision", "")).lower()
-    return {"decision": "reject" if rejects else "approve", "note": answer.get("note", "")}
-
-
-def _unrolled(document: Json) -> Json:
-    """Put a ``while`` in the place of each edge that leads from an ``if`` back to its agent.
-
-    The agent runs once, as there, and the ``while`` asks it again as long as the ``if`` would.
-    """
-    nodes, edges = document["nodes"], document["edges"]
-    by_id = {node["id"]: node for node in nodes}
-    for back in [e for e in edges if by_id[e["source"]]["type"] == "if"]:
-        into = next((e for e in edges if _is_back(back, e)), None)
-        if into is None:
-            continue
-        agent, branch = by_id[back["target"]], by_id[back["source"]]
-        asked = agent["data"]["userPrompt"].replace("PREVIOUS_OUTPUT", "value")
-        body = {**agent, "data": {**agent["data"], "userPrompt": asked}}
-        (condition,) = branch["data"]["conditions"]
-        again = {
-            "condition": f"{json.dumps(condition['value'].lower())} not in value | lower",
-            "body": {"nodes": [body], "edges": []},
-        }
-        edges.remove(back)
-        edges.remove(into)
-        nodes.append(make_node(f"{agent['id']}.again", "while", data=again))
-        edges += [make_edge(agent["id"], nodes[-1]["id"]), make_edge(nodes[-1]["id"], branch["id"])]
-    return document
-
-
-def _is_back(back: Json, edge: Json) -> bool:
-    return (edge["source"], edge["target"]) == (back["target"], back["source"])
 
 
 # -- Covalt: nodes and edges with channels ---------------------------------------------------------

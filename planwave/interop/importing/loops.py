@@ -1,0 +1,246 @@
+"""Steps that lead back to earlier ones, as ``while`` nodes: for sources in which one step follows another.
+
+A cycle becomes a loop where it has one way in and each of its steps goes on in one direction only: then
+exactly one step is next at any time, and the rounds of the loop are the turns of the cycle. Any number of
+ways out are kept apart. All other cycles are left as they are drawn; the conversion breaks and reports them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from planwave.graph.topology import strongly_connected
+from planwave.interop.importing.conversion import SourceEdge, SourceNode
+from planwave.interop.importing.drafts import GraphDraft, Target, new_edge
+from planwave.interop.importing.templates import inserted, output_of, quoted
+
+_MOST_NESTED: Final = 4
+"""Loops inside each other, within the default limit of nested graphs."""
+_AGAIN: Final = "again"
+_NEXT, _OUTPUT = "next", "output"
+"""Fields of what a round gives: where it goes on, and with what."""
+
+
+class Step(NamedTuple):
+    """A step of the source.
+
+    Attributes:
+        node: Its entry in the report.
+        handles: The outputs of which it takes one, in planwave's names.
+        place: Makes its node or nodes in a graph, by ``node.becomes``.
+    """
+
+    node: SourceNode
+    handles: Sequence[str]
+    place: Callable[[GraphDraft], None]
+
+
+class Way(NamedTuple):
+    """An edge of the source.
+
+    Attributes:
+        source: A key of the steps.
+        handle: An output of that step.
+        target: A key of the steps.
+        edge: Its entry in the report.
+    """
+
+    source: str
+    handle: str
+    target: str
+    edge: SourceEdge
+
+
+class _Loop(NamedTuple):
+    header: str
+    members: frozenset[str]
+
+
+class _Output(NamedTuple):
+    target: Target
+    handle: str
+
+
+def place_steps(
+    steps: Mapping[str, Step], ways: Sequence[Way], graph: GraphDraft, *, nested: int = 0
+) -> None:
+    """Make the nodes and edges of steps, with loops where they lead back.
+
+    Args:
+        steps: The steps by any key, in the order of the source.
+        ways: The edges between them.
+        graph: The graph that they are put into.
+        nested: Number of loops around them.
+    """
+    _Placement(steps, ways, nested).place(graph)
+
+
+class _Placement:
+    """Puts steps into one graph; those of its loops by another placement."""
+
+    def __init__(self, steps: Mapping[str, Step], ways: Sequence[Way], nested: int) -> None:
+        self._steps, self._ways, self._nested = steps, ways, nested
+        self._loops = _loops(steps, ways) if nested < _MOST_NESTED else []
+        self._inside = {key: loop for loop in self._loops for key in loop.members}
+        self.entries: dict[str, Target] = {}
+        self.outputs: dict[tuple[str, str], _Output] = {}
+
+    def place(self, graph: GraphDraft) -> None:
+        for key, step in self._steps.items():
+            loop = self._inside.get(key)
+            if loop is None:
+                self._place_step(key, step, graph)
+            elif loop.header == key:
+                self._place_loop(loop, graph)
+        for way in self._ways:
+            loop = self._inside.get(way.source)
+            if loop is not None and way.target in loop.members:
+                continue  # it is inside that loop
+            source = self.outputs[way.source, way.handle]
+            way.edge.becomes(source.target, self.entries[way.target], source.handle)
+
+    def _place_step(self, key: str, step: Step, graph: GraphDraft) -> None:
+        before = len(step.node.targets)
+        step.place(graph)
+        self.entries[key] = step.node.targets[before]
+        for handle in step.handles:
+            self.outputs[key, handle] = _Output(step.node.target, handle)
+
+    def _place_loop(self, loop: _Loop, graph: GraphDraft) -> None:
+        """Put a ``while`` in place of the steps of a loop, and a ``switch`` behind it for its ways out."""
+        header = self._steps[loop.header].node
+        repeat = header.becomes(
+            "while", node_id=f"{loop.header}.again", name=f"Repeat {header.name}", graph=graph
+        )
+        body = header.body()
+        inside = [way for way in self._ways if way.source in loop.members]
+        onward = [w for w in inside if w.target in loop.members and w.target != loop.header]
+        steps = {key: step for key, step in self._steps.items() if key in loop.members}
+        placement = _Placement(steps, onward, self._nested + 1)
+        placement.place(body)
+        start = header.becomes(
+            "transform",
+            {"expression": inserted(f"value.{_OUTPUT} if index else value")},
+            node_id="value",
+            name="Value",
+            graph=body,
+        )
+        new_edge(body, start.id, placement.entries[loop.header].id)
+        exits = self._place_ends(loop, placement, inside, header)
+        condition = f"index == 0 or value.{_NEXT} == {quoted(_AGAIN)}"
+        repeat.node["data"] = {"condition": condition, "body": body.document()}
+        self._lead_out(header, repeat, exits)
+        self.entries.update(dict.fromkeys(loop.members, repeat))
+        names = " → ".join(self._steps[key].node.name or key for key in _in_order(loop, inside))
+        header.change(
+            f"the steps that lead back ({names}) are repeated by a while here, whose rounds are limited",
+            code="import-cycle",
+        )
+
+    def _place_ends(
+        self, loop: _Loop, inner: _Placement, ways: Sequence[Way], header: SourceNode
+    ) -> list[tuple[str, str, str]]:
+        """End each way of a round in a node that says where it leads.
+
+        Returns:
+            The ways out, each with its step, its output and the name that stands for it.
+        """
+        leading = defaultdict[tuple[str, str], list[Way]](list)
+        for way in ways:
+            leading[way.source, way.handle].append(way)
+        exits: list[tuple[str, str, str]] = []
+        for key, handle in self._outputs_of(loop):
+            following = leading[key, handle]
+            is_back = any(way.target == loop.header for way in following)
+            if following and not is_back and following[0].target in loop.members:
+                continue
+            tag = _AGAIN if is_back else f"{key}.{handle}"
+            source = inner.outputs[key, handle]
+            fields = {_NEXT: tag, _OUTPUT: inserted("input")}
+            graph = source.target.graph
+            end = header.becomes(
+                "transform", {"fields": fields}, node_id=tag, name=tag, graph=graph
+            )
+            if not following:
+                new_edge(graph, source.target.id, end.id, source.handle)
+            for way in following:
+                way.edge.becomes(source.target, end, source.handle)
+                if is_back:
+                    way.edge.note("import-cycle", "it leads to the next round of a while")
+                break
+            if not is_back:
+                exits.append((key, handle, tag))
+        return exits
+
+    def _outputs_of(self, loop: _Loop) -> list[tuple[str, str]]:
+        keys = [key for key in self._steps if key in loop.members]
+        return [(key, handle) for key in keys for handle in self._steps[key].handles]
+
+    def _lead_out(
+        self, header: SourceNode, repeat: Target, exits: Sequence[tuple[str, str, str]]
+    ) -> None:
+        graph = repeat.graph
+        result = header.becomes(
+            "transform",
+            {"expression": inserted(f"input.{_OUTPUT}")},
+            node_id=f"{repeat.id}.result",
+            name="Result",
+            graph=graph,
+        )
+        new_edge(graph, repeat.id, result.id)
+        if len(exits) == 1:
+            key, handle, _ = exits[0]
+            self.outputs[key, handle] = _Output(result, "output")
+        elif exits:
+            data: dict[str, Any] = {
+                "value": inserted(output_of(repeat.id, fields=[_NEXT])),
+                "cases": [tag for _, _, tag in exits],
+            }
+            switch = header.becomes(
+                "switch", data, node_id=f"{repeat.id}.way-out", name="Way out", graph=graph
+            )
+            new_edge(graph, result.id, switch.id)
+            for number, (key, handle, _) in enumerate(exits):
+                self.outputs[key, handle] = _Output(switch, f"case-{number}")
+
+
+def _loops(steps: Mapping[str, Step], ways: Sequence[Way]) -> list[_Loop]:
+    """Return the outermost cycles that have one way in and go on in one direction at each step."""
+    number_of = {key: number for number, key in enumerate(steps)}
+    adjacency: dict[int, list[int]] = {number: [] for number in number_of.values()}
+    for way in ways:
+        adjacency[number_of[way.source]].append(number_of[way.target])
+    keys = list(steps)
+    found: list[_Loop] = []
+    for component in strongly_connected(adjacency, adjacency):
+        members = frozenset(keys[number] for number in component)
+        first = component[0]
+        if len(members) == 1 and first not in adjacency[first]:
+            continue
+        entries = {w.target for w in ways if w.target in members and w.source not in members}
+        if len(entries) == 1 and _goes_one_way(members, ways):
+            found.append(_Loop(entries.pop(), members))
+    return found
+
+
+def _goes_one_way(members: frozenset[str], ways: Sequence[Way]) -> bool:
+    """Return whether a step inside never leads on to two steps at once, one of them inside."""
+    targets = defaultdict[tuple[str, str], list[str]](list)
+    for way in ways:
+        if way.source in members:
+            targets[way.source, way.handle].append(way.target)
+    return all(len(each) == 1 or members.isdisjoint(each) for each in targets.values())
+
+
+def _in_order(loop: _Loop, ways: Sequence[Way]) -> list[str]:
+    """Return the steps around a loop as they follow each other from its first one, and that again."""
+    order, following = [loop.header], [loop.header]
+    while following:
+        key = following.pop(0)
+        for way in ways:
+            if way.source == key and way.target in loop.members and way.target not in order:
+                order.append(way.target)
+                following.append(way.target)
+    return [*order, loop.header]

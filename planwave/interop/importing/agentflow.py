@@ -58,12 +58,18 @@ class _Workflow:
         self.conversion = conversion
         self.tasks: dict[str, _Task] = {}
         self.ways: list[Way] = []
+        self.known_ways: set[tuple[str, str, str]] = set()
         self.delegations: list[tuple[str, str, SourceEdge]] = []
         """Agent, sub-agent, connection."""
         self.graphs: dict[str, GraphDraft] = {}
+        self.called: dict[str, list[str]] = {}
+        """The sub-agents of each agent that are no stages."""
 
-    def subagents_of(self, key: str) -> list[_Task]:
-        return [self.tasks[sub] for agent, sub, _ in self.delegations if agent == key]
+    def find_called(self) -> None:
+        stages = _stages(self)
+        for agent, sub, _ in self.delegations:
+            if sub not in stages:
+                self.called.setdefault(agent, []).append(sub)
 
 
 def convert(source: Source) -> Conversion:
@@ -77,14 +83,15 @@ def convert(source: Source) -> Conversion:
         _read_connection(workflow, f"{at}/connections/{number}", fields)
     _check_subagents(workflow)
     _drop_what_never_ran(workflow, at)
-    subs = {sub for _, sub, _ in workflow.delegations}
+    workflow.find_called()
+    called = {sub for subs in workflow.called.values() for sub in subs}
     steps = {
         key: Step(task.node, _handles(task), partial(_place, workflow, key))
         for key, task in workflow.tasks.items()
-        if key not in subs or any(key in (way.source, way.target) for way in workflow.ways)
+        if key not in called
     }
     place_steps(steps, workflow.ways, conversion.graph)
-    for key in subs:
+    for key in sorted(called):
         _place(workflow, key, conversion.graph)
     for agent, sub, edge in workflow.delegations:
         _link(workflow, workflow.tasks[sub], workflow.tasks[agent], edge)
@@ -140,9 +147,10 @@ def _read_connection(workflow: _Workflow, pointer: str, fields: Mapping[str, Any
     elif target.kind == "start":
         edge.drop("import-cycle", "it leads back to the start")
         target.node.lose("a step leads back to the start", source.id, pointer, code="import-cycle")
-    elif any(way[:3] == (source.id, handle, target.id) for way in workflow.ways):
+    elif (source.id, handle, target.id) in workflow.known_ways:
         edge.drop("import-changed", "the step after it runs once here, twice there")
     else:
+        workflow.known_ways.add((source.id, handle, target.id))
         workflow.ways.append(Way(source.id, handle, target.id, edge))
 
 
@@ -158,10 +166,14 @@ def _handles(task: _Task) -> tuple[str, ...]:
             return _OUTPUT
 
 
+def _stages(workflow: _Workflow) -> set[str]:
+    """Return the steps that follow each other; a sub-agent is none, unless its engine refuses it."""
+    return {key for way in workflow.ways for key in (way.source, way.target)}
+
+
 def _check_subagents(workflow: _Workflow) -> None:
     """Find what its engine refuses of sub-agents, before it calls a model."""
-    parents = defaultdict[str, list[str]](list)
-    staged = {key for way in workflow.ways for key in (way.source, way.target)}
+    parents, staged = defaultdict[str, list[str]](list), _stages(workflow)
     for agent, sub, edge in list(workflow.delegations):
         source, target = workflow.tasks[agent], workflow.tasks[sub]
         for task, role in ((source, "has sub-agents"), (target, "is a sub-agent")):
@@ -259,8 +271,8 @@ def _place(workflow: _Workflow, key: str, graph: GraphDraft) -> None:
         task.node.becomes_placeholder(f"steps of the type {task.kind!r} are skipped there")
     else:
         made(workflow, task, graph)
-    for sub in workflow.subagents_of(key):
-        _place(workflow, sub.id, graph)
+    for sub in workflow.called.get(key, ()):
+        _place(workflow, sub, graph)
 
 
 def _link(workflow: _Workflow, sub: _Task, agent: _Task, edge: SourceEdge) -> None:

@@ -22,6 +22,7 @@ SETUP_CODES: Final = frozenset(
     {
         "placeholder", "unknown-provider", "unavailable-provider", "unknown-model", "unknown-flow",
         "unknown-mcp-server", "unknown-secret", "unknown-tool",
+        "web-search-unavailable",
     }
 )  # fmt: skip
 """Errors that an imported graph may have: what has no counterpart, and what the operator provides."""

@@ -41,7 +41,7 @@ _COVALT_TYPES: Final = frozenset(
     }
 )  # fmt: skip
 """Types that only Covalt has, also in the spelling of its older files."""
-_MAGIC_TYPES: Final = frozenset({"client", "constant", "python_exec", "hook", "mcp"})
+_MAGIC_TYPES: Final = frozenset({"constant", "python_exec", "hook", "mcp"})
 _MAGIC_FIELDS: Final = frozenset({"magic_flow", "api_info", "json_extras", "output_handles"})
 _DIAGRAM: Final = re.compile(
     r"\A\ufeff?\s*(?:---\r?\n.*?\n---\s*)?(?:%%[^\n]*\s*)*(?P<kind>[A-Za-z][\w-]*)", re.DOTALL
@@ -89,9 +89,10 @@ def formats_of(value: Any) -> tuple[str, ...]:
     return _formats(unwrap(value).value)
 
 
-def is_flowchart(text: str) -> bool:
+def is_flowchart(text: str | bytes) -> bool:
     """Return whether a text is a Mermaid flowchart."""
-    return _diagram(text) in _FLOWCHARTS
+    characters = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    return _diagram(characters) in _FLOWCHARTS
 
 
 def other_diagram(text: str) -> str | None:

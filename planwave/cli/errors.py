@@ -101,6 +101,7 @@ _COMMAND_LINE: Final = {
     "call-timeout": _SETTINGS_OF_LIMITS,
     "chunk-timeout": _SETTINGS_OF_LIMITS,
     "execution-interrupted": "planwave resume ID",
+    "foreign-format": "planwave import FILE",
     "first-byte-timeout": _SETTINGS_OF_LIMITS,
     "limit-exceeded": _SETTINGS_OF_LIMITS,
     "model-cannot-plan": "--provider, --model",

@@ -26,7 +26,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.operations import Operation, ReplaceGraph, SetTitle
 from planwave.graph.plan import without_ui
 from planwave.graph.reading.document_text import parse_document_text
-from planwave.service.plans.documents import is_provider_error, plan_json
+from planwave.service.plans.documents import foreign_finding, is_provider_error, plan_json
 from planwave.service.plans.revisions import revision_summary
 from planwave.validation import json_type
 
@@ -273,6 +273,8 @@ class _EditSession:
 
 async def _read(backend: Backend, plan: PlanRecord, text: bytes) -> _Edited:
     """Check a text as a person edited it: a title, nodes and edges."""
+    if (foreign := foreign_finding(text)) is not None:
+        return _Edited([foreign])
     try:
         parsed: Json = parse_document_text(text)
     except GraphInvalid as error:

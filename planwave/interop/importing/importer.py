@@ -17,8 +17,7 @@ from planwave.foreign_formats import (
     other_diagram,
     unwrap,
 )
-from planwave.graph.reading.strict_json import parse_strict_json
-from planwave.graph.reading.yaml_text import parse_yaml
+from planwave.graph.reading.document_text import parse_document_text
 from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.secrets import without_secrets
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from planwave.shapes.imports import ImportedDocument, ImportReport
 
 MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
-"""The largest file that is read. The largest of 700 public files that were measured has 0.9 MB: files of
+"""The largest file that is read; of YAML see ``document_text``. The largest of 700 public files that were measured has 0.9 MB: files of
 other programs carry positions, forms and pictures beside the graph."""
 
 
@@ -102,22 +101,21 @@ def import_text(
             code="unknown-format",
             hint=_KNOWN,
         )
-    value, pointer = unwrap(parse_document(characters))
+    value, pointer = unwrap(_parsed(characters))
     if "dify" in formats_of(value) and isinstance(value.get("data"), str):
         # The answer of its export API.
-        value, pointer = parse_document(value["data"]), f"{pointer}/data"
+        value, pointer = _parsed(value["data"]), f"{pointer}/data"
     return _converted(kind or _kind_of(value), characters, value, pointer, write_code)
 
 
-def parse_document(text: str) -> Any:
-    """Parse strict JSON, or else YAML without aliases and tags.
+def _parsed(text: str) -> Any:
+    """Parse a text that is JSON or YAML.
 
     Raises:
-        InputError: The text is neither; the message is about the form that it begins as.
+        InputError: It is neither; the message is about the one that it begins as.
     """
-    is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
     try:
-        return (parse_strict_json if is_json else parse_yaml)(text, max_bytes=MAX_SOURCE_BYTES)
+        return parse_document_text(text, max_bytes=MAX_SOURCE_BYTES)
     except GraphInvalid as error:
         first = error.diagnostics[0]
         raise InputError(error.message, code=first.code, hint=first.hint) from error

@@ -65,7 +65,11 @@ def build_graph(spec: GraphSource, catalogue: NodeTypes) -> BuiltGraph:
     title = spec.title if isinstance(spec, DocumentBuilder | Plan) else ""
     graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
-        raise GraphInvalid(findings)
+        # Lazy: test_each_operation_enters_few_modules; only an error needs it
+        from planwave.service.plans.documents import foreign_finding
+
+        foreign = foreign_finding(source)
+        raise GraphInvalid(findings if foreign is None else [foreign])
     goal = "" if plan is None else plan.user_prompt
     author = None if plan is None else plan.author
     return BuiltGraph(graph, Program(graph, catalogue), tuple(findings), goal, title, author)

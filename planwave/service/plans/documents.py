@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -14,6 +15,7 @@ from planwave.errors import (
     UnknownModel,
     UnknownProvider,
 )
+from planwave.foreign_formats import MERMAID, NOUNS, PLANWAVE, formats_of, is_flowchart
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.model import Graph, Json
@@ -99,7 +101,8 @@ def check_source(
 ) -> CheckReport:
     """Read and check a graph document, a plan as ``planwave plan --json`` prints it, or an execution.
 
-    Of the document of an execution, the graph is checked.
+    Of the document of an execution, the graph is checked. A document of another program has one finding,
+    ``foreign-format``, in place of its many faults as a graph.
 
     Args:
         source: JSON or YAML text, or JSON parsed by
@@ -107,6 +110,29 @@ def check_source(
         catalogue: The node types.
         limits: The limits of graphs and JSON.
     """
+    report = _checked(source, catalogue, limits)
+    if errors_in(report.diagnostics) and (foreign := foreign_finding(source)) is not None:
+        return CheckReport(None, (foreign,))
+    return report
+
+
+def foreign_finding(source: object) -> Diagnostic | None:
+    """Return the finding of a document that another program wrote; None if planwave or nobody known did."""
+    kinds = (MERMAID,) if isinstance(source, str | bytes) and is_flowchart(source) else ()
+    if not kinds:
+        with suppress(GraphInvalid):
+            is_text = isinstance(source, str | bytes)
+            kinds = formats_of(parse_document_text(source) if is_text else source)
+    if not kinds or PLANWAVE in kinds:
+        return None
+    named = " or ".join(NOUNS[kind] for kind in kinds)
+    message = f"this is {named}, not a graph of planwave"
+    return Diagnostic("foreign-format", "error", message, hint="import it")
+
+
+def _checked(
+    source: str | bytes | Mapping[str, Json], catalogue: NodeTypes, limits: Limits
+) -> CheckReport:
     try:
         if isinstance(source, str | bytes):
             graph_source, envelope = _graph_in_text(source, limits)

@@ -44,11 +44,11 @@ def test_a_byte_order_mark_and_bytes_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("", "invalid-yaml"),
+        ("", "invalid-json"),
         ("{", "invalid-json"),
         ('{"a": 1, "a": 2}', "duplicate-key"),
         ("a: [", "invalid-yaml"),
-        ("hello", "unknown-format"),
+        ("hello", "invalid-json"),
         ("[]", "unknown-format"),
         (b"\xff\xfe", "invalid-text"),
         ('{"nodes": [{"id": "a", "dependencies": []}], "connections": []}', "ambiguous-format"),

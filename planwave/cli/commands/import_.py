@@ -61,7 +61,11 @@ FileArgument = Annotated[
 ]
 KindOption = Annotated[
     Kind | None,
-    typer.Option("--from", help="The format. [default: told by the shape of the document]"),
+    typer.Option(
+        "--from",
+        metavar="KIND",
+        help="The format, such as dify. [default: told by the shape of the document]",
+    ),
 ]
 OutputOption = Annotated[
     str | None,

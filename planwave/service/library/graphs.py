@@ -18,6 +18,7 @@ from planwave.graph.plan import Plan
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.reading.document_text import begins_as_json
 from planwave.graph.subgraphs import all_nodes
+from planwave.service.plans.documents import foreign_finding
 
 GraphSource = DocumentBuilder | Plan | Graph | Mapping[str, Json] | str | bytes
 """What holds a graph: ``{"nodes": [...], "edges": [...]}`` as JSON or YAML text or objects, and what planwave
@@ -65,9 +66,6 @@ def build_graph(spec: GraphSource, catalogue: NodeTypes) -> BuiltGraph:
     title = spec.title if isinstance(spec, DocumentBuilder | Plan) else ""
     graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
-        # Lazy: test_each_operation_enters_few_modules; only an error needs it
-        from planwave.service.plans.documents import foreign_finding
-
         foreign = foreign_finding(source)
         raise GraphInvalid(findings if foreign is None else [foreign])
     goal = "" if plan is None else plan.user_prompt

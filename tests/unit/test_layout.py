@@ -41,6 +41,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "graph": "model operations outputs",
     "graph/editing": "forms",
     "graph/reading": "unreadable",
+    "interop/exporting": "dot mermaid python_literals status_colours",
     "interop/importing": "drafts own reading",
     "interop/mcp_server": (
         "access arguments calls http open_calls outcomes progress resources results server "

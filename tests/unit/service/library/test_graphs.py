@@ -39,6 +39,12 @@ FILE_HINT = "pass the text of the file: Path('plan.json').read_text('utf-8')"
         ([1, 2], "[1, 2] is not a graph", GRAPH_HINT),
         ("x" * 100, f"'{'x' * 59}… is not a graph", GOAL_HINT),
         ("plan.json", "'plan.json' is not a graph", FILE_HINT),
+        ("graph.yaml", "'graph.yaml' is not a graph", FILE_HINT.replace("plan.json", "graph.yaml")),
+        (
+            "plan: a trip with nodes: three",
+            "'plan: a trip with nodes: three' is not a graph",
+            GOAL_HINT,
+        ),
         (Path("plan.json"), f"{Path('plan.json')!r} is not a graph", FILE_HINT),
     ],
 )
@@ -49,6 +55,14 @@ def test_what_is_not_a_graph_is_refused_with_what_to_call(
         planwave.run_sync(spec)
     assert (caught.value.code, caught.value.message) == ("not-a-graph", message)
     assert caught.value.hint == hint
+
+
+YAML = "# one step\nnodes:\n- {id: a, type: text, data: {text: hello}}\nedges: []\n"
+
+
+@pytest.mark.parametrize("text", [YAML, YAML.encode(), f"$schema: https://a.test/s\n{YAML}"])
+def test_yaml_text_is_a_graph(text: str | bytes) -> None:
+    assert planwave.run_sync(text).text == "hello"
 
 
 def test_a_plan_is_run_with_its_goal_and_title() -> None:

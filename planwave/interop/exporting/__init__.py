@@ -1,0 +1,1 @@
+"""Graphs as text for other programs: Mermaid, DOT, YAML, JSON Schema, Python. Pure; ``exporter.py`` has the formats."""

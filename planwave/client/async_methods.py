@@ -49,6 +49,7 @@ class AsyncFlowMethods(ABC):
         *,
         plan_id: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         idempotency_key: str | None = None,
     ) -> FlowResponse:
         """Make a flow of a graph, or give a stored plan a name; durable when this returns.
@@ -58,12 +59,14 @@ class AsyncFlowMethods(ABC):
             graph: ``{"nodes", "edges"}``.
             plan_id: A stored plan whose graph is saved, instead of ``graph``.
             description: The purpose of the flow; by default the title of a plan made for a goal.
+            draft: Whether a graph with errors is saved, too; it cannot be executed.
             idempotency_key: Repeating the call with the same key and arguments creates one flow.
 
         Raises:
             GraphInvalid: The graph has errors; nothing is stored.
         """
-        body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
+        body: dict[str, Any] = {"name": name, "graph": graph, "plan_id": plan_id}
+        body |= {"description": description, "draft": draft or None}
         return await self._send(requests.post("api", "flows", body=body, key=idempotency_key))
 
     async def flows(
@@ -98,6 +101,7 @@ class AsyncFlowMethods(ABC):
         graph: Mapping[str, Any] | None = None,
         from_plan_id: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         if_match: str | None = None,
         author: str | None = None,
         note: str | None = None,
@@ -111,6 +115,7 @@ class AsyncFlowMethods(ABC):
             graph: The new graph; another one than the present is a new revision.
             from_plan_id: A stored plan whose graph is used, instead of ``graph``.
             description: The new description.
+            draft: Whether a graph with errors is saved, too; callers go on starting the one before.
             if_match: The hash the flow must have; otherwise nothing is changed.
             author: ``person`` or ``api``, the default: who makes the new revision.
             note: The author's note on it.
@@ -126,6 +131,7 @@ class AsyncFlowMethods(ABC):
             "graph": graph,
             "from_plan_id": from_plan_id,
             "description": description,
+            "draft": draft or None,
             "author": author,
             "note": note,
         }

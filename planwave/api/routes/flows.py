@@ -55,6 +55,7 @@ PUBLICATION: Final[dict[str, Any]] = {
     "tool": False,
     "hooks": [{"trigger_id": TRIGGER_ID, "path": f"/hooks/{TRIGGER_ID}", "enabled": True}],
 }
+_DRAFT: Final = "Whether a graph with errors is saved, too: as a draft that cannot be executed."
 _GRAPH_OR_PLAN: Final[dict[str, Any]] = {
     "oneOf": [{"required": ["graph"]}, {"required": ["plan_id"]}]
 }
@@ -83,6 +84,7 @@ class FlowCreateRequest(RequestModel):
     plan_id: str | None = Field(
         None, description="A stored plan, which gets the name; one that has a name is copied."
     )
+    draft: bool = Field(False, description=_DRAFT)
 
     @model_validator(mode="after")
     def _require_one_source(self) -> FlowCreateRequest:
@@ -110,6 +112,7 @@ class FlowUpdateRequest(AuthoredRequest):
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     from_plan_id: str | None = Field(None, description="A stored plan whose graph it gets.")
+    draft: bool = Field(False, description=_DRAFT)
 
     @model_validator(mode="after")
     def _require_change(self) -> FlowUpdateRequest:
@@ -151,7 +154,8 @@ async def create_flow(
 ) -> Response:
     """Make a flow of a graph, or give a stored plan a name, so that others can run it many times.
 
-    It is checked first; what could run nowhere gets no name. A plan that has a name is copied.
+    It is checked first; what could run nowhere gets no name, unless `draft` is set. A plan that has a name is
+    copied.
     """
     with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         flow = await service.flows.create(
@@ -159,6 +163,7 @@ async def create_flow(
             graph=body.graph,
             plan_id=None if body.plan_id is None else validate_id(body.plan_id, "plan"),
             description=body.description,
+            draft=body.draft,
             preassigned_id=preassigned_id,
         )
     return _flow_response(flow, 201)
@@ -231,6 +236,7 @@ async def update_flow(
             graph=body.graph,
             graph_of=None if body.from_plan_id is None else validate_id(body.from_plan_id, "plan"),
             description=body.description,
+            draft=body.draft,
             expected=expected_versions(if_match),
             author=body.author,
             note=body.note,

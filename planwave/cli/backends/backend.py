@@ -237,6 +237,7 @@ class Flows(StoredFlows, Protocol):
         graph: bytes | None = None,
         plan_id: str | None = None,
         description: str | None = None,
+        draft: bool = False,
     ) -> Flow:
         """Make a flow of a graph, or give a stored plan a name."""
         ...
@@ -249,6 +250,7 @@ class Flows(StoredFlows, Protocol):
         graph: bytes | None = None,
         graph_of: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         force: bool = False,
     ) -> Flow:
         """Save a graph, or that of a stored plan, as a new revision of a flow, or change its name."""

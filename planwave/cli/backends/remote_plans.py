@@ -206,11 +206,14 @@ class RemoteFlows:
         graph: bytes | None = None,
         plan_id: str | None = None,
         description: str | None = None,
+        draft: bool = False,
     ) -> Flow:
         """See ``Flows.create``."""
         document = None if graph is None else parse_document(graph)
         return flow_from_json(
-            await self._client.create_flow(name, document, plan_id=plan_id, description=description)
+            await self._client.create_flow(
+                name, document, plan_id=plan_id, description=description, draft=draft
+            )
         )
 
     async def update(
@@ -221,6 +224,7 @@ class RemoteFlows:
         graph: bytes | None = None,
         graph_of: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         force: bool = False,
     ) -> Flow:
         """See ``Flows.update``."""
@@ -232,6 +236,7 @@ class RemoteFlows:
                 graph=document,
                 from_plan_id=graph_of,
                 description=description,
+                draft=draft,
                 force=force,
             )
         )

@@ -15,6 +15,7 @@ from planwave.cli.commands.executions.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_budget, run_options
 from planwave.cli.commands.triggers import triggers_of
 from planwave.cli.context import CommandContext
+from planwave.cli.formatting import counted
 from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
 from planwave.cli.options import (
@@ -96,6 +97,10 @@ DescriptionOption = Annotated[
         "--description", metavar="TEXT", help="The purpose of the flow: the goal of its executions."
     ),
 ]
+DraftOption = Annotated[
+    bool,
+    typer.Option("--draft", help="Save a graph with errors, too: a draft that nothing starts."),
+]
 RevisionOption = Annotated[
     int | None,
     typer.Option(
@@ -128,6 +133,7 @@ def save(
     file: FileArgument = None,
     plan: PlanOption = None,
     description: DescriptionOption = None,
+    draft: DraftOption = False,
 ) -> None:
     """Save a graph or a plan under a name.
 
@@ -137,6 +143,7 @@ def save(
 
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
+    * `planwave flow save triage unfinished.json --draft`
     """
     if (file is None) == (plan is None):
         raise InputError(
@@ -148,7 +155,7 @@ def save(
 
     async def save_it(backend: Backend) -> Flow:
         plan_id = None if plan is None else await find_plan(backend, plan)
-        return await save_flow(backend, name, source, plan_id, description)
+        return await save_flow(backend, name, source, plan_id, description, draft=draft)
 
     saved = asyncio.run(_with_backend(ctx, save_it))
     console = ctx.console()
@@ -158,6 +165,11 @@ def save(
     console.verbatim(
         f"{console.glyph('completed')} Saved {saved.name} as revision {saved.revision}"
     )
+    if draft and saved.draft is not None and saved.draft["error_count"]:
+        console.verbatim(
+            f"It has {counted(saved.draft['error_count'], 'error')}: nothing starts it"
+        )
+        return
     if saved.draft is not None:
         approve = f"revisions {shlex.quote(saved.name)} --approve {saved.revision}"
         console.verbatim(f"Callers start it once it is approved: {ctx.command_hint(approve)}")
@@ -373,8 +385,18 @@ async def save_flow(
     source: Source | None,
     plan_id: str | None,
     description: str | None,
+    *,
+    draft: bool = False,
 ) -> Flow:
     """Save a graph or a plan under a name; a flow of that name gets a new revision.
+
+    Args:
+        backend: Where flows are.
+        name: The name, or the id, of the flow.
+        source: The graph.
+        plan_id: A stored plan, in place of a graph.
+        description: The purpose of the flow.
+        draft: Whether a graph with errors is saved, too.
 
     Raises:
         GraphInvalid: It can run nowhere; the message begins with the file or the plan.
@@ -386,10 +408,10 @@ async def save_flow(
             flow_id = await find_flow_id(backend, name, by_part=False)
         except NotFound:
             return await backend.flows.create(
-                name, graph=graph, plan_id=plan_id, description=description
+                name, graph=graph, plan_id=plan_id, description=description, draft=draft
             )
         return await backend.flows.update(
-            flow_id, graph=graph, graph_of=plan_id, description=description
+            flow_id, graph=graph, graph_of=plan_id, description=description, draft=draft
         )
     except GraphInvalid as error:
         where = f"plan {plan_id}" if source is None else source.name

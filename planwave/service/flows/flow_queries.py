@@ -115,7 +115,7 @@ class FlowQueries:
 
         Raises:
             NotFound: There is none of that id, or it has no such revision.
-            InputError: ``draft-revision``: the revision has errors.
+            InputError: ``draft-revision``: the revision has errors, or every one.
             Conflict: ``not-approved``: neither the revision nor, without one, any other is approved.
         """
         return await self.startable(await self.record(plan_id), revision)
@@ -123,6 +123,7 @@ class FlowQueries:
     async def startable(self, record: PlanRecord, revision: int | None = None) -> Flow:
         """Return a stored flow as ``to_start`` does."""
         if revision is None and record.live_revision is None:
+            require_sound(current_revision(record))
             raise _not_approved(record, "no revision")
         revision_to_start = await self._revisions.of(record, revision or record.live_revision or 1)
         require_sound(revision_to_start)

@@ -74,6 +74,7 @@ class FlowService(FlowQueries):
         graph: str | bytes | Mapping[str, Json] | None = None,
         plan_id: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         preassigned_id: str | None = None,
     ) -> Flow:
         """Make a flow of a graph, or give a stored plan a name; durable when this returns.
@@ -86,11 +87,12 @@ class FlowService(FlowQueries):
             plan_id: A stored plan, in place of a graph.
             description: The purpose of the flow, which callers read; by default the title of a plan
                 that was made for a goal. The goal itself stays with the operator.
+            draft: Whether a graph with errors is saved, too, as a draft that nothing may start.
             preassigned_id: The id of a new plan, chosen by a caller that may repeat the request; if it
                 exists already, it is returned.
 
         Raises:
-            GraphInvalid: The graph can run nowhere; all diagnostics are attached.
+            GraphInvalid: The graph can run nowhere, or as a draft cannot be read; all diagnostics are attached.
             InputError: ``invalid-name``; not exactly one of graph and plan.
             LimitExceeded: The description is longer than a goal may be.
             NotFound: There is no such plan.
@@ -103,11 +105,11 @@ class FlowService(FlowQueries):
             raise InputError("a flow is made of a graph or of a plan", hint="give one of both")
         own_id = preassigned_id or new_id()
         if graph is not None:
-            record = await self._record_of_graph(own_id, name, graph)
+            record = await self._record_of_graph(own_id, name, graph, draft=draft)
         else:
             plan = await load_plan(self._store, str(plan_id))
             if plan.name is None:
-                plan = await self._name_plan(plan, name, description)
+                plan = await self._name_plan(plan, name, description, draft=draft)
             if plan.name is not None and name_key(plan.name) == name_key(name):
                 return await self._newest(plan.plan_id)
             record = self._copy(own_id, await self.startable(plan))
@@ -124,6 +126,7 @@ class FlowService(FlowQueries):
         graph: str | bytes | Mapping[str, Json] | None = None,
         graph_of: str | None = None,
         description: str | None = None,
+        draft: bool = False,
         expected: Collection[str] | None = None,
         author: Editor = "api",
         note: str = "",
@@ -137,9 +140,9 @@ class FlowService(FlowQueries):
             graph: As in ``create``; another graph than the present one is a new revision.
             graph_of: A stored plan whose graph is taken, in place of one.
             description: As in ``create``.
+            draft: As in ``create``; callers go on starting the live revision.
             expected: Hashes of which it has to have one at present.
-            author: The author of the new revision.
-            note: The author's note on it.
+            author, note: Of the new revision.
             force: Whether to remove what leads to a name that is changed.
 
         Raises:
@@ -156,10 +159,10 @@ class FlowService(FlowQueries):
         if description is not None:
             self._validate_description(description)
         change = PlanChange(
-            None if graph is None else self._content_change(graph),
+            None if graph is None else self._content_change(graph, draft=draft),
             name=None if name is None else _validate_name(name),
             description=description,
-            takes_drafts=False,
+            takes_drafts=draft,
             of_flow=True,
             force=force,
         )
@@ -275,7 +278,7 @@ class FlowService(FlowQueries):
         return replace(flow, inputs=await asyncio.to_thread(declared_inputs, flow.graph, catalogue))
 
     async def _record_of_graph(
-        self, plan_id: str, name: str, source: str | bytes | Mapping[str, Json]
+        self, plan_id: str, name: str, source: str | bytes | Mapping[str, Json], *, draft: bool
     ) -> PlanRecord:
         report = await asyncio.to_thread(self._plans.check, source)
         plan = plan_from_graph(
@@ -283,13 +286,18 @@ class FlowService(FlowQueries):
             plan_id=plan_id,
             created_at=self._dependencies.timestamp(),
             forecast=self._plans.forecast_graph,
+            takes_drafts=draft,
         )
         titled = plan if report.envelope.get("title") else replace(plan, title=name)
         return replace(record_of(titled), author="api")
 
-    async def _name_plan(self, plan: PlanRecord, name: str, description: str | None) -> PlanRecord:
+    async def _name_plan(
+        self, plan: PlanRecord, name: str, description: str | None, *, draft: bool
+    ) -> PlanRecord:
         """Return a plan with a name: this one, or the one that it got meanwhile."""
-        raise_for_graph(self._plans.check_graph(self._plans.readable_plan(plan).graph))
+        graph = self._plans.readable_plan(plan).graph
+        if not draft:
+            raise_for_graph(self._plans.check_graph(graph))
         text = _default_description(plan) if description is None else description
         change = PlanChange(name=name, description=self._validate_description(text), of_flow=False)
         return (await self._plans.change(plan.plan_id, change)).plan
@@ -305,9 +313,12 @@ class FlowService(FlowQueries):
         origin = {"plan_id": flow.plan_id, "revision": flow.revision}
         return replace(record, document={**record.document, "origin": origin}, author="api")
 
-    def _content_change(self, source: str | bytes | Mapping[str, Json]) -> ContentChange:
+    def _content_change(
+        self, source: str | bytes | Mapping[str, Json], *, draft: bool
+    ) -> ContentChange:
         report = self._plans.check(source)
-        raise_for_graph(report.diagnostics)
+        if not draft:
+            raise_for_graph(report.diagnostics)
         graph = report.graph_document()
         if graph is None:
             raise GraphInvalid(report.diagnostics)

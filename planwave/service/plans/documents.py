@@ -212,13 +212,22 @@ def plan_from_graph(
     plan_id: str,
     created_at: str,
     forecast: Callable[[Graph, str], Mapping[str, Any]],
+    takes_drafts: bool = False,
 ) -> Plan:
     """Make a plan of a checked document.
 
+    Args:
+        report: The check of the document.
+        plan_id: The id of the plan.
+        created_at: The present time.
+        forecast: Returns the forecast of a graph without errors, for a goal.
+        takes_drafts: Whether a graph with errors becomes a plan, too: a draft, without a forecast.
+
     Raises:
-        GraphInvalid: It can run nowhere; all diagnostics are attached.
+        GraphInvalid: It can run nowhere, or cannot be read; all diagnostics are attached.
     """
-    raise_for_graph(report.diagnostics)
+    if not takes_drafts:
+        raise_for_graph(report.diagnostics)
     graph = report.graph
     if graph is None:
         raise GraphInvalid(report.diagnostics)
@@ -232,12 +241,12 @@ def plan_from_graph(
         created_at=created_at,
         diagnostics=tuple(finding.as_json() for finding in report.diagnostics),
         fixes=tuple(finding.fix for finding in report.diagnostics if finding.fix),
-        forecast=forecast(graph, _text(envelope.get("user_prompt"))),
+        forecast=forecast(graph, _text(envelope.get("user_prompt"))) if report.is_sound else {},
     )
 
 
 def record_of(plan: Plan) -> PlanRecord:
-    """Return the record of a plan."""
+    """Return the record of a plan; of one with errors, nothing may be started."""
     document = plan.as_json(graph=plan.graph.document)
     around = [value for name, value in document.items() if name not in _GRAPH_FIELDS]
     return PlanRecord(
@@ -248,7 +257,7 @@ def record_of(plan: Plan) -> PlanRecord:
         plan.hash,
         document,
         edited_by=current_principal(),
-        sound_revision=plan.revision,
+        sound_revision=None if any(map(is_graph_error, plan.diagnostics)) else plan.revision,
         plain=is_plain_document(plan.graph) and is_plain(around),
     )
 

@@ -33,6 +33,22 @@ DRAFTS: Final[dict[str, list[dict[str, Any]]]] = {
     "no entry node": [node_document("say", "text", text=f"{DRAFT} {{{{ outputs.gone }}}}")],
     "a graph that cannot be read": [node_document("say", "text", text=DRAFT)] * 2,
     "no node at all": [],
+    "a placeholder": [
+        node_document("ask", "start"),
+        node_document("say", "text", text=DRAFT),
+        {"id": "p", "type": "placeholder", "data": {"kind": "n8n-nodes-base.slack"}},
+    ],
+    "a placeholder in a loop": [
+        node_document("ask", "start"),
+        node_document(
+            "say",
+            "loop",
+            items=[1],
+            body=graph_document(
+                {"id": "p", "type": "placeholder", "data": {"kind": "n8n-nodes-base.slack"}}
+            ),
+        ),
+    ],
 }
 """The nodes of graphs with errors."""
 

@@ -437,3 +437,17 @@ def test_tokens_are_created_listed_and_revoked(name: str) -> None:
     }  # fmt: skip
     assert refused("tokens", "revoke", made["token_id"])["error"]["code"] == "not-found"
     assert refused("tokens", "create", "x", "--flow", "none", "--scope", "run")
+
+
+def test_save_takes_a_graph_with_errors_as_a_draft(name: str) -> None:
+    graph = {"nodes": [{"id": "s", "type": "placeholder", "data": {"kind": "slack"}}], "edges": []}
+    assert "no counterpart here" in str(refused("flow", "save", name, "-", code=3, stdin=graph))
+    done = planwave("flow", "save", name, "-", "--draft", stdin=graph)
+    assert done.exit_code == 0, done.output
+    assert "It has 1 error: nothing starts it" in done.output
+    flow = invoke_ok("flow", "save", name, "-", "--draft", stdin=graph)
+    assert (flow["revision"], flow["live_revision"], flow["draft"]["error_count"]) == (1, None, 1)
+    run = planwave("flow", "run", name, "--json")
+    assert run.exit_code != 0
+    sound = invoke_ok("flow", "save", name, "-", stdin=STARTS)
+    assert (sound["revision"], sound["live_revision"]) == (2, 2)

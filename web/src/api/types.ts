@@ -2072,6 +2072,8 @@ export type FlowCreateRequest = {
   graph?: GraphDocument | null;
   /** A stored plan, which gets the name; one that has a name is copied. */
   plan_id?: string | null;
+  /** Whether a graph with errors is saved, too: as a draft that cannot be executed. */
+  draft?: boolean;
 };
 
 /** Changes to a flow. */
@@ -2088,6 +2090,8 @@ export type FlowUpdateRequest = {
   graph?: GraphDocument | null;
   /** A stored plan whose graph it gets. */
   from_plan_id?: string | null;
+  /** Whether a graph with errors is saved, too: as a draft that cannot be executed. */
+  draft?: boolean;
 };
 
 /** How to run; limits of the service hold in any case. */

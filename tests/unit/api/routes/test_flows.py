@@ -53,6 +53,98 @@ async def test_created_flow_is_found_at_its_location() -> None:
         assert (found.json(), found.headers["etag"]) == (created, answer.headers["etag"])
 
 
+KEPT_PLACE: dict[str, Any] = {
+    "nodes": [
+        {"id": "a", "type": "text", "name": "A", "data": {"text": "one"}},
+        {
+            "id": "send",
+            "type": "placeholder",
+            "name": "Send",
+            "data": {"kind": "slack", "parameters": {"text": "={{ $json.x }}", "n": [1, None]}},
+            "ui": {"position": {"x": 3, "y": 4}},
+        },
+    ],
+    "edges": [
+        {
+            "id": "e",
+            "source": "send",
+            "sourceHandle": "main-1",
+            "target": "a",
+            "targetHandle": "input",
+            "data": {"channel": "flow"},
+        }
+    ],
+}
+
+
+async def test_a_graph_with_errors_is_saved_as_a_draft_where_that_is_asked_for() -> None:
+    async with in_process_client(dependencies()) as calls:
+        created = await saved(calls, graph=KEPT_PLACE, draft=True)
+        path, plan = f"/api/flows/{created['plan_id']}", f"/api/plans/{created['plan_id']}"
+        assert (created["revision"], created["live_revision"]) == (1, None)
+        assert created["draft"]["error_count"] == 1
+        assert (await calls.get_json(path))["graph"] == created["graph"] == KEPT_PLACE
+        document = await calls.get_json(plan)
+        assert [each["code"] for each in document["diagnostics"]] == ["placeholder"]
+        assert document["forecast"] == {}
+        assert [
+            each["draft"] is None for each in (await calls.get_json("/api/flows"))["flows"]
+        ] == [False]
+        for body in ({"flow": created["plan_id"]}, {"plan_id": created["plan_id"]}):
+            body = {**body, "start": True, "options": {"run_to": ["a"]}}
+            problem = await calls.expect_problem("POST", "/api/execute", 422, body)
+            assert problem["code"] in ("draft-revision", "graph-invalid")
+        replaced = {"type": "text", "data": {"kind": None, "parameters": None, "text": "now"}}
+        operation = {"op": "update_node", "id": "send", "set": replaced}
+        headers = {"If-Match": f'"{created["hash"]}"'}
+        answer = await calls.patch(plan, json={"operations": [operation]}, headers=headers)
+        assert answer.json()["diagnostics"][0]["code"] == "unknown-handle"
+        operations = [
+            {"op": "remove_edge", "id": "e"},
+            {"op": "add_edge", "edge": {"source": "send", "target": "a"}},
+        ]
+        answer = await calls.patch(path, json={"operations": operations}, headers={"If-Match": "*"})
+        assert (answer.json()["live_revision"], answer.json()["draft"]) == (3, None)
+        run = await calls.post_json("/api/execute", {"flow": "Flow", "start": True}, 202)
+        await calls.service.executions.wait(run["execution_id"])
+        assert (await calls.get(f"/api/executions/{run['execution_id']}/result")).status_code == 200
+
+
+async def test_a_graph_with_errors_becomes_the_draft_of_a_flow_where_that_is_asked_for() -> None:
+    async with in_process_client(dependencies()) as calls:
+        created = await saved(calls)
+        for graph in (KEPT_PLACE, FAULTY):
+            answer = await put(calls, created["plan_id"], {"graph": graph})
+            assert answer.status_code == 422
+        answer = await put(calls, created["plan_id"], {"graph": KEPT_PLACE, "draft": True})
+        assert (answer.status_code, answer.json()["live_revision"]) == (200, 1)
+        assert answer.json()["draft"]["revision"] == 2
+
+
+async def test_a_draft_that_cannot_be_read_is_not_saved() -> None:
+    twice = {"nodes": [KEPT_PLACE["nodes"][0]] * 2, "edges": []}
+    async with in_process_client(dependencies()) as calls:
+        body = {"name": "F", "graph": twice, "draft": True}
+        problem = await calls.expect_problem("POST", "/api/flows", 422, body)
+        assert "duplicate-id" in str(problem)
+        assert (await calls.get_json("/api/flows"))["flows"] == []
+
+
+async def test_the_draft_of_a_plan_gets_a_name_where_that_is_asked_for() -> None:
+    async with in_process_client(dependencies()) as calls:
+        created = await saved(calls)
+        plan_id = created["plan_id"]
+        assert (await calls.delete(f"/api/flows/{plan_id}/name")).status_code == 204
+        operation = {"op": "replace_graph", "graph": KEPT_PLACE}
+        await calls.patch(
+            f"/api/plans/{plan_id}", json={"operations": [operation]}, headers={"If-Match": "*"}
+        )
+        body = {"name": "Named", "plan_id": plan_id}
+        await calls.expect_problem("POST", "/api/flows", 422, body)
+        named = await calls.post_json("/api/flows", {**body, "draft": True}, 201)
+        assert (named["name"], named["draft"]["revision"]) == ("Named", 2)
+
+
 async def test_invalid_graph_is_rejected_with_pointers() -> None:
     async with in_process_client(dependencies()) as calls:
         created = await saved(calls)

@@ -142,12 +142,12 @@ class FlowService(FlowQueries):
             description: As in ``create``.
             draft: As in ``create``; callers go on starting the live revision.
             expected: Hashes of which it has to have one at present.
-            author, note: Of the new revision.
+            author: The author of the new revision.
+            note: The author's note on it.
             force: Whether to remove what leads to a name that is changed.
 
         Raises:
-            NotFound: There is no such flow, or no such plan.
-            PreconditionFailed: It has another hash; nothing was changed.
+            NotFound, PreconditionFailed: There is no such flow or plan; it has another hash.
             Conflict: ``name-taken``; ``flow-in-use``: something leads to its name.
             GraphInvalid, InputError, LimitExceeded: As in ``create``.
         """

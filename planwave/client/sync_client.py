@@ -358,6 +358,8 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
         kind: str | None = None,
         *,
         write_code: bool = False,
+        provider: str | None = None,
+        model: str | None = None,
         save_as_flow: str | None = None,
     ) -> ImportResponse:
         """Convert a file of another program to a graph; nothing is stored but with ``save_as_flow``.
@@ -366,12 +368,16 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
             text: JSON, YAML or a Mermaid flowchart.
             kind: The format, such as ``dify``; None to tell it from the shape of the document.
             write_code: Whether programs in the file become node types of a module, ``code``.
+            provider: A provider in place of each that the file names.
+            model: A model of that provider; None for its default.
             save_as_flow: The name of a new flow that the graph is saved as.
         """
         body = {
             "text": text,
             "kind": kind,
             "write_code": write_code,
+            "provider": provider,
+            "model": model,
             "save_as_flow": save_as_flow,
         }
         return self._send(requests.post("api", "import", body=body))

@@ -81,6 +81,10 @@ class ImportRequest(RequestModel):
     write_code: bool = Field(
         False, description="Whether programs in the file become node types of a module, `code`."
     )
+    provider: str | None = Field(
+        None, description="A provider in place of each that the file names."
+    )
+    model: str | None = Field(None, description="A model of that provider; else its default.")
     save_as_flow: str | None = Field(
         None,
         description="The name of a new flow that the graph is saved as.",
@@ -108,7 +112,12 @@ async def import_file(
     the file are never copied.
     """
     imported = await asyncio.to_thread(
-        import_text, body.text, body.kind, write_code=body.write_code
+        import_text,
+        body.text,
+        body.kind,
+        write_code=body.write_code,
+        provider=body.provider,
+        model=body.model,
     )
     document: Any = imported.document
     report = await asyncio.to_thread(service.plans.check, document)

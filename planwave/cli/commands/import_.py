@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 
 import typer
+from typing_extensions import TypedDict
 
 from planwave.cli import completion
 from planwave.cli.commands.check import check_here
@@ -23,6 +24,7 @@ from planwave.cli.views.imports import import_lines
 from planwave.errors import InputError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.jsonio import dumps_exact
+from planwave.service.plans.documents import is_provider_error
 
 if TYPE_CHECKING:
     from planwave.settings import Settings
@@ -92,9 +94,31 @@ WriteCodeOption = Annotated[
         help="Where to write programs of the file as a module of node types. Read it, then name it with --import.",
     ),
 ]
+OtherProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        autocompletion=completion.providers,
+        help="Ask this provider in place of each that the file names.",
+    ),
+]
+OtherModelOption = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="A model of --provider. [default: its default]"),
+]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Exit with 3 also where something changed.")
 ]
+
+
+class _Options(TypedDict):
+    """How a file is converted; ``import_text`` and the client take the same."""
+
+    kind: str | None
+    write_code: bool
+    provider: str | None
+    model: str | None
 
 
 class _Result(NamedTuple):
@@ -113,6 +137,8 @@ def import_(
     flow_name: SaveFlowOption = None,
     report: ReportOption = None,
     write_code: WriteCodeOption = None,
+    provider: OtherProviderOption = None,
+    model: OtherModelOption = None,
     strict: StrictOption = False,
 ) -> None:
     """Convert a file of another program to a graph, and report what became of each of its steps.
@@ -127,56 +153,54 @@ def import_(
     * `planwave import workflow.json --save-flow triage`
     * `planwave import app.yml --write-code steps.py -o app.yaml`
     """
-    console, settings = ctx.console(), ctx.settings()
-    text = read_json_file(file)
+    settings = ctx.settings()
+    options = _options(kind, write_code, provider, model)
     convert = _import_there if ctx.service_url else _import_here
-    result = convert(
-        ctx, settings, text, None if kind is None else kind.value, write_code is not None
-    )
+    result = convert(ctx, settings, read_json_file(file), options)
     written = _write_files(result, output, report, write_code)
     saved = None if flow_name is None else _saved(ctx, settings, flow_name, result.document)
-    errors = [each for each in result.diagnostics if each.severity == "error"]
-    if console.json:
+    if ctx.console().json:
         findings = [each.as_json() for each in result.diagnostics]
-        console.result(
-            {
-                "report": result.report,
-                "document": result.document,
-                "diagnostics": findings,
-                "code": result.code,
-                "saved": saved,
-            }
-        )
+        ctx.console().result({**result._asdict(), "diagnostics": findings, "saved": saved})
     elif output != STDIN:
-        console.lines(import_lines(console, result.report))
-        show_diagnostics(console, [each for each in errors if each.code not in _IN_REPORT])
-        for line in written:
-            console.verbatim(line)
+        _show(ctx, result, written)
         _show_next(ctx, result, output, flow_name)
     raise typer.Exit(_exit_code(result.report, strict))
 
 
+def _options(
+    kind: Kind | None, write_code: str | None, provider: str | None, model: str | None
+) -> _Options:
+    if model is not None and provider is None:
+        raise InputError(
+            "--model is a model of --provider", code="usage", hint="name the provider, too"
+        )
+    return {
+        "kind": None if kind is None else kind.value,
+        "write_code": write_code is not None,
+        "provider": provider,
+        "model": model,
+    }
+
+
 def _import_here(
-    ctx: CommandContext, settings: Settings, text: bytes, kind: str | None, write_code: bool
+    ctx: CommandContext, settings: Settings, text: bytes, options: _Options
 ) -> _Result:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.interop.importing.importer import import_text
 
-    imported = import_text(text, kind, write_code=write_code)
+    imported = import_text(text, **options)
     checked = check_here(ctx, settings, dumps_exact(imported.document).encode())
     return _Result(imported.document, imported.report, checked.diagnostics, imported.code)
 
 
 def _import_there(
-    ctx: CommandContext, settings: Settings, text: bytes, kind: str | None, write_code: bool
+    ctx: CommandContext, settings: Settings, text: bytes, options: _Options
 ) -> _Result:
     """Convert and check by the service that the user names, with its node types and providers."""
     source = text.decode("utf-8-sig", "replace")
     answer = cast(
-        "Any",
-        ctx.call_service(
-            settings, lambda client: client.import_file(source, kind, write_code=write_code)
-        ),
+        "Any", ctx.call_service(settings, lambda client: client.import_file(source, **options))
     )
     diagnostics = [Diagnostic(**each) for each in answer["diagnostics"]]
     return _Result(answer["document"], answer["report"], diagnostics, answer["code"])
@@ -225,6 +249,21 @@ def _write(name: str, text: str) -> None:
         Path(name).write_text(text, "utf-8")
     except OSError as error:
         raise InputError(f"{name!r} cannot be written: {error.strerror or error}") from error
+
+
+def _show(ctx: CommandContext, result: _Result, written: Sequence[str]) -> None:
+    console = ctx.console()
+    console.lines(import_lines(console, result.report))
+    errors = [each for each in result.diagnostics if each.severity == "error"]
+    show_diagnostics(console, [each for each in errors if each.code not in _IN_REPORT])
+    for line in written:
+        console.verbatim(line)
+    missing = sorted(
+        {each.message.partition(": ")[2] for each in errors if is_provider_error(each)}
+    )
+    if missing:
+        console.note("; ".join(missing))
+        console.hint("set it up, or import the file with --provider NAME (planwave doctor)")
 
 
 def _show_next(

@@ -352,6 +352,28 @@ class Conversion:
         self.options[name] = value
         self.note("import-changed", message, pointer)
 
+    def use_provider(self, provider: str, model: str | None) -> None:
+        """Let every step that names a provider ask another one.
+
+        Args:
+            provider: Its name.
+            model: A model of it; None for its default.
+        """
+        asked = [
+            each for (what, _), users in self._setup.items() if what == "provider" for each in users
+        ]
+        self._setup = {key: users for key, users in self._setup.items() if key[0] != "provider"}
+        for target in asked:
+            self.needs("provider", provider, target)
+        for node in self.nodes:
+            for data in (target.node.get("data", {}) for target in node.targets):
+                if "provider" not in data:
+                    continue
+                before = ":".join(str(data[name]) for name in ("provider", "model") if name in data)
+                data.pop("model", None)
+                data |= {"provider": provider, **({} if model is None else {"model": model})}
+                node.change(f"it asks {provider}, as the import was told, in place of {before}")
+
     def finish(
         self, text: str, removed: Sequence[Removed]
     ) -> tuple[ImportedDocument, ImportReport]:

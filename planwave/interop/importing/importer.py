@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.foreign_formats import (
@@ -74,7 +74,12 @@ KINDS: Final = tuple(_CONVERTERS)
 
 
 def import_text(
-    text: str | bytes, kind: str | None = None, *, write_code: bool = False
+    text: str | bytes,
+    kind: str | None = None,
+    *,
+    write_code: bool = False,
+    provider: str | None = None,
+    model: str | None = None,
 ) -> Imported:
     """Convert a file of another program to a planwave graph.
 
@@ -82,6 +87,8 @@ def import_text(
         text: JSON, YAML or Mermaid, at most ``MAX_SOURCE_BYTES``.
         kind: One of ``KINDS``; None to tell it from the shape of the document.
         write_code: Whether programs in the file become node types of a module.
+        provider: A provider in place of each that the file names; None to keep them.
+        model: A model of that provider; None for its default.
 
     Raises:
         InputError: ``unknown-format``, ``ambiguous-format``, ``unknown-kind``; where the text is none of
@@ -93,19 +100,39 @@ def import_text(
             f"{kind!r} is no format that can be imported", code="unknown-kind", hint=_KNOWN
         )
     characters = _text(text)
-    if kind == MERMAID or (kind is None and is_flowchart(characters)):
-        return _converted(MERMAID, characters, characters, "", write_code)
-    if kind is None and (diagram := other_diagram(characters)) is not None:
+    found, value, pointer = _located(characters, kind)
+    clean, removed = without_secrets(value, pointer)
+    module = import_module(_CONVERTERS[found])  # Lazy: an import reads one format
+    convert: _Converter = module.convert
+    conversion = convert(Source(clean, pointer, write_code))
+    if provider is not None:
+        conversion.use_provider(provider, model)
+    document, report = conversion.finish(characters, removed)
+    return Imported(document, report, conversion.code)
+
+
+def _located(text: str, kind: str | None) -> tuple[str, Any, str]:
+    """Return the format of a text, the document in it, and the JSON pointer of that.
+
+    Raises:
+        InputError: As ``import_text``.
+    """
+    if kind == MERMAID or (kind is None and is_flowchart(text)):
+        return MERMAID, text, ""
+    if kind is None and (diagram := other_diagram(text)) is not None:
         raise InputError(
             f"a Mermaid {diagram} is no plan: only flowcharts are",
             code="unknown-format",
             hint=_KNOWN,
         )
-    value, pointer = unwrap(_parsed(characters))
+    value, pointer = unwrap(_parsed(text))
     if "dify" in formats_of(value) and isinstance(value.get("data"), str):
         # The answer of its export API.
         value, pointer = _parsed(value["data"]), f"{pointer}/data"
-    return _converted(kind or _kind_of(value), characters, value, pointer, write_code)
+    found = kind or _kind_of(value)
+    if not isinstance(value, dict):
+        raise InputError(f"this is not {NOUNS[found]}, which is an object", code="unknown-format")
+    return found, cast("dict[str, Any]", value), pointer
 
 
 def _parsed(text: str) -> Any:
@@ -155,18 +182,6 @@ def _kind_of(value: Any) -> str:
     raise InputError(
         f"this may be {named}", code="ambiguous-format", hint=f"name the kind: {', '.join(kinds)}"
     )
-
-
-def _converted(kind: str, text: str, value: Any, pointer: str, write_code: bool) -> Imported:
-    if kind != MERMAID and not isinstance(value, dict):
-        noun = NOUNS[kind]
-        raise InputError(f"this is not {noun}, which is an object", code="unknown-format")
-    clean, removed = without_secrets(value, pointer)
-    module = import_module(_CONVERTERS[kind])  # Lazy: an import reads one format
-    convert: _Converter = module.convert
-    conversion = convert(Source(clean, pointer, write_code))
-    document, report = conversion.finish(text, removed)
-    return Imported(document, report, conversion.code)
 
 
 _KNOWN: Final = f"known: {', '.join(NOUNS[kind].partition(' ')[2] for kind in KINDS)}"

@@ -24,6 +24,7 @@ RUN_WHOLE = {
     "docs/api.md": "test_api_page.py",
     **{f"docs/api/{page}": "test_api_page.py" for page in API_PAGES},
     "docs/chunks.md": "test_chat_chunks_page.py",
+    "docs/import.md": "test_import_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/python.md": "test_python_page.py",
     "docs/templates.md": "test_templates_page.py",
@@ -174,7 +175,7 @@ def test_a_file_that_a_command_reads_is_on_the_page_or_in_the_repository(page: s
         known |= {block["file"]} if block["file"] else set()
         for command in commands(block["text"]) if block["kind"] == "console" else ():
             words = shlex.split(command.line, comments=True)
-            known |= {after for word, after in pairwise(words) if word == ">"}
+            known |= {after for word, after in pairwise(words) if word in (">", "-o")}
             files = {word for word in words[1:] if re.fullmatch(r"[\w./-]+\.(?:json|py)", word)}
             folders = (ROOT, (ROOT / page).parent)
             missing = {

@@ -66,6 +66,7 @@ OTHERS = {
     "The name of the flow": "flow",
     "Save the graph as a flow": "flow",
     "openai, anthropic": "provider",
+    "Ask this provider": "provider",
     "Show one tool": "tool",
     "A tool that it may call": "tool",
     "A secret of the operator": "secret",

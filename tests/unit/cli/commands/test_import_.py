@@ -64,9 +64,9 @@ def test_the_graph_on_stdout_is_nothing_but_the_graph() -> None:
 
 
 def test_strict_refuses_what_changed() -> None:
-    twice = {**LOST, "nodes": [{**LOST["nodes"][0], "dependencies": []}] * 2}
-    assert run("-", stdin=json.dumps(twice)).exit_code == 0
-    assert run("-", "--strict", stdin=json.dumps(twice)).exit_code == 3
+    assert run(PLAN, "--provider", "openai").exit_code == 0
+    assert run(PLAN, "--provider", "openai", "--strict").exit_code == 3
+    assert run(PLAN, "--strict").exit_code == 0
 
 
 @pytest.mark.parametrize("text", ['{"hello": 1}', "a: [", "sequenceDiagram\n A->>B: x"])
@@ -87,3 +87,12 @@ def test_a_file_without_programs_says_so(tmp_path: Path) -> None:
     done = run(PLAN, "--write-code", str(module))
     assert "The file has no program" in done.stdout
     assert not module.exists()
+
+
+def test_a_provider_that_is_not_set_up_is_named_with_the_ways_out() -> None:
+    done = run(PLAN)
+    assert "planwave doctor" in done.stderr
+    shown = json.loads(run(PLAN, "--provider", "openai", "--model", "gpt-x", "--json").stdout)
+    assert {node["data"]["model"] for node in shown["document"]["nodes"]} == {"gpt-x"}
+    refused = run(PLAN, "--model", "x")
+    assert (refused.exit_code, "name the provider" in refused.stderr) == (2, True)

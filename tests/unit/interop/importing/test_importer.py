@@ -103,3 +103,15 @@ def test_a_damaged_file_is_refused_or_accounted_for(at: int, noise: str) -> None
         f"/edges/{i}" for i, edge in enumerate(plan.get("edges") or []) if isinstance(edge, dict)
     ]
     assert_accounted_for(imported, nodes=nodes, edges=[*needed, *drawn])
+
+
+def test_another_provider_takes_the_place_of_those_of_the_file() -> None:
+    imported = import_text(PLAN, provider="local", model="tiny")
+    datas = [node.get("data") for node in imported.document["nodes"]]
+    assert datas == [{"provider": "local", "model": "tiny"}] * 4
+    (setup,) = imported.report["setup"]
+    assert (setup["what"], setup["name"], len(setup["used_by"])) == ("provider", "local", 4)
+    assert imported.report["summary"]["changed"] == 4
+    assert import_text(PLAN, provider="local").document["nodes"][0].get("data") == {
+        "provider": "local"
+    }

@@ -87,7 +87,7 @@ class ImportRequest(RequestModel):
     model: str | None = Field(None, description="A model of that provider; else its default.")
     save_as_flow: str | None = Field(
         None,
-        description="The name of a new flow that the graph is saved as.",
+        description="The name of a new flow that the graph is saved as; with placeholders it is a draft.",
         min_length=1,
         max_length=NAME_CHARS,
     )
@@ -124,7 +124,7 @@ async def import_file(
     report = await service.flows.check_references(report)
     saved = None
     if body.save_as_flow is not None:
-        saved = (await service.flows.create(body.save_as_flow, graph=document)).plan_id
+        saved = (await service.flows.create(body.save_as_flow, graph=document, draft=True)).plan_id
     response: ImportResponse = {
         "report": imported.report,
         "document": imported.document,

@@ -71,7 +71,12 @@ KindOption = Annotated[
 ]
 OutputOption = Annotated[
     str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Where to write the graph; - for stdout."),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Where to write the graph: YAML where the name ends in .yaml; - for stdout.",
+    ),
 ]
 SaveFlowOption = Annotated[
     str | None,
@@ -79,7 +84,7 @@ SaveFlowOption = Annotated[
         "--save-flow",
         metavar="NAME",
         autocompletion=completion.flows,
-        help="Save the graph as a flow of this name.",
+        help="Save the graph as a flow of this name; with placeholders it is a draft, which nothing starts.",
     ),
 ]
 ReportOption = Annotated[
@@ -211,7 +216,7 @@ def _saved(ctx: CommandContext, settings: Settings, name: str, document: Importe
 
     async def save() -> str:
         async with ctx.backend(settings) as backend:
-            return (await save_flow(backend, name, source, None, None)).plan_id
+            return (await save_flow(backend, name, source, None, None, draft=True)).plan_id
 
     return asyncio.run(save())
 
@@ -241,6 +246,11 @@ def _write_files(
 
 
 def _document_text(document: ImportedDocument, output: str) -> str:
+    if output.endswith((".yaml", ".yml")):
+        # Lazy: test_help_loads_no_heavy_library
+        from planwave.interop.exporting.yaml_text import write_yaml
+
+        return write_yaml(cast("Any", document))
     return json_text(document) + "\n"
 
 

@@ -43,6 +43,16 @@ async def test_it_is_saved_as_a_flow_where_asked() -> None:
         assert flow["name"] == "note"
 
 
+async def test_a_graph_with_placeholders_is_saved_as_a_draft() -> None:
+    async with in_process_client(dependencies()) as calls:
+        body = {"text": json.dumps(LOST), "save_as_flow": "lost"}
+        answer = await calls.post_json("/api/import", body)
+        flow = await calls.get_json(f"/api/plans/{answer['saved']}")
+        assert [node["type"] for node in flow["nodes"]] == ["placeholder"]
+        refused: Any = await calls.post("/api/execute", json={"flow": "lost"})
+        assert refused.status_code in (409, 422)
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [

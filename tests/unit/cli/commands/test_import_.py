@@ -96,3 +96,12 @@ def test_a_provider_that_is_not_set_up_is_named_with_the_ways_out() -> None:
     assert {node["data"]["model"] for node in shown["document"]["nodes"]} == {"gpt-x"}
     refused = run(PLAN, "--model", "x")
     assert (refused.exit_code, "name the provider" in refused.stderr) == (2, True)
+
+
+def test_a_name_that_ends_in_yaml_gets_yaml(tmp_path: Path) -> None:
+    out = tmp_path / "plan.yaml"
+    assert run(PLAN, "-o", str(out)).exit_code == 0
+    assert out.read_text().startswith("title: Compare databases\n") or "nodes:\n" in out.read_text()
+    again = json.loads(run(str(out), "--json").stdout)
+    assert again["report"]["kind"] == "planwave"
+    assert again["document"] == json.loads(run(PLAN, "--json").stdout)["document"]

@@ -49,6 +49,8 @@ from typing import Any, Final, NotRequired, Protocol
 
 from typing_extensions import TypedDict
 
+_NEVER_RETRIED: Final = frozenset({"invalid-arguments", "rejected", "unknown-tool"})
+"""Codes of calls of tools that fail in the same way whenever they are made."""
 _MAX_SHOWN: Final = 20
 """How many errors of a graph the message of an exception lists."""
 
@@ -442,9 +444,25 @@ class PermanentError(NodeError):
 
 
 class ToolError(PlanwaveError):
-    """A call of a tool failed; the model sees the message, and may try something else."""
+    """A call of a tool failed; the model sees the message, and may try something else.
+
+    Of a step that calls a tool without a model it is the failure of the step: with ``retryable=False`` the
+    retry policy does not start the step again. By default that is so for calls that were rejected, and
+    for arguments that do not fit.
+    """
 
     code = "tool-failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.retryable = self.code not in _NEVER_RETRIED if retryable is None else retryable
 
 
 class ExecutionFailed(PlanwaveError):

@@ -318,8 +318,10 @@ class Attempt:
 
     @property
     def at_most_once(self) -> bool:
-        """Whether its effect must not happen twice."""
+        """Whether its effect must not happen twice, and its code does not see to that itself."""
         step = self.graph_run.program.steps[self.node]
+        if step.facts.guards_effect and step.node.policy.effect is None:
+            return False
         return effect_of(step.node, step.facts, self.graph_run.program.graph) == "once"
 
     def elapsed(self, now: float) -> float:

@@ -116,6 +116,9 @@ class RuntimeApi(Protocol):
         variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, DataValue]: ...
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
+    async def open_once(
+        self, key: str, make: Callable[[], AbstractAsyncContextManager[Any]]
+    ) -> Any: ...
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json: ...
     @property
     def variables(self) -> Mapping[str, Json]: ...
@@ -327,12 +330,14 @@ class EffectByField(NamedTuple):
     """The effect of a node by the text in one of its data fields; of a list, the strongest.
 
     Any other value, a template, and a wire into the field have the effect of the type. ``effects`` may
-    change while a process runs.
+    change while a process runs. With ``unless``, a node whose data have that field has the effect of the
+    type: the text means something else there.
     """
 
     field: str
     effects: Mapping[str, Effect]
     absent: Effect
+    unless: str = ""
 
 
 class SchemaOutput(NamedTuple):
@@ -382,7 +387,8 @@ class NodeTypeInfo(NamedTuple):
     ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
     ``schema_output``: see ``ports.outputs_of``. ``stands_in``: its nodes keep the place of steps that are
     not known here, so that nothing is inferred from them and edges fit any handle of theirs; the type itself
-    reports each as an error, and no plan of a model has one.
+    reports each as an error, and no plan of a model has one. ``guards_effect``: the code of the type itself sees to it that
+    the effect of a node does not happen twice, so that a node that was cut off is executed again.
     """
 
     node_type: str
@@ -418,6 +424,7 @@ class NodeTypeInfo(NamedTuple):
     policy: Mapping[str, Json] = {}
     schema_output: SchemaOutput | None = None
     stands_in: bool = False
+    guards_effect: bool = False
 
     @property
     def possible_effects(self) -> frozenset[Effect]:
@@ -442,6 +449,8 @@ def effect_of(node: Node, facts: NodeTypeInfo, graph: Graph) -> Effect:
         return node.policy.effect
     by = facts.effect_by
     if by is None:
+        return facts.effect
+    if by.unless and by.unless in node.data:
         return facts.effect
     if any(edge.target_handle == by.field for edge in graph.incoming.get(node.id, ())):
         return facts.effect

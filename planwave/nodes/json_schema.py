@@ -18,9 +18,9 @@ This module loads ``jsonschema_rs``, so it is imported at first use: most proces
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from jsonschema_rs import (
     Draft202012Validator,
@@ -49,15 +49,21 @@ _MAX_MESSAGE_CHARS: Final = 300
 _LOCAL_REF: Final = re.compile(r"#(?:/[A-Za-z0-9_.$ -]+)+")
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _DYNAMIC_REFS: Final = ("$dynamicRef", "$recursiveRef")
+_CONDITIONS: Final = frozenset({"then", "else", "dependentSchemas"})
+"""Keywords whose schema holds only where the rest of the value has a form."""
 _UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
 
 
 class FormError(NamedTuple):
-    """An error in a schema or in an answer; ``pointer`` is its JSON pointer."""
+    """An error in a schema or in an answer; ``pointer`` is its JSON pointer.
+
+    ``unexpected`` is the name of a field that may not be there, where ``certain_errors`` found one.
+    """
 
     pointer: str
     message: str
     hint: str | None = None
+    unexpected: str | None = None
 
 
 def check_schema(schema: Json) -> list[FormError]:
@@ -88,6 +94,78 @@ def validate(schema: Json, form: Json) -> list[FormError]:
     except ValidationError as error:
         return [_form_error(error)]
     return []
+
+
+def certain_errors(schema: Json, value: Json, is_open: Callable[[str], bool]) -> list[FormError]:
+    """Return the errors that a value has whatever its open texts become, as far as they are found.
+
+    An open text stands for a value that is not known yet. Left out are errors of parts with such texts,
+    and all errors that only a condition brings; names of fields are never open. An unusable schema, or
+    one that costs too much for this value, gives no error.
+
+    Args:
+        schema: The schema.
+        value: Valid JSON.
+        is_open: Whether a text stands for another value.
+    """
+    parts, unusable = _check_and_count(schema)
+    if unusable or parts * _value_size(value) > MAX_WORK_FOR_ALL_ERRORS:
+        return []
+    open_paths = frozenset(_open_prefixes(value, is_open))
+    errors: list[FormError] = []
+    for error in _validator(schema).iter_errors(value):
+        if not open_paths or _is_certain(error, open_paths):
+            errors += _errors_of_fields(error, value)
+    return list(dict.fromkeys(errors))
+
+
+def _open_prefixes(
+    value: Json, is_open: Callable[[str], bool], path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths of the open texts in a value, and of all parts around them."""
+    if isinstance(value, str):
+        if is_open(value):
+            yield from (path[:length] for length in range(len(path) + 1))
+        return
+    inside: Iterable[tuple[str | int, Json]] = ()
+    if isinstance(value, dict):
+        inside = cast("dict[str, Json]", value).items()
+    elif isinstance(value, list):
+        inside = enumerate(cast("list[Json]", value))
+    for key, part in inside:
+        yield from _open_prefixes(part, is_open, (*path, key))
+
+
+def _is_certain(error: ValidationError, open_paths: frozenset[tuple[str | int, ...]]) -> bool:
+    if not _CONDITIONS.isdisjoint(map(str, error.schema_path)):
+        return False
+    names = isinstance(error.kind, ValidationErrorKind.Required) or _is_of_names(error)
+    return names or tuple(error.instance_path) not in open_paths
+
+
+def _is_of_names(error: ValidationError) -> bool:
+    """Return whether fields are there that may not be."""
+    if isinstance(error.kind, ValidationErrorKind.AdditionalProperties):
+        return True
+    is_false = isinstance(error.kind, ValidationErrorKind.FalseSchema)  # an object without fields
+    return is_false and list(error.schema_path)[-1:] == ["additionalProperties"]
+
+
+def _errors_of_fields(error: ValidationError, value: Json) -> Iterator[FormError]:
+    """Yield an error for each field that may not be there, in place of one for all."""
+    whole, kind = _form_error(error), error.kind
+    if not _is_of_names(error):
+        yield whole
+        return
+    if isinstance(kind, ValidationErrorKind.AdditionalProperties):
+        names = kind.unexpected
+    else:
+        for step in error.instance_path:
+            value = cast("Any", value)[step]
+        names = list(cast("dict[str, Json]", value))
+    for name in names:
+        pointer = f"{whole.pointer}/{pointer_part(name)}"
+        yield FormError(pointer, f"there is no field {name!r}", unexpected=name)
 
 
 def document_errors(schema: Json) -> list[FormError]:

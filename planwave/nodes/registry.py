@@ -380,7 +380,8 @@ def _with_effects(spec: RegisteredType, tools: ToolRegistry) -> RegisteredType:
     field: str | None = getattr(spec.implementation, "effect_of_tools", None)
     if field is None:
         return spec
-    effect_by = EffectByField(field, tools.effects, absent=spec.type_info.effect)
+    unless: str = getattr(spec.implementation, "effect_unless", "")
+    effect_by = EffectByField(field, tools.effects, spec.type_info.effect, unless)
     return spec._replace(type_info=spec.type_info._replace(effect_by=effect_by))
 
 

@@ -33,6 +33,7 @@ _FIELD_KEYWORDS: Final = (
 LIBRARY_PREFIX: Final = "planwave.nodes.library."
 _INTERNAL_FACTS: Final = (
     "fails_permanently",
+    "guards_effect",
     "replayable",
     "effect_by",
     "schema_output",
@@ -145,6 +146,7 @@ def _facts_of(
         policy=getattr(implementation, "policy", {}),
         schema_output=getattr(implementation, "schema_output", None),
         stands_in=bool(getattr(implementation, "stands_in", False)),
+        guards_effect=bool(getattr(implementation, "guards_effect", False)),
     )
 
 

@@ -10,10 +10,15 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+)
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.errors import InputError, PermanentError
 from planwave.executor.node_api.link_artefacts import LinkArtefacts
@@ -31,6 +36,10 @@ if TYPE_CHECKING:  # it is built on this module
 _IS_OVER: Final = "the execution this node belongs to is over"
 _link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
+_SharedKey = tuple[int, str, str]
+"""Node, handle and signature of an artefact of a link."""
+_OPENED: Final = -1
+"""In the place of a node: what nodes have opened under a name, see ``GraphRuntime.open_once``."""
 
 
 class LinkStats:
@@ -119,7 +128,7 @@ class GraphRuntime(GraphLookups):
         super().__init__(values)
         self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], object] = {}
-        self._links: dict[tuple[int, str, str], asyncio.Future[object]] = {}
+        self._links: dict[_SharedKey, asyncio.Future[object]] = {}
         self._waits_for: dict[str, list[str]] = {}
 
     @property
@@ -183,26 +192,81 @@ class GraphRuntime(GraphLookups):
         arrived = [[a.edge_id, a.value.value] for a in arrivals]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
         artefacts = self._open_host.open_links.of(self.values)
+        artefact, is_shared = await self._shared(
+            key,
+            lambda: self._materialize_new(key, data, step, artefacts),
+            lambda: self._waiting_for((*chain, step)),
+        )
+        self._host.links.hits += is_shared
+        artefacts.count_user(key, user)
+        return artefact
+
+    async def _shared(
+        self,
+        key: _SharedKey,
+        make: Callable[[], Awaitable[object]],
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> tuple[object, bool]:
+        """Return what is made once for a key and run, and whether another caller has begun to make it.
+
+        Concurrent callers share the call. One that fails is made again by the next caller.
+
+        Args:
+            key: What it is.
+            make: Makes it.
+            waiting: Entered while another caller makes it.
+        """
         while True:
             shared = self._links.get(key)
             if shared is None:
-                artefact = await self._materialize_new(key, data, step, artefacts)
-                artefacts.count_user(key, user)
-                return artefact
+                return await self._make_shared(key, make), False
             try:
-                with self._waiting_for((*chain, step)):
-                    artefact = await asyncio.shield(shared)
-                self._host.links.hits += 1
-                artefacts.count_user(key, user)
-                return artefact
+                with waiting():
+                    return await asyncio.shield(shared), True
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not shared.cancelled() or (task is not None and task.cancelling()):
                     raise
 
+    async def _make_shared(self, key: _SharedKey, make: Callable[[], Awaitable[object]]) -> object:
+        shared = self._links[key] = asyncio.get_running_loop().create_future()
+        try:
+            made = await make()
+        except BaseException as error:
+            del self._links[key]  # a later caller tries again
+            if isinstance(error, asyncio.CancelledError):
+                shared.cancel()
+            else:
+                shared.set_exception(error)
+                shared.exception()  # may have no other listener
+            raise
+        shared.set_result(made)
+        return made
+
+    async def open_once(
+        self, key: str, make: Callable[[], AbstractAsyncContextManager[Any]]
+    ) -> Any:
+        """Return what entering an async context manager gives, such as a connection.
+
+        It is entered once for the run of the graph, whichever of its nodes asks first, and exited when
+        that run ends, in a task of its own. Concurrent callers share it; if entering fails, the next
+        caller tries again.
+
+        Args:
+            key: Its name, the same for all nodes that share it.
+            make: Returns the context manager.
+        """
+        artefacts = self._open_host.open_links.of(self.values)
+
+        async def enter() -> object:
+            return await artefacts.enter(make(), key)
+
+        opened, _ = await self._shared((_OPENED, key, ""), enter)
+        return opened
+
     async def _materialize_new(
         self,
-        key: tuple[int, str, str],
+        key: _SharedKey,
         data: Mapping[str, Json],
         step: str,
         artefacts: LinkArtefacts,
@@ -216,7 +280,6 @@ class GraphRuntime(GraphLookups):
                 hint="connect it with a flow edge",
             )
         self._host.links.misses += 1
-        shared = self._links[key] = asyncio.get_running_loop().create_future()
         token = _link_chain.set((*_link_chain.get(), step))
         try:
             context = self._host.context(self, node, 1)
@@ -224,17 +287,8 @@ class GraphRuntime(GraphLookups):
             if isinstance(artefact, AbstractAsyncContextManager):
                 manager = cast("AbstractAsyncContextManager[object]", artefact)
                 artefact = await artefacts.enter(manager, bound.node.id)
-        except BaseException as error:
-            del self._links[key]  # a later caller tries again
-            if isinstance(error, asyncio.CancelledError):
-                shared.cancel()
-            else:
-                shared.set_exception(error)
-                shared.exception()  # may have no other listener
-            raise
         finally:
             _link_chain.reset(token)
-        shared.set_result(artefact)
         return artefact
 
     @contextmanager

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 from planwave.errors import PermanentError
 from planwave.executor.node_api.host import NodeHost
@@ -151,6 +152,12 @@ class ReadonlyRuntime(GraphLookups):
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Return what the node has kept under a key, or would keep now."""
         return self._once_values[key] if key in self._once_values else await fn()
+
+    async def open_once(
+        self, key: str, make: Callable[[], AbstractAsyncContextManager[Any]]
+    ) -> Any:
+        """Refuse: nothing is opened."""
+        raise self._not_running_error(f"open {key!r}")
 
     async def run_graph(
         self,

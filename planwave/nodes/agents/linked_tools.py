@@ -34,9 +34,7 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
     if not edges:
         return []
     artefacts = await context.runtime.resolve_links(node_id, TOOLS_HANDLE)
-    if not context.answers:  # else the attempt has logged them before
-        for warning in (each for group in artefacts for each in getattr(group, "warnings", ())):
-            context.emit("log", {"message": warning, "level": "warning"})
+    log_warnings(artefacts, context)
     tools = [
         replace(_of_node(tool, edge.source), definition=_definition(context.runtime, edge.source))
         for edge, artefact in zip(edges, artefacts, strict=True)
@@ -47,6 +45,14 @@ async def linked_tools(context: FlowContext) -> list[Tool]:
         what = f"the tools of {node_id!r}"
         raise LimitExceeded(_LIMIT, limits.agent_tools, len(tools), what=what)
     return with_unique_names(tools, node_id)
+
+
+def log_warnings(groups: Iterable[object], context: FlowContext) -> None:
+    """Log what is to know about the tools of a node, once an attempt."""
+    if context.answers:  # the attempt has logged it before
+        return
+    for warning in (each for group in groups for each in getattr(group, "warnings", ())):
+        context.emit("log", {"message": warning, "level": "warning"})
 
 
 def _definition(runtime: RuntimeApi, node_id: str) -> str:

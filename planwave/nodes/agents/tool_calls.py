@@ -1,14 +1,18 @@
-"""The calls that a model asks for in one reply: approval, the call itself, its record and its events."""
+"""Calls of tools: approval, the call itself, its record and its events.
+
+A model asks for those of one reply, which are made side by side; a step that calls a tool without a
+model makes one. All that is said of a call here holds for both.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from planwave.errors import (
     GraphInvalid,
@@ -26,6 +30,7 @@ from planwave.graph.plan import canonical_json
 from planwave.graph.protocols import FlowContext
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.graph.suggestions import closest_match
+from planwave.jsonio import dumps_exact
 from planwave.nodes.agents.delegation import Delegation
 from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import AGENT, FLOW, Approval, Tool, ToolCallContext
@@ -55,8 +60,23 @@ _INTERRUPTS: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 """What ends the call, the node or the process, whatever a tool does."""
 
 
+class _Made(NamedTuple):
+    """What a call gave, and the arguments that a person wrote in place of the requested ones."""
+
+    result: Json
+    changed: Mapping[str, Json] | None = None
+
+    @property
+    def for_model(self) -> Json:
+        """The result as a model reads it, which does not know what a person changed."""
+        if self.changed is None:
+            return self.result
+        changed = f"(A person changed the arguments of this call to {to_text(dict(self.changed))}.)"
+        return f"{changed}\n{to_text(self.result)}"
+
+
 class ToolCalls:
-    """Makes the calls of one attempt of an agent.
+    """Makes the calls of one attempt of an agent, or of a step that calls a tool.
 
     Args:
         tools: The tools of the agent; their names are unique.
@@ -64,6 +84,7 @@ class ToolCalls:
         delegation: Where the agent is, if another agent called it.
         approval: When a person approves calls, besides what each tool says; the stricter holds.
         parallel: Whether the calls of one reply are made at the same time.
+        caller: What makes the calls, in questions to people.
     """
 
     def __init__(
@@ -74,6 +95,7 @@ class ToolCalls:
         *,
         approval: Approval = "never",
         parallel: bool = True,
+        caller: str = "agent",
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._context = context
@@ -82,6 +104,7 @@ class ToolCalls:
         self._once = OnceCalls(context, delegation)
         self._approval: Approval = approval
         self._parallel = parallel
+        self._caller = caller
         self._delegations = 0
         self._begun: dict[int, asyncio.Event] = {}
 
@@ -120,35 +143,75 @@ class ToolCalls:
         self._delegations += 1
         return self._delegations > limits.subagent_calls
 
+    async def call(self, name: str, arguments: Mapping[str, Json], call_id: str) -> Json:
+        """Make one call that no model asked for; return its result.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments.
+            call_id: The id of the call; the same when the attempt runs again.
+
+        Raises:
+            ToolError: It failed, a person rejected it (``rejected``), or the arguments do not fit
+                (``invalid-arguments``).
+            NodeError, StoreError, LimitExceeded: See ``run``.
+        """
+        call = ToolCall(call_id, name, dumps_exact(dict(arguments)))
+        return await self._made(self._scope.next_ordinal(), call, lambda made: made.result)
+
     async def _run_one(
         self, ordinal: int, call: ToolCall, exceeds_delegations: bool
     ) -> PromptMessage:
+        try:
+            result = await self._made(
+                ordinal,
+                call,
+                lambda made: made.for_model,
+                exceeds_delegations=exceeds_delegations,
+            )
+        except ToolError as error:
+            text, is_error = f"Error: {error.message}", True
+        else:
+            text, is_error = to_text(result), False
+        return PromptMessage(
+            "tool", text, tool_call_id=call.id, tool_name=call.name, is_error=is_error
+        )
+
+    async def _made(
+        self,
+        ordinal: int,
+        call: ToolCall,
+        shown: Callable[[_Made], Json],
+        *,
+        exceeds_delegations: bool = False,
+    ) -> Json:
+        """Make a call, and emit how it ends; return its result as it is shown.
+
+        Raises:
+            ToolError: It failed, was rejected, or is not valid.
+        """
         began = time.monotonic()
         tool = self._tools.get(call.name)
         try:
             if exceeds_delegations:
                 raise ToolError("no more calls of other agents are allowed", code="limit-exceeded")
             tool, arguments = self._valid(call)
-            result = await self._approved_call(ordinal, call, tool, arguments)
+            result = shown(await self._approved_call(ordinal, call, tool, arguments))
         except ToolError as error:
             facts: dict[str, Json] = {"error": {"code": error.code, "message": error.message}}
             if traceback := self._traceback_of(error):
                 facts |= {"traceback": traceback, "ordinal": ordinal}
-            text, is_error = f"Error: {error.message}", True
-        else:
-            text, is_error = to_text(result), False
-            facts = {"result": result}
-            if len(text) > _MAX_SHOWN_CHARS:
-                beginning = text[:_MAX_SHOWN_CHARS]
-                more = {"truncated": True, "chars": len(text), "ordinal": ordinal}
-                facts = {"result": beginning, **more}
+            self._emit_end("error", ordinal, self._event(call, tool) | facts, began)
+            raise
+        event = self._event(call, tool) | _result_facts(result, ordinal)
+        self._emit_end("end", ordinal, event, began)
+        return result
+
+    def _emit_end(self, ending: str, ordinal: int, event: dict[str, Json], began: float) -> None:
         self._note_begun(ordinal)
-        facts |= {"duration_s": round(time.monotonic() - began, 6)}
-        ending = "error" if is_error else "end"
-        self._context.emit(f"{_prefix(tool)}_call_{ending}", self._event(call, tool) | facts)
-        return PromptMessage(
-            "tool", text, tool_call_id=call.id, tool_name=call.name, is_error=is_error
-        )
+        tool = self._tools.get(str(event["name"]))
+        duration_s = round(time.monotonic() - began, 6)
+        self._context.emit(f"{_prefix(tool)}_call_{ending}", event | {"duration_s": duration_s})
 
     def _traceback_of(self, error: ToolError) -> str:
         """Return the traceback of what a person's code raised in a tool, for the operator; "" for others."""
@@ -185,8 +248,8 @@ class ToolCalls:
 
     async def _approved_call(
         self, ordinal: int, call: ToolCall, tool: Tool, arguments: dict[str, Json]
-    ) -> Json:
-        """Make a call that a person has approved, where that is needed; return its result.
+    ) -> _Made:
+        """Make a call that a person has approved, where that is needed.
 
         Raises:
             ToolError: It was rejected, or failed; the model sees that.
@@ -207,10 +270,7 @@ class ToolCalls:
             if answer.arguments != arguments:
                 requested, arguments = arguments, _checked(tool, dict(answer.arguments))
         result = await self._recorded(ordinal, call, tool, arguments, requested)
-        if requested is None:
-            return result
-        changed = f"(A person changed the arguments of this call to {to_text(arguments)}.)"
-        return f"{changed}\n{to_text(result)}"
+        return _Made(result, None if requested is None else arguments)
 
     async def _has_changed(self, ordinal: int, tool: Tool) -> bool:
         """Return whether a server describes its tool differently since a person last approved a call.
@@ -322,7 +382,9 @@ class ToolCalls:
             return
         key = f"repeat-{self._context.attempt}-{ordinal}"
         self._note_begun(ordinal)
-        rejected = await ask_repetition(tool, call.id, key, arguments, self._context)
+        rejected = await ask_repetition(
+            tool, call.id, key, arguments, self._context, caller=self._caller
+        )
         if rejected is not None:
             raise _rejection(rejected)
 
@@ -401,9 +463,19 @@ def _prefix(tool: Tool | None) -> str:
     return "subagent" if tool is not None and tool.kind == AGENT else "tool"
 
 
+def _result_facts(result: Json, ordinal: int) -> dict[str, Json]:
+    """Return a result for the event of a call, the beginning of its text where it is long."""
+    text = to_text(result)
+    if len(text) <= _MAX_SHOWN_CHARS:
+        return {"result": result}
+    more = {"truncated": True, "chars": len(text), "ordinal": ordinal}
+    return {"result": text[:_MAX_SHOWN_CHARS], **more}
+
+
 def _rejection(answer: Rejected) -> ToolError:
     note = f" They wrote: {answer.note}" if answer.note else ""
-    return ToolError(f"a person rejected this call; it was not made.{note}", code="rejected")
+    message = f"a person rejected this call; it was not made.{note}"
+    return ToolError(message, code="rejected")
 
 
 def _run_key(tool: Tool, ordinal: int, call: ToolCall) -> str:
@@ -436,7 +508,8 @@ def _checked(tool: Tool, arguments: Json) -> dict[str, Json]:
         )
     if errors:
         reasons = "; ".join(f"{error.pointer or 'arguments'}: {error.message}" for error in errors)
-        raise ToolError(f"the arguments do not fit the tool: {reasons}", code="invalid-arguments")
+        message = f"the arguments do not fit the tool: {reasons}"
+        raise ToolError(message, code="invalid-arguments")
     return cast("dict[str, Json]", arguments)
 
 
@@ -448,7 +521,9 @@ def _failures_for_the_model(tool: Tool, time_limit: asyncio.Timeout) -> Generato
     except (ToolError, *_FATAL, *_INTERRUPTS):
         raise
     except PlanwaveError as error:
-        raise ToolError(error.message, code=error.code) from error
+        raise ToolError(
+            error.message, code=error.code, hint=error.hint, retryable=error.retryable
+        ) from error
     except BaseException as error:
         if time_limit.expired():
             message = f"the tool did not answer within {tool.timeout_s:g} s"

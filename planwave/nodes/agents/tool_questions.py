@@ -99,19 +99,26 @@ def _changed_text(tool: Tool) -> str:
 
 
 async def ask_repetition(
-    tool: Tool, call_id: str, key: str, arguments: Mapping[str, Json], context: FlowContext
+    tool: Tool,
+    call_id: str,
+    key: str,
+    arguments: Mapping[str, Json],
+    context: FlowContext,
+    *,
+    caller: str = "agent",
 ) -> Rejected | None:
     """Ask whether a tool may be called that an earlier run of the agent has called; None if it may.
 
-    The arguments are as for ``ask_approval``; the answer cannot change those of the call.
+    The arguments are as for ``ask_approval``; the answer cannot change those of the call. ``caller`` is
+    the word for what makes the call.
     """
     answer = await _ask(
         tool,
         call_id,
         key,
         {
-            "prompt": f"An earlier run of this agent has called the tool {tool.name}, which may act only "
-            "once. May it be called now, with these arguments?",
+            "prompt": f"An earlier run of this {caller} has called the tool {tool.name}, which may act "
+            "only once. May it be called now, with these arguments?",
             "actions": [_APPROVE, _REJECT],
             "value": dict(arguments),
             "editable": False,

@@ -141,6 +141,9 @@ class BaseNode:
             brings an input for it; a run without one then warns.
         effect: The side effect of running the node.
         effect_by: The data field that decides about a weaker effect; None where all nodes have the same.
+        guards_effect: Whether the code of the type sees to it that its effect does not happen twice: a
+            node that was cut off in the middle is executed again, and no person is asked before. Calls
+            that are made through ``ToolCalls`` are such.
         version: Increase it when the same data and inputs produce another result: forks do not
             reuse results of an earlier version.
         reads_goal: Whether its result depends on the execution's goal, besides what templates in
@@ -190,6 +193,7 @@ class BaseNode:
     expects_input: bool = False
     effect: Effect = "none"
     effect_by: EffectByField | None = None
+    guards_effect: bool = False
     version: int = 1
     reads_goal: bool = False
     calls_model: bool = False

@@ -6,6 +6,7 @@ from planwave.nodes.authoring.node_type import BaseNode
 from planwave.nodes.library.agent import Agent
 from planwave.nodes.library.approval import Approval
 from planwave.nodes.library.boolean import Boolean
+from planwave.nodes.library.call_tool import CallTool
 from planwave.nodes.library.chat import Chat
 from planwave.nodes.library.chat_start import ChatStart
 from planwave.nodes.library.conditional import Conditional
@@ -67,6 +68,7 @@ LIBRARY: tuple[type[BaseNode], ...] = (
     Parser,
     Transform,
     Fetch,
+    CallTool,
     Merge,
     If,
     Conditional,

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Json
-from planwave.graph.protocols import FlowContext, strongest_effect
+from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import FlowContext, NodeTypes, strongest_effect
 from planwave.graph.subgraphs import effects_of
 from planwave.nodes.agents.tool import FLOW, Tool, ToolCallContext
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
@@ -57,21 +57,11 @@ class FlowTool(ToolNode):
     uses_services = True
 
     async def make(self, data: FlowToolData, inputs: Inputs, context: FlowContext) -> Tool:
-        graph = await stored_flow(data.flow, context)
-        catalogue = context.runtime.catalogue
-        schema: Mapping[str, Any] | None = data.parameters
-        return Tool(
-            data.name,
-            data.description,
-            input_schema(prepare(graph, catalogue), catalogue) if schema is None else schema,
-            _FlowCall(data, context.node_id).run,
-            strongest_effect(
-                effect for node in graph.nodes for effect in effects_of(node, graph, catalogue)
-            ),
-            data.approval or "never",
-            kind=FLOW,
-            timeout_s=data.timeout_s,
-            details={"flow": data.flow.name or data.flow.id, "revision": data.flow.revision},
+        return tool_of_flow(
+            await stored_flow(data.flow, context),
+            data,
+            context.runtime.catalogue,
+            flow_key=f"flow-of-{context.node_id}",
         )
 
     def tool_names(self, data: Mapping[str, Json]) -> Sequence[str]:
@@ -82,12 +72,37 @@ class FlowTool(ToolNode):
             yield from check_parameters(data.parameters)
 
 
+def tool_of_flow(graph: Graph, data: FlowToolData, catalogue: NodeTypes, *, flow_key: str) -> Tool:
+    """Return a flow as a tool.
+
+    Args:
+        graph: The flow as it is stored now.
+        data: The flow, and what is said about it.
+        catalogue: The node types.
+        flow_key: The name under which the node that calls it keeps the graph of its first call.
+    """
+    schema: Mapping[str, Any] | None = data.parameters
+    return Tool(
+        data.name,
+        data.description,
+        input_schema(prepare(graph, catalogue), catalogue) if schema is None else schema,
+        _FlowCall(data, flow_key).run,
+        strongest_effect(
+            effect for node in graph.nodes for effect in effects_of(node, graph, catalogue)
+        ),
+        data.approval or "never",
+        kind=FLOW,
+        timeout_s=data.timeout_s,
+        details={"flow": data.flow.name or data.flow.id, "revision": data.flow.revision},
+    )
+
+
 class _FlowCall:
     """Runs the flow of a tool; one for all its calls."""
 
-    def __init__(self, data: FlowToolData, node_id: str) -> None:
+    def __init__(self, data: FlowToolData, flow_key: str) -> None:
         self._data = data
-        self._flow_key = f"flow-of-{node_id}"
+        self._flow_key = flow_key
 
     async def run(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
         """Run it with the arguments of a call; see ``CallTool``."""

@@ -103,16 +103,7 @@ class McpServer(ToolNode):
     def check_data(self, data: McpServerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        servers = view.mcp_servers
-        if servers is not None and data.server not in servers:
-            near = closest_match(data.server, servers)
-            yield NodeFinding(
-                "unknown-mcp-server",
-                f"there is no MCP server {data.server!r}",
-                "/data/server",
-                f"did you mean {near!r}?" if near else hint_to_set_up(data.server, servers),
-                correction=Correction(f"Use {near}", {"data": {"server": near}}) if near else None,
-            )
+        yield from check_server_name(data.server, view)
         for name in sorted({*(data.allow or ())} & {*data.deny}):
             yield NodeFinding(
                 "invalid-data",
@@ -122,14 +113,38 @@ class McpServer(ToolNode):
             )
 
 
+def check_server_name(name: str, view: NodeView) -> Iterator[NodeFinding]:
+    """Find the name in ``data.server`` of a server that the operator has not set up."""
+    servers = view.mcp_servers
+    if servers is None or name in servers:
+        return
+    near = closest_match(name, servers)
+    yield NodeFinding(
+        "unknown-mcp-server",
+        f"there is no MCP server {name!r}",
+        "/data/server",
+        f"did you mean {near!r}?" if near else hint_to_set_up(name, servers),
+        correction=Correction(f"Use {near}", {"data": {"server": near}}) if near else None,
+    )
+
+
 @asynccontextmanager
 async def _open_tools(data: McpServerData, context: FlowContext) -> AsyncGenerator[list[Tool]]:
     """Connect to the server and give its tools; closed with the run of the graph."""
     async with mcp_servers_of(context).connection(data.server) as connection:
-        rules = mcp_servers_of(context).rules(data.server)
-        used = _used_tools(connection, data)
-        tools = _named_tools(connection, used, data, rules, context.node_id)
-        yield ToolGroup(tools, _warnings(connection, data))
+        yield server_tools(connection, data, context)
+
+
+def server_tools(connection: Connection, data: McpServerData, context: FlowContext) -> ToolGroup:
+    """Return the tools of a connected server, and what is to know about them.
+
+    Raises:
+        NodeError: ``unknown-mcp-tool``, ``duplicate-tool``.
+    """
+    rules = mcp_servers_of(context).rules(data.server)
+    used = _used_tools(connection, data)
+    tools = _named_tools(connection, used, data, rules, context.node_id)
+    return ToolGroup(tools, _warnings(connection, data))
 
 
 def _warnings(connection: Connection, data: McpServerData) -> Iterator[str]:
@@ -231,7 +246,9 @@ class _Call:
                 timeout_s=self._timeout_s,
             )
         except PlanwaveError as error:
-            raise ToolError(error.message, code=error.code, hint=error.hint) from error
+            raise ToolError(
+                error.message, code=error.code, hint=error.hint, retryable=error.retryable
+            ) from error
 
 
 class _ProgressEvents:

@@ -115,6 +115,10 @@ EXPECTED_OUTPUTS: Mapping[str, Mapping[str, Json]] = {
         "sent.output": "We are late, sorry.",
     },
     "boolean": {"passed.output": True},
+    "call_tool": {
+        "look_up.output": "The order 1042 is on its way.",
+        "say.output": "The order 1042 is on its way.",
+    },
     "chat": {"reply.output": "[m t=None] And in winter?"},
     "client": {"ask.output": "[m t=0.0] Name a river."},
     "chat_start": {

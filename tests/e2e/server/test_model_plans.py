@@ -252,6 +252,21 @@ ATTACKS: dict[str, Callable[[str], Parts]] = {
         {"server": "shop"}, reply_node("s", type="mcp_server", data={"server": "hidden"}),
         edges=[{**wire("s", "n", "tools", "link"), "source_handle": "tools"}],
     ),
+    "a call of a function without a model": lambda _: (
+        [reply_node("n", type="call_tool", data={"tool": "t"})], []
+    ),
+    "a call of a server without a model": lambda _: (
+        [reply_node("n", type="call_tool", data={"server": "shop", "tool": "look"})], []
+    ),
+    "a call of a flow without a model": lambda _: (
+        [reply_node("n", type="call_tool", data={"flow": {"name": "ops"}})], []
+    ),
+    "a call without a model in a loop": lambda _: (
+        [reply_node("n", type="loop", data={"items": [1], "body": {"nodes": [
+            {"id": "x", "type": "call_tool", "data": {"server": "shop", "tool": "look", "approval": "never"}}
+        ], "edges": []}})],
+        [],
+    ),
     "a list of tools by a wire": lambda _: (
         [text("t", "look"), reply_node("n")], [wire("t", "n", "tools")]
     ),

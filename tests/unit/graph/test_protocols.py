@@ -44,6 +44,7 @@ async def test_a_context_of_no_attempt_refuses_events() -> None:
 
 BY_METHOD = EffectByField("method", {"GET": "read", "HEAD": "read"}, absent="read")
 WRITES = NodeTypeInfo("t", "", (), (), effect="write", effect_by=BY_METHOD)
+UNLESS_SENT = WRITES._replace(effect_by=BY_METHOD._replace(unless="body"))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,8 @@ WRITES = NodeTypeInfo("t", "", (), (), effect="write", effect_by=BY_METHOD)
         (WRITES, {"method": "GET"}, "url", None, "read"),
         (WRITES, {"method": "GET"}, "", "once", "once"),
         (WRITES._replace(effect_by=None), {"method": "GET"}, "", None, "write"),
+        (UNLESS_SENT, {"method": "GET"}, "", None, "read"),
+        (UNLESS_SENT, {"method": "GET", "body": None}, "", None, "write"),
     ],
 )
 def test_effect_of_a_node_may_depend_on_a_field(

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from planwave.nodes.json_schema import MAX_PARTS, MAX_WORK_FOR_ALL_ERRORS, check_schema, validate
+from planwave.nodes.json_schema import (
+    MAX_PARTS,
+    MAX_WORK_FOR_ALL_ERRORS,
+    certain_errors,
+    check_schema,
+    validate,
+)
 from tests.support.cpu_time import cpu_within
 
 TRAVEL: dict[str, Any] = {
@@ -183,3 +189,41 @@ def test_the_schema_library_is_loaded_only_for_forms() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+CONDITIONAL: dict[str, Any] = {
+    "type": "object",
+    "properties": {"kind": {"type": "string"}, "size": {"type": "integer"}},
+    "if": {"properties": {"kind": {"const": "box"}}},
+    "then": {"required": ["size"]},
+    "minProperties": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "pointers"),
+    [
+        (TRAVEL, {"from": "?", "to": "?"}, []),
+        (TRAVEL, {"from": "?"}, [""]),
+        (TRAVEL, {"from": "?", "to": "soon"}, ["/to"]),
+        (TRAVEL, {"from": "?", "to": "?", "seats": ["?", 0, 2]}, ["/seats/1"]),
+        (TRAVEL, {"from": "?", "to": "?", "seats": "?"}, []),
+        (TRAVEL, {"from": "?", "to": "?", "a~/c": "?", "d": 1}, ["/a~0~1c", "/d"]),
+        ({"type": "object", "additionalProperties": False}, {"a": 1, "b": "?"}, ["/a", "/b"]),
+        ({"properties": {"a": False}}, {"a": 1, "b": "?"}, ["/a"]),
+        ({"properties": {"a": {"additionalProperties": False}}}, {"a": {"b": "?"}}, ["/a/b"]),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"c": "?"}, []),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"c": 1}, [""]),
+        (CONDITIONAL, {"kind": "box", "other": 1}, [""]),
+        (CONDITIONAL, {"kind": "?", "other": 1}, []),
+        (CONDITIONAL, {"kind": "box", "other": "?"}, []),
+        ({"type": "no type"}, {"a": 1}, []),
+        ({"items": {"maximum": 0}}, [1] * 3, ["/0", "/1", "/2"]),
+        ({"items": {"maximum": 0}}, [1] * (MAX_WORK_FOR_ALL_ERRORS + 1), []),
+    ],
+)
+def test_errors_are_certain_whatever_becomes_of_the_open_texts(
+    schema: Any, value: Any, pointers: list[str]
+) -> None:
+    found = certain_errors(schema, value, "?".__eq__)
+    assert sorted(each.pointer for each in found) == sorted(pointers)

@@ -323,3 +323,47 @@ async def test_the_task_of_an_artefact_is_not_a_task_of_a_node() -> None:
     harness = harness_of(LINKED, connections, {"u": uses, "g:make": make})
     assert await harness.run() == "completed"
     assert len(seen) == 1
+
+
+def opens(connections: Connections, key: str = "shop", seconds: float = 0.0) -> Any:
+    """A node that opens something under a name, which it shares with others."""
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        async def make() -> Any:
+            return await connections.make(None, context)
+
+        connection = await make()
+        opened = await context.runtime.open_once(key, lambda: connection)
+        await asyncio.sleep(seconds)
+        return result_with(opened)
+
+    return act
+
+
+@virtual_time
+async def test_nodes_share_what_they_open_under_one_name_until_their_graph_ends() -> None:
+    connections = Connections()
+    connections.enter_s = 1.0
+    acts = {
+        "a": opens(connections, seconds=5),
+        "b": opens(connections),
+        "c": opens(connections, "other"),
+        "d": opens(connections),
+    }
+    harness = ExecutionHarness(parse_graph("a b c d", "a>d"), acts)
+    assert await harness.run() == "completed"
+    results = {n: harness.execution.outputs[n]["output"].value for n in "abcd"}
+    assert len({results[n] for n in "abd"}) == 1
+    assert results["c"] not in (results["a"], None)
+    assert (connections.opened, connections.left) == (2, 0)
+
+
+@virtual_time
+async def test_what_could_not_be_opened_is_tried_again_by_the_next_node() -> None:
+    connections = Connections()
+    connections.enter_errors.append(NodeError("not yet"))
+    policies = {"a": Policy(on_error="continue")}
+    graph = parse_graph("a b", "a.error>b", policies=policies)
+    harness = ExecutionHarness(graph, {"a": opens(connections), "b": opens(connections)})
+    assert await harness.run() == "completed"
+    assert (connections.opened, connections.left) == (1, 0)

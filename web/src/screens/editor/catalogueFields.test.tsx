@@ -12,6 +12,7 @@ const SCHEMAS: Record<string, JsonSchema> = {
   toolset: { type: "object", properties: { names: { type: "array", items: TEXT } } },
   mcp_server: { type: "object", properties: { server: TEXT } },
   flow_tool: { type: "object", properties: { flow: { type: "object" } } },
+  call_tool: { type: "object", properties: { tool: TEXT, server: TEXT } },
 };
 let api: TestApi;
 
@@ -74,6 +75,21 @@ test("without a list any name can be typed", () => {
   const values = show("tool", {});
   fireEvent.change(screen.getByLabelText("Tool"), { target: { value: "mine" } });
   expect(values).toEqual([{ name: "mine" }]);
+});
+
+test("a step calls a tool of the operator, or one of a server under any name", async () => {
+  const values = show("call_tool", {});
+  await screen.findByRole("option", { name: "tickets (a program)" });
+  const tool = screen.getByLabelText("Tool");
+  expect([...(tool as HTMLInputElement).list!.options].map((each) => each.value)).toEqual([
+    "look_up",
+    "send_mail",
+  ]);
+  fireEvent.change(tool, { target: { value: "send_mail" } });
+  expect(screen.getByText("Does send_mail.")).toBeTruthy();
+  fireEvent.change(screen.getByLabelText("Server"), { target: { value: "tickets" } });
+  fireEvent.change(tool, { target: { value: "search" } });
+  expect(values.at(-1)).toEqual({ server: "tickets", tool: "search" });
 });
 
 test("a set has several tools, an unknown one too", async () => {

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import { useFlows, useMcpServers, useTools } from "@/api/queries";
 import { SelectField, TextField } from "@/ui/Field";
 import { type FieldProps, fieldLook } from "@/ui/SchemaForm";
@@ -14,6 +14,7 @@ const CONTROLS: Readonly<Record<string, Controls>> = {
   mcp_server: { server: ServerField },
   flow_tool: { name: ToolNameField, flow: FlowField },
   http_tool: { name: ToolNameField },
+  call_tool: { tool: CalledToolField, server: ServerField, flow: FlowField },
 };
 
 /** Returns the controls of the fields of a node type that offer what the service lists. */
@@ -32,6 +33,34 @@ function ToolField(props: FieldProps) {
       names={tools.map(({ name, effect }) => [name, `${name} (${EFFECTS[effect]})`])}
       hint={chosen?.description}
     />
+  );
+}
+
+/** The tool that a step calls: one of the operator's, or any name of a tool of a server. */
+function CalledToolField({ field, value, onChange, error, tag }: FieldProps) {
+  const tools = useTools().data?.tools ?? [];
+  const listId = useId();
+  const name = typeof value === "string" ? value : "";
+  const chosen = tools.find((tool) => tool.name === name);
+  const look = { ...fieldLook(field, error, tag), label: "Tool" };
+  return (
+    <>
+      <TextField
+        {...look}
+        hint={chosen?.description || look.hint}
+        value={name}
+        list={listId}
+        autoComplete="off"
+        onChange={(event) => onChange(event.target.value || undefined)}
+      />
+      <datalist id={listId}>
+        {tools.map((tool) => (
+          <option key={tool.name} value={tool.name}>
+            {EFFECTS[tool.effect]}
+          </option>
+        ))}
+      </datalist>
+    </>
   );
 }
 

@@ -80,9 +80,6 @@ async def test_a_step_calls_a_server_as_the_person_who_was_asked_allows(tmp_path
         assert node["outputs"]["output"]["value"] == "saved changed"
         (call,) = node["calls"]
         assert (call["kind"], call["name"], call["result"]) == ("mcp", "box_save", "saved changed")
-        log = (await client.get(f"{path}/logs")).text
-        assert "saved changed" in log
-
         path = await started(client, graph(SAVE))
         request = await question(client, path)
         answer = {"decision": "reject", "note": "Not this one."}

@@ -17,7 +17,18 @@ FIXED_TYPES = [
     "schedule", "send_message", "sse", "start", "switch", "text", "tool_approval", "transform", "user_input",
     "void", "wait", "webhook", "webhook_reply",
 ]  # fmt: skip
-OTHER_TYPES = ["agent", "call_tool", "chat", "fetch", "inner", "llm", "loop", "placeholder", "planner", "while"]
+OTHER_TYPES = [
+    "agent",
+    "call_tool",
+    "chat",
+    "fetch",
+    "inner",
+    "llm",
+    "loop",
+    "placeholder",
+    "planner",
+    "while",
+]
 
 
 def unused(graph: Graph) -> list[tuple[str, str, str]]:

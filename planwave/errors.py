@@ -446,21 +446,16 @@ class PermanentError(NodeError):
 class ToolError(PlanwaveError):
     """A call of a tool failed; the model sees the message, and may try something else.
 
-    Of a step that calls a tool without a model it is the failure of the step: with ``retryable=False`` the
-    retry policy does not start the step again. By default that is so for calls that were rejected, and
-    for arguments that do not fit.
+    With ``retryable=False`` it ends a step that calls the tool without a model, whatever its retry policy
+    says; so it is by default where the call was rejected, or its arguments do not fit.
     """
 
     code = "tool-failed"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        hint: str | None = None,
+        self, message: str, *, code: str | None = None, hint: str | None = None,
         retryable: bool | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(message, code=code, hint=hint)
         self.retryable = self.code not in _NEVER_RETRIED if retryable is None else retryable
 

@@ -18,7 +18,7 @@ from contextlib import (
 )
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from planwave.errors import InputError, PermanentError
 from planwave.executor.node_api.link_artefacts import LinkArtefacts
@@ -244,8 +244,8 @@ class GraphRuntime(GraphLookups):
         return made
 
     async def open_once(
-        self, key: str, make: Callable[[], AbstractAsyncContextManager[Any]]
-    ) -> Any:
+        self, key: str, make: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> object:
         """Return what entering an async context manager gives, such as a connection.
 
         It is entered once for the run of the graph, whichever of its nodes asks first, and exited when

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Final
 
 from planwave.errors import PermanentError
 from planwave.executor.node_api.host import NodeHost
@@ -154,8 +154,8 @@ class ReadonlyRuntime(GraphLookups):
         return self._once_values[key] if key in self._once_values else await fn()
 
     async def open_once(
-        self, key: str, make: Callable[[], AbstractAsyncContextManager[Any]]
-    ) -> Any:
+        self, key: str, make: Callable[[], AbstractAsyncContextManager[object]]
+    ) -> object:
         """Refuse: nothing is opened."""
         raise self._not_running_error(f"open {key!r}")
 

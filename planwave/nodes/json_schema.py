@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from jsonschema_rs import (
     Draft202012Validator,
@@ -161,7 +161,7 @@ def _errors_of_fields(error: ValidationError, value: Json) -> Iterator[FormError
         names = kind.unexpected
     else:
         for step in error.instance_path:
-            value = cast("Any", value)[step]
+            value = value[step]
         names = list(cast("dict[str, Json]", value))
     for name in names:
         pointer = f"{whole.pointer}/{pointer_part(name)}"

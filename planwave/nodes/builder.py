@@ -524,9 +524,11 @@ class GraphBuilder(DocumentBuilder):
         return {**keywords, "model": model} | ({} if provider is None else {"provider": provider})
 
     def _as_json(self, node_type: str, name: str, value: Any) -> Json:
-        """See the base class; the JSON Schema of a type, and a value of the field's own type, too."""
+        """See the base class; the JSON Schema of a type, a value of the field's own type, and the name of a tool."""
         if isinstance(value, Graph):
             return value.to_document()
+        if isinstance(value, FunctionTool | Tool):
+            return self._tool_name(value)
         if isinstance(value, type) or get_origin(value) is not None:
             return JsonType[Any](value, "the type of a field").schema("validation")
         known = self.registry.type_info(node_type) is not None

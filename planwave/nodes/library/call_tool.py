@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pydantic import Field
 
@@ -121,7 +121,17 @@ class CallTool(NodeType):
             yield from check_server_name(data.server, view)
         elif data.tool is not None:
             yield from check_tool_name(data.tool, "/data/tool", view, "tool")
-            yield from _check_written_arguments(data.tool, view)
+            tools = view.index.tools
+            if tools is not None and (entry := tools.get(data.tool)) is not None:
+                wired = {edge.target_handle for edge in view.incoming}
+                schema, what = entry.tool.parameters, f"the tool {data.tool!r}"
+                yield from _check_written_arguments(view.node.data, wired, schema, what)
+
+    def check_flow_inputs(
+        self, data: Mapping[str, Json], wired: Collection[str], inputs: Mapping[str, Any]
+    ) -> Iterable[NodeFinding]:
+        """Yield the arguments that the flow does not take; see ``service.flows.flow_references``."""
+        return _check_written_arguments(data, wired, inputs, "the flow")
 
 
 def _wrong_forms(data: CallToolData) -> Iterator[NodeFinding]:
@@ -139,15 +149,13 @@ def _wrong_forms(data: CallToolData) -> Iterator[NodeFinding]:
         yield NodeFinding("missing-required-input", message, "/data/tool", _FORMS)
 
 
-def _check_written_arguments(name: str, view: NodeView) -> Iterator[NodeFinding]:
-    """Check what the arguments of a registered tool are, where no wire brings them."""
-    tools, written = view.index.tools, view.node.data.get("arguments", {})
-    entry = None if tools is None else tools.get(name)
-    if entry is None or view.is_wired("arguments") or not isinstance(written, dict):
-        return
-    yield from check_arguments(
-        cast("dict[str, Json]", written), entry.tool.parameters, f"the tool {name!r}"
-    )
+def _check_written_arguments(
+    data: Mapping[str, Json], wired: Collection[str], schema: Mapping[str, Any], what: str
+) -> Iterator[NodeFinding]:
+    """Check the arguments that stand in a node, unless a wire or a template brings all of them."""
+    written = data.get("arguments", {})
+    if "arguments" not in wired and isinstance(written, dict):
+        yield from check_arguments(cast("dict[str, Json]", written), schema, what)
 
 
 async def _tool_of(data: CallToolData, context: FlowContext) -> Tool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from planwave.errors import InputError, NotFound
 from planwave.graph.diagnostics import Diagnostic, short_repr
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Json, Node
 from planwave.graph.protocols import NodeTypes
 from planwave.graph.subgraphs import all_nodes
-from planwave.graph.suggestions import closest_match
+from planwave.graph.suggestions import closest_match, node_suggestion
+from planwave.nodes.authoring.node_type import NodeFinding
 from planwave.nodes.subgraphs import FlowName, named_flow
+from planwave.nodes.tools.flow_inputs import declared_inputs
 from planwave.service.flows.flow_queries import LIST_HINT, NOT_APPROVED
 from planwave.storage.records import PlanRecord
 
@@ -28,6 +30,23 @@ class FlowLookup(Protocol):
 
     async def to_start(self, plan_id: str, revision: int | None = None) -> Any: ...
     async def list(self, *, name: str | None = None, limit: int = 50) -> Sequence[PlanRecord]: ...
+
+
+@runtime_checkable
+class ChecksFlowInputs(Protocol):
+    """A node type whose nodes write down what they give the flow that they name."""
+
+    def check_flow_inputs(
+        self, data: Mapping[str, Json], wired: Collection[str], inputs: Mapping[str, Any]
+    ) -> Iterable[NodeFinding]:
+        """Yield what the flow does not take.
+
+        Args:
+            data: The data of a node, as written.
+            wired: The handles that edges lead into.
+            inputs: The JSON Schema of the inputs of the flow.
+        """
+        ...
 
 
 async def flow_named(flows: FlowLookup, name: str) -> PlanRecord:
@@ -50,43 +69,67 @@ def names_flows(graph: Graph, catalogue: NodeTypes) -> bool:
 async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -> list[Diagnostic]:
     """Return an error for each node whose flow, or its revision, does not exist or is not for callers.
 
-    Nodes of nested graphs are reported at the node around them. What comes over a wire is not known.
+    Also for what a node gives a flow that does not take it. Nodes of nested graphs are reported at the
+    node around them. What comes over a wire is not known.
     """
     numbers = {node.id: number for number, node in enumerate(graph.nodes)}
     findings: list[Diagnostic] = []
     for path, node in all_nodes(graph, catalogue):
         outer = path.partition("/")[0]
-        wired = path == outer and any(
-            edge.target_handle == "flow" for edge in graph.incoming.get(node.id, ())
-        )
-        flow = None if wired else named_flow(node, catalogue)
+        edges = graph.incoming.get(node.id, ()) if path == outer else ()
+        wired = {edge.target_handle for edge in edges}
+        flow = None if "flow" in wired else named_flow(node, catalogue)
         if flow is None:
             continue
+        place = _Place(node, path, f"/nodes/{numbers[outer]}", outer)
         try:
-            await _require(flow, flows)
+            found = await _require(flow, flows)
         except InputError as error:
-            pointer = f"/nodes/{numbers[outer]}/data"
-            findings.append(
-                Diagnostic(
-                    NOT_APPROVED if error.code == NOT_APPROVED else UNKNOWN_FLOW,
-                    "error",
-                    f"node {path!r}: {error.message}",
-                    f"{pointer}/flow" if path == outer else pointer,
-                    node=outer,
-                    hint=error.hint,
-                )
-            )
+            code = NOT_APPROVED if error.code == NOT_APPROVED else UNKNOWN_FLOW
+            findings.append(place.error(NodeFinding(code, error.message, "/data/flow", error.hint)))
+            continue
+        checks = catalogue.implementation(node.type)
+        if isinstance(checks, ChecksFlowInputs):
+            inputs = declared_inputs(found.graph, catalogue)
+            wrong = () if inputs is None else checks.check_flow_inputs(node.data, wired, inputs)
+            findings += [place.error(each) for each in wrong]
     return findings
 
 
-async def _require(flow: FlowName, flows: FlowLookup) -> None:
+class _Place(NamedTuple):
+    """Where a node is, for what is found about it."""
+
+    node: Node
+    path: str
+    pointer: str
+    outer: str
+
+    def error(self, finding: NodeFinding) -> Diagnostic:
+        """Return what was found; of a node in a nested graph at the node around it."""
+        is_own = self.path == self.outer
+        return Diagnostic(
+            finding.code,
+            "error",
+            f"node {self.path!r}: {finding.message}",
+            f"{self.pointer}{finding.pointer if is_own else '/data'}",
+            node=self.outer,
+            hint=finding.hint,
+            suggestion=node_suggestion(self.outer, finding.correction) if is_own else None,
+        )
+
+
+async def _require(flow: FlowName, flows: FlowLookup) -> Any:
+    """Return the revision of a flow that a node runs.
+
+    Raises:
+        InputError: There is none, or it is not for callers.
+    """
     plan_id = str(flow.id) if flow.name is None else (await flow_named(flows, flow.name)).plan_id
     try:
-        await flows.to_start(plan_id)
+        found = await flows.to_start(plan_id)
     except NotFound as error:
         raise await unknown_flow(flows, plan_id) from error
-    if flow.revision is not None:
-        await flows.to_start(plan_id, flow.revision)
+    return found if flow.revision is None else await flows.to_start(plan_id, flow.revision)
 
 
 async def unknown_flow(flows: FlowLookup, name: str) -> NotFound:

@@ -331,6 +331,20 @@ def test_an_agent_is_linked_to_its_tools_and_its_model() -> None:
     assert caught.value.code == "type-mismatch"
 
 
+def test_a_step_that_calls_a_tool_names_it_by_its_function() -> None:
+    g = builder()
+    start = g.node("start", id="start")
+    found = g.node("call_tool", tool=look_up, arguments={"order": "{{ input }}"}, input=start)
+    assert g.document()["nodes"][1]["data"] == {
+        "tool": "look_up",
+        "arguments": {"order": "{{ input }}"},
+    }
+    assert planwave.run_sync(g, "1042", registry=REGISTRY)[found] == "1042"
+    other = planwave.GraphBuilder(planwave.Registry(LIBRARY, tools=ToolRegistry()))
+    with pytest.raises(TypeError, match="is not registered here"):
+        other.node("call_tool", tool=look_up)
+
+
 def test_a_branch_of_a_switch_is_named_by_its_case() -> None:
     g = builder()
     kind = g.switch(g.node("start"), cases=["refund", 2, "default"], case_sensitive=False)

@@ -8,6 +8,7 @@ import pytest
 
 from planwave.errors import GraphInvalid, NotFound
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Node
 from planwave.graph.reading.documents import read_graph
 from planwave.nodes.subgraphs import FlowName
 from planwave.service.dependencies import ServiceDependencies
@@ -97,3 +98,52 @@ def test_a_flow_is_named_by_id_or_name() -> None:
     for wrong in ({}, {"id": "a", "name": "b"}):
         with pytest.raises(ValueError, match="one of the two"):
             FlowName.model_validate(wrong)
+
+
+TAKES_NUMBER = make_graph(
+    Node("s", "start", "s", data={"schema": {"type": "object", "required": ["number"]}}),
+).to_document()
+
+
+def calling(arguments: Any, *edges: dict[str, Any]) -> dict[str, Any]:
+    """Return a step that calls the flow ``Pay``, after another one."""
+    data = {"flow": {"name": "Pay"}, "arguments": arguments}
+    given = {"id": "s", "type": "json", "data": {"value": {}}}
+    return {"nodes": [{"id": "n", "type": "call_tool", "data": data}, given], "edges": list(edges)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "pointers"),
+    [
+        ({"input": {"number": 1}}, []),
+        ({"input": "{{ goal }}"}, []),
+        ("{{ goal }}", []),
+        ({}, [""]),
+        ({"input": {}}, ["/input"]),
+        ({"inputt": {"number": 1}}, ["/inputt", ""]),
+    ],
+)
+async def test_what_a_step_gives_a_flow_that_does_not_take_it_is_reported(
+    arguments: Any, pointers: list[str]
+) -> None:
+    parts = dependencies()
+    async with Service(parts) as service:
+        await service.flows.create("Pay", graph=TAKES_NUMBER)
+        findings = await found(calling(arguments), parts)
+        expected = [f"/nodes/0/data/arguments{each}" for each in pointers]
+        assert [(each.code, each.pointer) for each in findings] == [
+            ("invalid-arguments", each) for each in expected
+        ]
+        for each in findings:
+            assert each.message.startswith("node 'n': the arguments do not fit the flow: ")
+
+
+async def test_arguments_that_a_wire_brings_are_not_known() -> None:
+    parts = dependencies()
+    edge = {"source": "s", "target": "n", "targetHandle": "arguments", "data": {"channel": "flow"}}
+    async with Service(parts) as service:
+        await service.flows.create("Pay", graph=TAKES_NUMBER)
+        assert await found(calling({}, edge), parts) == []
+        nested = {"id": "o", "type": "loop", "data": {"body": calling({})}}
+        (finding,) = await found({"nodes": [nested], "edges": []}, parts)
+        assert (finding.pointer, finding.node) == ("/nodes/0/data", "o")

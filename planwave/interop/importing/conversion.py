@@ -343,9 +343,11 @@ class Conversion:
             {"pointer": pointer, "code": code, "text": text[:_MAX_TEXT], "message": message}
         )
 
-    def needs(self, what: SetupKind, name: str, used_by: Target) -> None:
-        """Say what the operator has to provide for a node."""
-        self._setup.setdefault((what, name), []).append(used_by)
+    def needs(self, what: SetupKind, name: str, used_by: Target | None = None) -> None:
+        """Say what the operator has to provide, for a node or for the file as a whole."""
+        users = self._setup.setdefault((what, name), [])
+        if used_by is not None:
+            users.append(used_by)
 
     def set_option(self, name: str, value: Json, pointer: str, message: str) -> None:
         """Say that the source's graph has what is an option of the run here."""
@@ -411,7 +413,8 @@ class Conversion:
                         hint="provide it as a secret of the operator",
                     )
         for node in self.nodes:
-            if any(_holds_withheld(target.node) for target in node.targets):
+            made = [target for target in node.targets if target.node["type"] != _PLACEHOLDER]
+            if any(_holds_withheld(target.node) for target in made):
                 node.becomes_placeholder("it needs a secret that was not copied")
 
     def _settle_edge(self, edge: SourceEdge) -> None:
@@ -531,10 +534,12 @@ def _is_lost(graph: GraphDraft) -> bool:
 
 
 def _holds_withheld(value: object) -> bool:
-    if isinstance(value, Withheld):
-        return True
+    if isinstance(value, str):
+        return isinstance(value, Withheld) or MARK in value
     if isinstance(value, dict):
-        return any(map(_holds_withheld, cast("dict[str, object]", value).values()))
+        fields = cast("dict[str, object]", value)
+        is_graph = fields.keys() == {"nodes", "edges"}  # its nodes are looked at one by one
+        return not is_graph and any(map(_holds_withheld, fields.values()))
     return isinstance(value, list) and any(map(_holds_withheld, cast("list[object]", value)))
 
 

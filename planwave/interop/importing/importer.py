@@ -65,6 +65,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "agiraph": "planwave.interop.importing.agiraph",
         "agentflow": "planwave.interop.importing.agentflow",
+        "dify": "planwave.interop.importing.dify.convert",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

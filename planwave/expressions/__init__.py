@@ -5,6 +5,7 @@ with limits on time, memory and output (see ``renderer.py``).
 """
 
 from planwave.expressions.json_text import copy_json, to_text
+from planwave.expressions.literals import escape_templates, is_literal
 from planwave.expressions.templates import Template, VariableSource, compile_template, has_template
 from planwave.expressions.variables import FUNCTIONS, NODES, ROOT_VARIABLES, VariableRef
 
@@ -17,6 +18,8 @@ __all__ = [
     "VariableSource",
     "compile_template",
     "copy_json",
+    "escape_templates",
     "has_template",
+    "is_literal",
     "to_text",
 ]

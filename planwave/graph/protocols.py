@@ -383,7 +383,8 @@ class NodeTypeInfo(NamedTuple):
     has no others (one without a declaration may read any). Edges may not lead into
     ``policy_fields``, in any graph. A plan that a model wrote may set ``plan_fields`` alone (of an object,
     ``field.key`` is one key); its edges may not lead into ``closed_sockets`` (channel and handle), and
-    its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run. ``run_by_nodes``: nodes run it by themselves.
+    its values of ``written_fields`` (graphs, names of flows) have no templates that are resolved before they run,
+    and its texts in ``plan_literals`` none at all. ``run_by_nodes``: nodes run it by themselves.
     ``policy`` is that of a node for which whoever makes it says nothing else, as in a document.
     ``schema_output``: see ``ports.outputs_of``. ``stands_in``: its nodes keep the place of steps that are
     not known here, so that nothing is inferred from them and edges fit any handle of theirs; the type itself
@@ -416,6 +417,7 @@ class NodeTypeInfo(NamedTuple):
     policy_fields: tuple[str, ...] = ()
     plan_fields: tuple[str, ...] = ()
     written_fields: tuple[str, ...] = ()
+    plan_literals: tuple[str, ...] = ()
     closed_sockets: frozenset[tuple[Channel, str]] = frozenset()
     run_by_nodes: bool = False
     depends_outside: bool = True

@@ -47,6 +47,7 @@ _INTERNAL_FACTS: Final = (
     "policy_fields",
     "plan_fields",
     "written_fields",
+    "plan_literals",
     "closed_sockets",
     "run_by_nodes",
     "stands_in",
@@ -174,6 +175,7 @@ def _plan_facts(
         "written_fields": tuple(
             field.json_name for field in fields if field.names_flow or field.extra.get("graph")
         ),
+        "plan_literals": tuple(getattr(implementation, "plan_literals", ())),
         "closed_sockets": frozenset(
             (channel, field.json_name)
             for channel in (FLOW, LINK)

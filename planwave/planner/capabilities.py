@@ -267,7 +267,11 @@ def _type_card(
             port for port in facts.outputs if port.type != TOOL_TYPE or not facts.executes
         ),
         fields,
-        tuple(name for name in facts.template_fields or () if name in offered),
+        tuple(
+            name
+            for name in facts.template_fields or ()
+            if name in offered and name not in facts.plan_literals
+        ),
         "none" if _gives_tools(facts) else facts.effect,  # each tool has its own
     )
 

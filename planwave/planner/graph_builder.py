@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from planwave.errors import InputError
+from planwave.expressions import escape_templates
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
@@ -16,7 +17,6 @@ from planwave.planner.capabilities import DEFAULT_TYPE, calls_model
 from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
 from planwave.providers.protocols import Providers
 
-_TEMPLATE_OPENINGS = ("{{", "{%", "{#")
 _MODEL_FIELDS: Final = ("provider", "model")
 _DOCUMENT_NAMES: Final = {
     "channel": "data",
@@ -169,12 +169,17 @@ class _DraftBuilder:
         return data
 
     def _literal_data(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
-        """Keep the planner's text literal where the type would resolve every field."""
+        """Keep the planner's text literal where no plan has templates, or the type would resolve every field."""
         facts = self.catalogue.type_info(node_type)
         data = dict(node.data or {}) if facts is None else self._without_unknown(node, facts)
-        if facts is None or facts.template_fields is not None:
+        if facts is None:
             return data
-        literal = {key: _escape_templates(value) for key, value in data.items()}
+        literal = {
+            key: escape_templates(value)
+            if facts.template_fields is None or facts.data_fields.get(key) in facts.plan_literals
+            else value
+            for key, value in data.items()
+        }
         if literal != data:
             self.fixes.append(f"text with braces in node {node.id!r} is taken literally")
         return literal
@@ -290,29 +295,3 @@ class _DraftBuilder:
             )
             return ALREADY_REPORTED
         return second if first is None else first
-
-
-def _escape_templates(value: Json) -> Json:
-    match value:
-        case str() if any(opening in value for opening in _TEMPLATE_OPENINGS):
-            return "".join(
-                f"{{% raw %}}{part}{{% endraw %}}"
-                if any(o in part for o in _TEMPLATE_OPENINGS)
-                else part
-                for part in _split_endraw(value)
-            )
-        case list():
-            return [_escape_templates(item) for item in cast("list[Json]", value)]
-        case dict():
-            table = cast("Mapping[str, Any]", value)
-            return {key: _escape_templates(item) for key, item in table.items()}
-        case _:
-            return value
-
-
-def _split_endraw(text: str) -> list[str]:
-    """Cut a text so that no part holds a whole ``endraw``, which would end the literal early."""
-    parts = text.split("endraw")
-    return [
-        piece for i, part in enumerate(parts) for piece in ((part,) if i == 0 else ("endraw", part))
-    ]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, PermanentError
-from planwave.expressions import has_template
+from planwave.expressions import has_template, is_literal
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Edge, Graph, Json, Node
@@ -204,7 +204,9 @@ def _other_keys(value: Json, keys: Collection[str]) -> list[str]:
 
 
 def _is_assembled(field: str, value: Json, facts: NodeTypeInfo) -> bool:
-    """Return whether a graph or the name of a flow has templates that are resolved before it runs."""
+    """Return whether a graph, the name of a flow or a literal has templates that would be resolved."""
+    if field in facts.plan_literals:
+        return isinstance(value, str) and not is_literal(value)
     if field not in facts.written_fields:
         return False
     is_resolved = facts.template_fields is None or field in facts.template_fields

@@ -174,6 +174,8 @@ class BaseNode:
         plan_fields: The data fields that a plan written by a model may set; of an object, ``field.key``
             for one key of it. None for all that are not marked ``planned: false``; a type that comes
             with planwave names them, so that a new field is closed until it is named.
+        plan_literals: Data fields of which a plan written by a model has the text only: no template in it is
+            resolved there.
         run_by_nodes: Whether nodes run it by themselves, so that no graph needs it.
         stands_in: Whether its nodes keep the place of steps that are not known here: the check infers
             nothing from them, and no plan of a model has one.
@@ -211,6 +213,7 @@ class BaseNode:
     replayable: bool = False
     planned: bool = True
     plan_fields: tuple[str, ...] | None = None
+    plan_literals: tuple[str, ...] = ()
     run_by_nodes: bool = False
     stands_in: bool = False
     example: Mapping[str, Json] = {}

@@ -50,7 +50,8 @@ def _is_read(edge: Edge, graph: Graph, catalogue: NodeTypes) -> bool:
     if facts is None or not getattr(catalogue.implementation(node.type), "calls_model", False):
         return True
     fields = facts.template_fields or ()
-    if not any(node.data.get(name) for name in fields):
+    # Beside a system prompt alone, the input is the prompt.
+    if not any(node.data.get(name) for name in fields if name not in facts.plan_literals):
         return True
     template = compile_template(dict(node.data), fields=fields)
     names = (*_MODEL_INPUTS, edge.target_handle)

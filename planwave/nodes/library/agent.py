@@ -99,7 +99,10 @@ class AgentTools(NodeData):
 class AgentData(NodeData):
     """Data of an agent; all fields are optional, since a ``description`` can serve as the prompt."""
 
-    system_prompt: str | None = Field(None, description="Who the model is and how it replies.")
+    system_prompt: str | None = template(
+        None,
+        description="Who the model is and how it replies. In a plan of a model it is literal.",
+    )
     user_prompt: Prompt = template(
         None, description="The prompt, used as it is; without one, goal, task and inputs become it."
     )
@@ -198,6 +201,7 @@ class Agent(NodeType):
         "systemPrompt", "userPrompt", "provider", "model", "temperature", "reasoningEffort",
         "maxTokens", "tools.web_search",
     )  # fmt: skip
+    plan_literals = ("systemPrompt",)
     inputs = (INPUT, MODEL_SOCKET, TOOLS_PORT)
     outputs = (
         Port(DEFAULT_SOURCE_HANDLE, "text"),

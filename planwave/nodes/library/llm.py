@@ -44,7 +44,9 @@ class LlmData(NodeData):
     provider: ProviderName = None
     model: ModelName = None
     prompt: Prompt = template(None, description="The prompt; without one, the input.")
-    system: str | None = Field(None, description="The system prompt.")
+    system: str | None = template(
+        None, description="The system prompt. In a plan of a model it is literal."
+    )
     messages: Conversation | None = Field(
         None,
         description="The conversation before the prompt.",
@@ -79,6 +81,7 @@ class Llm(NodeType):
         "provider", "model", "prompt", "system", "temperature", "reasoningEffort", "maxTokens",
         "jsonOutput", "stream",
     )  # fmt: skip
+    plan_literals = ("system",)
     inputs = (INPUT, MODEL_SOCKET)
     calls_model = True
     replayable = True

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from planwave.errors import InputError
+from planwave.expressions import escape_templates
 from planwave.graph.diagnostics import short_repr
 from planwave.graph.suggestions import closest_match
 from planwave.service.flows.chat_entries import INVALID_CHAT
@@ -44,7 +45,7 @@ def graph_of(config: Mapping[str, Any]) -> dict[str, Any]:
     data = {field: fields[name] for name, field in _AGENT_FIELDS.items() if name in fields}
     prompts = (fields.get("system_prompt"), fields.get("instructions"))
     if system := "\n\n".join(each for each in prompts if each):
-        data["systemPrompt"] = system
+        data["systemPrompt"] = escape_templates(system)
     start = {"onDisconnect": fields["on_disconnect"]} if "on_disconnect" in fields else {}
     nodes = [
         {"id": ENTRY_ID, "type": _CHAT_START, "name": "Message", "data": start},

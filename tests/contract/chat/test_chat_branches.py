@@ -65,6 +65,15 @@ async def test_each_message_follows_the_branch_that_is_shown() -> None:
         assert chat.record.head == second.reply.message_id
 
 
+async def test_braces_in_the_system_prompt_of_a_chat_are_text() -> None:
+    text = 'Say {{ name }}, {% raw %}, {% endraw %} and {"a": {"b": 1}}.'
+    async with chat_bench(system_prompt=text, instructions="{# no comment #}") as bench:
+        bench.llm.add(TextReply("One."))
+        await bench.follow((await bench.say("Hello")).reply)
+        system = bench.llm.requests[-1].body["messages"][0]["content"]
+        assert system == f"{text}\n\n{{# no comment #}}"
+
+
 async def test_retry_adds_a_sibling_that_does_not_know_the_first_reply() -> None:
     async with chat_bench() as bench:
         turn = await bench.turn("retry", TextReply("Second."))

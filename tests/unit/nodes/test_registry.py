@@ -88,7 +88,7 @@ def test_the_schema_is_camel_case_and_marks_templates() -> None:
     registry = Registry(LIBRARY)
     properties = registry.schema("agent")["properties"]
     assert properties["userPrompt"]["template"] is True
-    assert "template" not in properties["systemPrompt"]
+    assert "template" not in properties["provider"]
     assert registry.schema("agent")["additionalProperties"] is False
     assert "jsonOutput" in registry.schema("llm")["properties"]
     assert Registry([Bare()]).schema("bare") == {"type": "object"}

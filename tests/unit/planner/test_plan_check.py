@@ -7,6 +7,7 @@ the execution runs. A new type or field is closed until it is offered.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -187,6 +188,41 @@ def may(node_type: str, spelling: str, way: str) -> bool:
     return field.json_name in offered
 
 
+def is_literal_field(node_type: str, spelling: str) -> bool:
+    """Return whether the text of a field is literal in plans: a reply's braces are escaped."""
+    facts = REGISTRY.type_info(node_type)
+    assert facts is not None
+    return facts.data_fields[spelling] in facts.plan_literals
+
+
+LITERALS = [("agent", "systemPrompt"), ("llm", "system"), ("operators_agent", "systemPrompt")]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_system_prompt_in_a_plan_is_literal_at_any_depth(depth: str) -> None:
+    assert [each for each in fields() if is_literal_field(*each)] == LITERALS
+    for node_type, field in LITERALS:
+        prompt = {"llm": {"prompt": "Hi"}}.get(node_type, {})
+        node = reply_node("n", type=node_type, data={field: "{{ goal }}", **prompt})
+        drafted = DEPTHS[depth]([node], [])
+        result = read(*drafted[0], edges=drafted[1])
+        assert any("taken literally" in fix for fix in result.fixes)
+        assert result.graph is not None, result.diagnostics
+        written = json.dumps(result.graph.to_document())
+        assert "{% raw %}{{ goal }}{% endraw %}" in written
+        assert PlanCheck(REGISTRY, PlanRules()).findings(result.graph) == []
+        graph, _ = read_graph(as_document(*drafted))
+        codes = [each.code for each in PlanCheck(REGISTRY, PlanRules()).findings(graph)]
+        assert codes == ["field-not-for-plans"]
+
+
+def test_the_cards_of_plans_offer_no_templates_in_system_prompts() -> None:
+    cards = {each.name: each for each in type_cards(REGISTRY, ["agent", "llm"])}
+    assert "systemPrompt" not in cards["agent"].templates
+    assert "system" not in cards["llm"].templates
+    assert "userPrompt" in cards["agent"].templates
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("way", WAYS)
 def test_every_field_is_refused_unless_it_is_offered(way: str, depth: str) -> None:
@@ -308,6 +344,8 @@ async def test_every_field_is_refused_in_a_plan_that_is_made_while_it_runs(
         if planner is BelievingPlanner and is_inert(node_type, field, way):
             continue  # the check of the reply, which this planner leaves out, refuses it too
         is_closed = not may(node_type, field, way) or node_type not in PLANNABLE
+        if planner is BelievingPlanner and way == "template":
+            is_closed |= is_literal_field(node_type, field)
         if is_closed and "started" in codes:
             wrong.append(f"{node_type}.{field} is run: {sorted(codes)}")
         if not is_closed and codes & CLOSED:

@@ -49,6 +49,18 @@ async def test_linked_agent_is_a_tool_of_the_other() -> None:
     assert nodes["expert"] == "linked"
 
 
+async def test_templates_in_its_system_prompt_read_the_call() -> None:
+    source = node_document("notes", "text", text="Neap {{ '{{' }} x.")
+    data = {**EXPERT["data"], "systemPrompt": "Asked: {{ input }}; {{ nodes.notes.output }}"}
+    lead = node_document("lead", "agent", userPrompt="Write.", systemPrompt="{{ 'a' | upper }}")
+    graph = agent_graph(
+        lead, {**EXPERT, "data": data}, source, edges=[("expert", "lead")], kit_of=()
+    )
+    graph["edges"].append(flow("notes", "expert"))
+    run = await run_agents(graph, script)
+    assert [each.system for each in run.requests] == ["A", "Asked: How high?; Neap {{ x.", "A"]
+
+
 async def test_task_is_the_prompt_of_an_agent_without_one() -> None:
     expert = {"id": "expert", "type": "agent", "name": "Tide expert", "description": "Knows tides."}
 

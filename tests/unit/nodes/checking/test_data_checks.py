@@ -397,7 +397,19 @@ def test_an_entry_node_may_name_its_input() -> None:
 
 
 def test_braces_in_fields_without_templates_are_text() -> None:
-    assert check("agent", {"systemPrompt": "{{ secrets"}, description="d") == []
+    assert check("agent", {"agentName": "{{ secrets"}, description="d") == []
+
+
+@pytest.mark.parametrize(("kind", "field"), [("agent", "systemPrompt"), ("llm", "system")])
+def test_a_system_prompt_is_checked_as_every_template(kind: str, field: str) -> None:
+    prompt = {"agent": "userPrompt", "llm": "prompt"}[kind]
+    for text, code in (
+        ("{{ secrets.key }}", "template-undefined"),
+        ("{{ nodes.gone.output }}", "not-an-ancestor"),
+        ("{{ open", "template-syntax"),
+    ):
+        (found,) = check(kind, {prompt: "Hi", field: text})
+        assert (found.code, found.pointer) == (code, f"/data/{field}")
 
 
 def _chain(*ids: str) -> dict[str, Any]:

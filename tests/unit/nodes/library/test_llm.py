@@ -7,10 +7,15 @@ import pytest
 from planwave.errors import ResultNotJson
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Node
-from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT
+from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT, Agent
 from planwave.nodes.library.llm import JSON_ONLY, Llm
 from planwave.providers.protocols import ModelProfile, ModelReply
 from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.nested_graphs import (
+    graph_document,
+    node_document,
+    run_to_end,
+)
 from tests.support.nodes.node_context import (
     context_for,
     make_inputs,
@@ -85,3 +90,35 @@ async def test_a_small_model_gets_a_brief_system_prompt_except_for_json() -> Non
     assert (request.system, request.max_tokens) == (BRIEF_SYSTEM_PROMPT, 220)
     _, _, request = await run("1", {"prompt": "p", "jsonOutput": True}, providers=small)
     assert request.system == JSON_ONLY
+
+
+@pytest.mark.parametrize(
+    ("kind", "prompt", "system"),
+    [("llm", "prompt", "system"), ("agent", "userPrompt", "systemPrompt")],
+)
+async def test_templates_in_the_system_prompt_are_resolved_and_a_wire_into_it_is_not(
+    kind: str, prompt: str, system: str
+) -> None:
+    who = node_document("who", "json", value={"name": "Ada"})
+    data = {prompt: "Hi", system: "You help {{ input.name }}, {{ nodes.who.output.name | upper }}."}
+    services, models = services_with(lambda _: ["Hello."])
+    graph = graph_document(who, node_document("ask", kind, **data), edges=[("who", "ask")])
+    assert (await run_to_end(graph, services=services)).error is None
+    text = node_document("text", "text", text='You are {{ "{{ input }}" }}.')
+    wire = ("text", "ask", "output", system)
+    data = {prompt: "Hi", system: "Before."}
+    graph = graph_document(text, node_document("ask", kind, **data), edges=[wire])
+    assert (await run_to_end(graph, services=services)).error is None
+    systems = [each.system for each in models.requests]
+    assert systems == ["You help Ada, ADA.", "You are {{ input }}."]
+
+
+async def test_the_system_prompt_as_resolved_is_part_of_what_the_result_depends_on() -> None:
+    services, _ = services_with(lambda _: ["x"])
+    for kind, field, prompt in ((Llm, "system", "prompt"), (Agent, "systemPrompt", "userPrompt")):
+        context = context_for(NODE, services=services)
+        facts = [
+            await kind().result_depends_on({prompt: "p", field: system}, Inputs(), context)
+            for system in ("A", "A", "B")
+        ]
+        assert facts[0] == facts[1] != facts[2]

@@ -260,12 +260,21 @@ class SourceNode:
             self.note("import-placeholder", f"{self.kind} has no counterpart")
         if not self.targets:
             self.becomes(_PLACEHOLDER, node_id=self.name)
-        first, *others = self.targets
+        first, *others = self._main_first()
         for other in others:
             reroute(other, first)
             other.graph.nodes.remove(other.node)
         self.targets = [first]
         _make_placeholder(first.node, self)
+
+    def _main_first(self) -> list[Target]:
+        """Return what it became, the node with its own name first, unless that is in a body."""
+        outermost = self.targets[0].graph
+        is_main = [
+            each.graph is outermost and each.node["id"] == self.name for each in self.targets
+        ]
+        main = is_main.index(True) if True in is_main else 0
+        return [self.targets[main], *self.targets[:main], *self.targets[main + 1 :]]
 
     @staticmethod
     def _remove(target: Target, by_id: Mapping[int, SourceEdge]) -> None:

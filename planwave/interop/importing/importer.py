@@ -66,6 +66,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "agiraph": "planwave.interop.importing.agiraph",
         "agentflow": "planwave.interop.importing.agentflow",
         "dify": "planwave.interop.importing.dify.convert",
+        "magic-agents": "planwave.interop.importing.magic_agents.convert",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

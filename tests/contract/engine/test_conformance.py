@@ -1,4 +1,4 @@
-"""Graphs of four other engines give the recorded results of those engines, except for listed differences.
+"""Graphs of three other engines give the recorded results of those engines, except for listed differences.
 
 The cases are recordings: a graph, and what the real engine made of it with a stub for a model. Each
 is converted to a planwave document and run with the same rule for a model. A result that does not match
@@ -30,15 +30,8 @@ from tests.support.conformance.converted_runs import (
 from tests.support.conformance.converters import (
     from_covalt,
 )
-from tests.support.conformance.magic_agents import (
-    SERVICE,
-    echo,
-    from_magic_agents,
-    outputs_of,
-)
 from tests.support.llm.fake_providers import ListedProviders, library_registry
 from tests.support.llm.watched_model import WatchedModel
-from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, response
 from tests.support.paths import SHARED
 from tests.support.virtual_loop import virtual_time
 
@@ -54,7 +47,6 @@ class Difference(NamedTuple):
     here: _Json
 
 
-_FOUND = {"title": "T", "snippet": "S", "link": "L", "imageUrl": "I"}
 _NOTHING_TO_ASK = {"statuses": ["failed"], "calls": []}
 DIFFERENCES: dict[str, Difference] = {
     "agentflow/if_empty_value_never_matches": Difference(
@@ -143,28 +135,6 @@ DIFFERENCES: dict[str, Difference] = {
         "What follows a handled failure gets the error, instead of an empty message.",
         {"outputs": {"a": {"output": {"response": "After(ValueError: boom)"}}}},
     ),
-    "magic_agents/legacy/run_agent": Difference(
-        "The recorded run was given up after its first node; here it searches and answers.",
-        {
-            "outputs": {
-                "llm-rewrite": {"query": "entropy"},
-                "fetch": {"organic": [_FOUND]},
-                "llm-final": "ECHO(sys='using the next XML information <search_results><result>"
-                "<title>T</title><link>L</link><snippet>S</snippet></result></search_results> "
-                "respond the user question',user='que es la entropia?, dame las referencias')",
-            }
-        },
-    ),
-    "magic_agents/legacy/run_agent_loop": Difference(
-        "The recorded run was given up after its first node; here the model is asked for each item.",
-        {
-            "outputs": {
-                "3cd55aef-e446-4614-8fe4-9310dbe77cca": [
-                    f"ECHO(sys='Write N times the user input',user='{item}')" for item in (1, 2, 3)
-                ]
-            }
-        },
-    ),
 }
 
 
@@ -215,15 +185,12 @@ def test_every_recording_is_accounted_for() -> None:
         differ = {case for case in (*runs, *plans) if case in DIFFERENCES}
         matched = len(runs) + len(plans) - len(differ)
         counts[engine] = {"match": matched, "differ": len(differ)}
-    differ = {case for case in MAGIC_AGENTS if case in DIFFERENCES}
-    counts["magic_agents"] = {"match": len(MAGIC_AGENTS) - len(differ), "differ": len(differ)}
     print(f"\n{counts}")  # noqa: T201
     assert sum(each["differ"] for each in counts.values()) == len(DIFFERENCES)
     assert counts == {
         "agentflow": {"match": 12, "differ": 8},
         "agiraph": {"match": 11, "differ": 7},
         "covalt": {"match": 10, "differ": 4},
-        "magic_agents": {"match": 1, "differ": 2},
     }
 
 
@@ -571,48 +538,3 @@ def _wrapped(kind: str, value: Any) -> Any:
             return {"text": value}
         case _:
             return value
-
-
-# -- magic_agents ----------------------------------------------------------------------------------
-
-MAGIC_AGENTS = [
-    f"magic_agents/legacy/{name}"
-    for name in ("parallel_fetch_aggregation", "run_agent", "run_agent_loop")
-]
-"""The cases that send requests, or run what is called an agent there."""
-
-
-@pytest.mark.parametrize("case", MAGIC_AGENTS)
-async def test_magic_agents(case: str) -> None:
-    if not CASES.is_dir():
-        pytest.skip("no ../shared/conformance")
-    flow, expected = loaded(case, ".flow.json"), loaded(case, _EXPECTED)
-    # The service of the case with a loop gave nothing when it was recorded.
-    found = {} if "fetch" in case else {"organic": [_FOUND]}
-    body = json.dumps(found).encode()
-    network = FakeNetwork({SERVICE: [PUBLIC]}, response(body, kind="application/json"))
-    rebuilt = from_magic_agents(flow, expected["message"])
-    seen = await run_converted(rebuilt, RuleModels(echo), outbound=network.client())
-    kinds = {node["id"]: node["type"] for node in flow["nodes"]}
-    here = {node: out for node, out in outputs_of(seen.state.nodes).items() if _shows(kinds, node)}
-    asked = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in network.requests]
-    compare(case, {"outputs": here}, {"outputs": _magic_recorded(expected, kinds)})
-    queries = {
-        "parallel_fetch_aggregation": ["AI news", "AI latest updates", "AI 2024"],
-        "run_agent": ["entropy"],
-    }
-    sent = [each["q"] for each in asked]
-    assert sorted(sent) == sorted(queries.get(case.rpartition("/")[2], []))
-
-
-def _shows(kinds: Mapping[str, str], node: str) -> bool:
-    """Return whether what a node gives is a result: not so of a chosen model, or of the end."""
-    return kinds.get(node) not in (None, "client", "end")
-
-
-def _magic_recorded(expected: _Json, kinds: Mapping[str, str]) -> _Json:
-    return {
-        node: next(iter(out.values()))
-        for node, out in expected["node_outputs"].items()
-        if out and _shows(kinds, node)
-    }

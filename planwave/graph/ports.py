@@ -18,7 +18,7 @@ from planwave.graph.model import (
     Port,
     fixed_handles,
 )
-from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.protocols import NodeTypeInfo, SchemaOutput
 
 NUMBER_PLACEHOLDER: Final = "i"
 """``{i}`` in a port name stands for a whole number, any other ``{word}`` for any text."""
@@ -126,7 +126,15 @@ def _pattern(name: str) -> re.Pattern[str]:
 def outputs_of(node: Node, facts: NodeTypeInfo) -> tuple[Port, ...]:
     """Return the outputs of a node: those of its type, one of them perhaps as its data declare it."""
     by = facts.schema_output
-    if by is None or not isinstance(schema := node.data.get(by.field), Mapping):
+    own = None if by is None or (by.unless and by.unless in node.data) else _declared_port(node, by)
+    if own is None:
         return facts.outputs
-    own = by.port._replace(schema=cast("Mapping[str, Json]", schema))
     return tuple(own if port.name == own.name else port for port in facts.outputs)
+
+
+def _declared_port(node: Node, by: SchemaOutput) -> Port | None:
+    """Return the port that the data of a node declare: by a JSON Schema, or by a name."""
+    value = node.data.get(by.field)
+    if isinstance(value, Mapping):
+        return by.port._replace(schema=cast("Mapping[str, Json]", value))
+    return by.named.get(value) if isinstance(value, str) else None

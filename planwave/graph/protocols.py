@@ -343,11 +343,15 @@ class EffectByField(NamedTuple):
 class SchemaOutput(NamedTuple):
     """The port that an output is where a data field has a JSON Schema, which its values then fit.
 
-    ``field`` is the data field; ``port`` stands in place of the declared output of its name.
+    ``field`` is the data field; ``port`` stands in place of the declared output of its name. Where the field
+    holds a name, ``named`` has the port of each that is known; it may change while a process runs. With
+    ``unless``, a node whose data have that field has the outputs of its type: the name means something else.
     """
 
     field: str
     port: Port
+    named: Mapping[str, Port] = {}
+    unless: str = ""
 
 
 class SourceKeys(NamedTuple):

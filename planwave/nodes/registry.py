@@ -13,13 +13,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 from planwave.errors import InputError, PermanentError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, Graph, Json, Node
-from planwave.graph.protocols import EffectByField, NodeTypeInfo
+from planwave.graph.protocols import EffectByField, NodeTypeInfo, SchemaOutput
 from planwave.graph.reading.policy import policy_limit_findings
 from planwave.graph.suggestions import edge_suggestion, node_suggestion
 from planwave.nodes.agents.tool_registry import ToolRegistry, default_tools
 from planwave.nodes.authoring.data_fields import accepts
 from planwave.nodes.authoring.entry_points import broken_package, load_entry_point
-from planwave.nodes.authoring.node_type import NodeFinding, validate_data
+from planwave.nodes.authoring.node_type import OUTPUT, NodeFinding, validate_data
 from planwave.nodes.checking.data_checks import DataChecks, FoundModel, model_finding
 from planwave.nodes.checking.node_view import GraphIndex
 from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
@@ -376,13 +376,17 @@ class Registry:
 
 
 def _with_effects(spec: RegisteredType, tools: ToolRegistry) -> RegisteredType:
-    """Return a type whose nodes name registered tools with the effects of these."""
+    """Return a type whose nodes name registered tools with the effects of these, and their outputs."""
     field: str | None = getattr(spec.implementation, "effect_of_tools", None)
     if field is None:
         return spec
     unless: str = getattr(spec.implementation, "effect_unless", "")
     effect_by = EffectByField(field, tools.effects, spec.type_info.effect, unless)
-    return spec._replace(type_info=spec.type_info._replace(effect_by=effect_by))
+    facts = spec.type_info._replace(effect_by=effect_by)
+    if getattr(spec.implementation, "gives_result_of_tool", False):
+        output = SchemaOutput(field, OUTPUT, tools.outputs, unless)
+        facts = facts._replace(schema_output=output)
+    return spec._replace(type_info=facts)
 
 
 def _display_name(implementation: Any) -> str:

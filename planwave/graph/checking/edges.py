@@ -198,7 +198,8 @@ def _type_mismatch(kind: EdgeKind, out: Port, into: Port, catalogue: NodeTypes) 
     ]
     hint = "put a node between them that converts the value"
     by = kind.source.schema_output if kind.source else None
-    if by is not None and by.port.name == out.name and catalogue.accepts(into.type, by.port.type):
+    is_open = by is not None and by.port.name == out.name and not by.named
+    if by is not None and is_open and catalogue.accepts(into.type, by.port.type):
         hint = (
             f"write a JSON Schema into data.{by.field}: the output is of type {by.port.type} then"
         )

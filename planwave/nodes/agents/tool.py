@@ -77,6 +77,7 @@ class Tool:
             sets it. A recorded call of a tool with another definition is not served.
         fingerprint: A hash of what a server says about its tool ``details["tool"]``: a person is asked where it
             is another one than that of the last call that a person has approved.
+        result_schema: The JSON Schema of its results; None where it says nothing about them.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Tool:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     definition: str = ""
     fingerprint: str = ""
+    result_schema: Mapping[str, Any] | None = None
 
     @property
     def spec(self) -> ToolSpec:

@@ -96,6 +96,7 @@ class FunctionTool(Generic[P, R]):
             approval,
             timeout_s=timeout_s,
             checks_arguments=True,
+            result_schema=self._result_type.schema("serialization") or None,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

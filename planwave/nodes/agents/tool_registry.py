@@ -10,10 +10,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Effect
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Port
 from planwave.graph.protocols import FlowContext
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.tool import Approval, Tool
+from planwave.nodes.authoring.data_fields import port_of_schema
 from planwave.nodes.authoring.entry_points import broken_package, load_entry_point
 from planwave.nodes.authoring.signatures import require_choice
 from planwave.source_locations import shown_path
@@ -83,12 +84,14 @@ class ToolRegistry:
 
     Attributes:
         effects: The effect of each tool by its name; always that of the moment.
+        outputs: The port of the results of each tool that says what they are, by its name; the same.
     """
 
     def __init__(self) -> None:
         self._tools: dict[str, RegisteredTool] = {}
         self._entry_points: set[EntryPoint] = set()
         self.effects: Mapping[str, Effect] = _Effects(self._tools)
+        self.outputs: Mapping[str, Port] = _Outputs(self._tools)
 
     def register(self, source: T, *, package: str | None = None) -> T:
         """Register a tool and return what was given.
@@ -197,6 +200,25 @@ class _Effects(Mapping[str, Effect]):
 
     def __len__(self) -> int:
         return len(self._tools)
+
+
+class _Outputs(Mapping[str, Port]):
+    """A view of the results of tools, as the output of a step that calls one."""
+
+    def __init__(self, tools: Mapping[str, RegisteredTool]) -> None:
+        self._tools = tools
+
+    def __getitem__(self, name: str) -> Port:
+        schema = self._tools[name].tool.result_schema
+        if schema is None:
+            raise KeyError(name)
+        return port_of_schema(DEFAULT_SOURCE_HANDLE, schema)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, each in self._tools.items() if each.tool.result_schema is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _tool_and_origin(source: object) -> tuple[Tool, ToolOrigin]:

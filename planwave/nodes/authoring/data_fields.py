@@ -127,6 +127,11 @@ def port_schema(annotation: Any, mode: SchemaMode) -> dict[str, Json] | None:
     return None if schema is None or schema.keys() <= {"type"} else schema
 
 
+def port_of_schema(name: str, schema: Mapping[str, Any]) -> Port:
+    """Return the port of values that fit a JSON Schema."""
+    return Port(name, _schema_socket(schema, schema.get("$defs", {})), schema=schema)
+
+
 def _schema_socket(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """Return the socket type of the values of a JSON Schema; one that also takes null is as without."""
     if "$ref" in schema:

@@ -81,7 +81,8 @@ class CallTool(NodeType):
     before the run as far as both are known. All that holds for a call by an agent holds for this one:
     when a person is asked, what is recorded, and what becomes of a call that was cut off.
 
-    The result is JSON where the tool gives JSON, else text. A call that fails fails the step, one that a
+    The result is JSON where the tool gives JSON, else text; where a registered tool says of which type, the
+    output has it. A call that fails fails the step, one that a
     person rejects with the code ``rejected``.
     """
 
@@ -93,6 +94,7 @@ class CallTool(NodeType):
     effect = "once"
     effect_of_tools = "tool"
     effect_unless = "server"
+    gives_result_of_tool = True
     guards_effect = True
     uses_services = True
     replayable = True  # its one call is recorded

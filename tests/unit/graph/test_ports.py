@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from planwave.graph.model import FLOW, LINK, Channel, Port
-from planwave.graph.ports import connection, find_output, find_port, is_numbered
-from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.model import FLOW, LINK, Channel, Node, Port
+from planwave.graph.ports import connection, find_output, find_port, is_numbered, outputs_of
+from planwave.graph.protocols import NodeTypeInfo, SchemaOutput
 
 OPEN = Port("{name}")
 NUMBERED = Port("way-{i}")
@@ -98,3 +100,28 @@ def test_edge_between_types_that_are_not_known_is_a_flow_from_output() -> None:
     assert connection(None, None, None, "input") == ("output", FLOW)
     assert connection(None, "left", INTO, "input") == ("left", FLOW)
     assert connection(None, "tools", INTO, "tools") == ("tools", LINK)
+
+
+LIST = Port("output", "json", schema={"type": "array"})
+BY_NAME = SchemaOutput("of", Port("output", "json"), {"list": LIST}, unless="elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("data", "output"),
+    [
+        ({"of": "list"}, LIST),
+        ({"of": {"type": "array"}}, LIST),
+        ({"of": "other"}, Port("output")),
+        ({"of": 7}, Port("output")),
+        ({}, Port("output")),
+        ({"of": "list", "elsewhere": None}, Port("output")),
+    ],
+)
+def test_an_output_may_be_declared_by_a_schema_or_by_a_name(
+    data: dict[str, Any], output: Port
+) -> None:
+    outputs = (Port("output"), Port("more"))
+    facts = NodeTypeInfo("t", "", (), outputs, schema_output=BY_NAME)
+    found = outputs_of(Node("a", "t", "a", data=data), facts)
+    assert found == (output, Port("more"))
+    assert (found is outputs) == (output == Port("output"))

@@ -429,6 +429,50 @@ def test_the_effect_of_a_step_is_that_of_its_tool_where_that_is_known() -> None:
     assert effects == {"tool": "read", "of a server": "once", "once": "once", "flow": "once"}
 
 
+def typed_steps() -> tuple[Registry, Any]:
+    """Return types with a tool that says what it gives, and a graph in which it leads into a number."""
+    registry = Registry(LIBRARY, mcp_servers={"crm": None})
+
+    @planwave.tool(effect="none", registry=registry)
+    def lines() -> list[str]:
+        """Return lines."""
+        return ["a", "b"]
+
+    @planwave.node("first_of", registry=registry)
+    def first_of(items: list[str]) -> str:
+        return items[0]
+
+    @planwave.node("double", registry=registry)
+    def double(number: int) -> int:
+        return number * 2
+
+    def graph(kind: str, handle: str, **data: Any) -> Any:
+        call, user = node_document("n", "call_tool", **data), node_document("f", kind)
+        return graph_document(call, user, edges=[("n", "f", "output", handle)])
+
+    return registry, graph
+
+
+async def test_the_output_has_the_type_that_the_tool_says() -> None:
+    registry, graph = typed_steps()
+    fitting = graph("first_of", "items", tool="lines")
+    assert read_and_check(fitting, registry)[1] == []
+    read, _ = read_and_check(fitting, registry)
+    assert read is not None
+    (output,) = registry.node_ports(read)["n"]["outputs"]
+    assert output["type"] == "json"
+    assert output["schema"] == {"type": "array", "items": {"type": "string"}}
+    result = await run_graph(fitting, registry, None)
+    assert result.outputs["f"]["output"].value == "a"
+    (finding,) = read_and_check(graph("double", "number", tool="lines"), registry)[1]
+    assert (finding.code, finding.hint) == (
+        "type-mismatch",
+        "put a node between them that converts the value",
+    )
+    for other in ({"server": "crm", "tool": "lines"}, {"flow": {"name": "F"}}):
+        assert read_and_check(graph("double", "number", **other), registry)[1] == []
+
+
 # -- flows -----------------------------------------------------------------------------------------
 
 

@@ -319,6 +319,8 @@ def _agent(workflow: _Workflow, task: _Task, graph: GraphDraft) -> None:
         data["userPrompt"] = _template(prompt)
     else:
         node.change("its prompt is empty: what arrives is its prompt here")
+        if all(way.target != task.id for way in workflow.ways):
+            node.lose("its prompt is empty, and no step leads to it", "", node.pointer)
     target = node.becomes("agent", data, node_id=task.id, graph=graph)
     workflow.conversion.needs("provider", _PROVIDER, target)
 

@@ -67,6 +67,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "agentflow": "planwave.interop.importing.agentflow",
         "dify": "planwave.interop.importing.dify.convert",
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
+        "sandcastle": "planwave.interop.importing.sandcastle.workflow",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

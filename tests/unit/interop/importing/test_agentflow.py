@@ -148,6 +148,10 @@ def test_an_empty_prompt_and_an_unknown_effort_are_changes() -> None:
     assert "'huge'" in _notes(imported, "a")
 
 
+def test_a_first_step_with_nothing_to_ask_cannot_run() -> None:
+    assert outcomes(_imported(_node("a", userPrompt=""), edges=""))["a"] == "placeholder"
+
+
 def test_a_condition_of_an_unknown_operator_compares_as_equal() -> None:
     conditions = [{"operator": "is", "value": 5}, {"operator": "contains", "value": "{{x}}"}, None]
     branch = _node("i", "if", conditions=conditions)

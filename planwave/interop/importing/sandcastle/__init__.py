@@ -1,0 +1,1 @@
+"""Sandcastle: workflows in YAML, whose steps are prompts that depend on each other."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from pydantic import Field
 
-from planwave.errors import OutboundError, PermanentError
+from planwave.errors import LimitExceeded, OutboundError, PermanentError
 from planwave.expressions import has_template, to_text
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Json, Port
@@ -22,10 +22,22 @@ from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType, 
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.recorded_calls import ExternalCall
 from planwave.nodes.services import limits_of, outbound_of
-from planwave.nodes.tools.http_bodies import Scalar, header_texts, json_content, response_value
+from planwave.nodes.tools.http_bodies import (
+    Scalar,
+    body_text,
+    header_texts,
+    json_content,
+    response_value,
+)
+from planwave.nodes.tools.secret_headers import (
+    SecretHeaders,
+    SecretHeadersField,
+    check_secret_headers,
+)
 from planwave.outbound.client import OutboundResponse, status_error
 from planwave.outbound.retry_after import parse_retry_after
 from planwave.outbound.urls import check_headers, errors_at, parse_url
+from planwave.redaction import Redactor
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -46,6 +58,7 @@ class FetchData(NodeData):
         json_schema_extra=HIDDEN_FROM_PLANNER,
     )
     headers: dict[str, Scalar] = template({}, description="Headers to send.")
+    secret_headers: SecretHeadersField = Field({})
     params: dict[str, Scalar | list[Scalar]] = template(
         {}, description="Parameters to add to the query of the address."
     )
@@ -62,8 +75,9 @@ class Fetch(NodeType):
     500 on are retried by the node's policy, after the time that ``Retry-After`` asks for. The effect
     of ``GET`` and ``HEAD`` is ``read``; the others carry an ``Idempotency-Key``, which is the same in
     every attempt, unless you give one. A response that came before a crash is not requested again.
-    Credentials in ``headers`` are stored with the graph, in the clear; a redirect to another address
-    does not carry them.
+    Credentials in ``headers`` are stored with the graph, in the clear; ``secretHeaders`` names secrets of the
+    operator (``[secrets.NAME]``), which are sent to the services of the secret only, and withheld from
+    the response. A redirect to another address carries neither.
     """
 
     node_type = "fetch"
@@ -78,13 +92,15 @@ class Fetch(NodeType):
     planned = False
 
     async def run(self, data: FetchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        response = await _request(data, context)
+        secrets = SecretHeaders(data.secret_headers, data.url, context)
+        response = await _request(data, secrets, context)
         if response.status >= 400:
             with errors_at(data.url.strip()):
                 raise _status_error(data.method, response, context)
+        value = secrets.redactor.value(response_value(response, is_head=data.method == "HEAD"))
         return ExecutionResult(
             {
-                "output": to_data_value(response_value(response, is_head=data.method == "HEAD")),
+                "output": to_data_value(value),
                 "status": DataValue("integer", response.status),
                 "headers": DataValue("json", dict(response.headers)),
             }
@@ -111,9 +127,12 @@ class Fetch(NodeType):
                 look()
             except OutboundError as error:
                 yield NodeFinding("invalid-data", error.message, f"/data/{name}", error.hint)
+        yield from check_secret_headers(data.secret_headers, view)
 
 
-async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
+async def _request(
+    data: FetchData, secrets: SecretHeaders, context: FlowContext
+) -> OutboundResponse:
     """Send the request, or return the response that this attempt has recorded."""
     content, headers = _content_and_headers(data)
     client, url = outbound_of(context), data.url.strip()
@@ -129,6 +148,8 @@ async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
             # Their values may be secrets.
             "headers_hash": hashlib.sha256(canonical_json(headers).encode("utf-8")).hexdigest(),
             "body": None if content is None else _body_document(content),
+            # As written: with the names of secrets.
+            **({"secret_headers": data.secret_headers} if data.secret_headers else {}),
         },
     )
     is_keyed = any(name.lower() == _IDEMPOTENCY_KEY.lower() for name in headers)
@@ -136,11 +157,20 @@ async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
         headers = {**headers, _IDEMPOTENCY_KEY: call.idempotency_key}
 
     async def send() -> Json:
-        response = await client.request(
-            data.method, url, params=data.params, headers=headers, content=content
-        )
-        headers_of = dict(response.headers)
-        return {**asdict(response), "headers": headers_of, "body": _body_document(response.body)}
+        try:
+            response = await client.request(
+                data.method,
+                url,
+                params=data.params,
+                headers={**headers, **secrets.values()},
+                content=content,
+            )
+        except (OutboundError, LimitExceeded) as error:
+            error.message = secrets.redactor.text(error.message)
+            raise
+        response = _without_secrets(response, secrets.redactor)
+        headers_of, body = dict(response.headers), _body_document(response.body)
+        return secrets.redactor.value({**asdict(response), "headers": headers_of, "body": body})
 
     stored = await call.run(send)
     return OutboundResponse(
@@ -150,6 +180,17 @@ async def _request(data: FetchData, context: FlowContext) -> OutboundResponse:
         stored["headers"],
         _body_from(stored["body"]),
     )
+
+
+def _without_secrets(response: OutboundResponse, redactor: Redactor) -> OutboundResponse:
+    """Return a response whose body shows no secret, whatever its character set."""
+    text = body_text(response)
+    shown = redactor.text(text)
+    if shown == text:
+        return response
+    kind, _, _ = response.headers.get("content-type", "text/plain").partition(";")
+    headers = {**response.headers, "content-type": f"{kind}; charset=utf-8"}
+    return replace(response, body=shown.encode("utf-8"), headers=headers)
 
 
 def _body_document(body: bytes) -> dict[str, str]:

@@ -8,18 +8,16 @@ from typing import Final, Literal, cast
 from pydantic import Field
 
 from planwave.errors import LimitExceeded, OutboundError, PermanentError, ToolError
-from planwave.expressions import has_template, to_text
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json
 from planwave.graph.protocols import EffectByField, FlowContext
 from planwave.graph.suggestions import closest_match
 from planwave.nodes.agents.tool import Tool, ToolCallContext
-from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, POLICY
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, template
 from planwave.nodes.checking.node_view import NodeView
 from planwave.nodes.checking.tool_schemas import NO_ARGUMENTS, check_parameters
-from planwave.nodes.secrets import Secret, redactor_of, secret_names, with_secrets
-from planwave.nodes.services import outbound_of, secrets_of
+from planwave.nodes.services import outbound_of
 from planwave.nodes.tools.http_bodies import (
     Scalar,
     body_text,
@@ -27,10 +25,15 @@ from planwave.nodes.tools.http_bodies import (
     json_content,
     response_value,
 )
+from planwave.nodes.tools.secret_headers import (
+    SecretHeaders,
+    SecretHeadersField,
+    check_header_texts,
+    check_secret_headers,
+)
 from planwave.nodes.tools.tool_node import ApprovalField, ToolName, ToolNode, name_in
 from planwave.nodes.tools.url_template import UrlTemplate, UrlTemplateError, parse_url_template
 from planwave.outbound.client import OutboundResponse
-from planwave.outbound.urls import check_headers
 
 _READING: Final = EffectByField("method", {"GET": "read", "HEAD": "read"}, absent="read")
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -56,11 +59,7 @@ class HttpToolData(NodeData):
         NO_ARGUMENTS, description="The JSON Schema of the arguments, an object."
     )
     headers: dict[str, Scalar] = template({}, description="Headers to send.")
-    secret_headers: dict[str, str] = Field(
-        {},
-        description='Headers with secrets of the operator, as in "Bearer {crm}".',
-        json_schema_extra=POLICY,
-    )
+    secret_headers: SecretHeadersField = Field({})
     approval: ApprovalField = None
     timeout_s: float | None = Field(
         None, gt=0, description="The time of one call, in seconds; null for that of the agent."
@@ -92,7 +91,7 @@ class HttpTool(ToolNode):
             raise PermanentError(
                 f"node {context.node_id!r}: {finding.message}", code=finding.code, hint=finding.hint
             )
-        request = _Request(data, parse_url_template(data.url), secrets_of(context), context)
+        request = _Request(data, parse_url_template(data.url), context)
         return Tool(
             data.name,
             data.description,
@@ -114,7 +113,9 @@ class HttpTool(ToolNode):
         checked = ("url", "parameters", "headers", "secretHeaders")
         wired = {field for field in checked if view.is_wired(field)}
         yield from _findings(data, wired)
-        yield from () if "secretHeaders" in wired else _unknown_secrets(data, view)
+        yield from (
+            () if "secretHeaders" in wired else check_secret_headers(data.secret_headers, view)
+        )
 
 
 class _Request:
@@ -124,16 +125,13 @@ class _Request:
         self,
         data: HttpToolData,
         template: UrlTemplate,
-        secrets: Mapping[str, Secret],
         context: FlowContext,
     ) -> None:
         self.template = template
         self._data = data
         self._client = outbound_of(context)
-        self._secrets = [
-            _usable_secret(name, data.url, secrets, context) for name in _secret_names(data)
-        ]
-        self._redactor = redactor_of(self._secrets)
+        self._secrets = SecretHeaders(data.secret_headers, data.url, context)
+        self._redactor = self._secrets.redactor
 
     async def send(self, arguments: Mapping[str, Json], context: ToolCallContext) -> Json:
         """Send it with the arguments of a call; see ``CallTool``."""
@@ -151,7 +149,7 @@ class _Request:
         url = self.template.fill(arguments, in_query)
         try:
             response = await self._client.request(
-                data.method, url, headers={**headers, **self._secret_headers()}, content=content
+                data.method, url, headers={**headers, **self._secrets.values()}, content=content
             )
             return self._redactor.value(self._result(response))
         except (OutboundError, LimitExceeded, ToolError) as error:
@@ -164,13 +162,6 @@ class _Request:
         for name in rest:
             if (name not in properties and not is_open) or name in self.template.query_keys:
                 raise ToolError(f"there is no argument {name!r}", code="invalid-arguments")
-
-    def _secret_headers(self) -> dict[str, str]:
-        by_name = {each.name: each for each in self._secrets}
-        return {
-            header: with_secrets(written, by_name)
-            for header, written in self._data.secret_headers.items()
-        }
 
     def _result(self, response: OutboundResponse) -> Json:
         is_head = self._data.method == "HEAD"
@@ -190,53 +181,6 @@ def _set_default(headers: dict[str, str], name: str, value: str) -> None:
         headers[name] = value
 
 
-def _secret_names(data: HttpToolData) -> list[str]:
-    return secret_names(" ".join(data.secret_headers.values()))
-
-
-def _usable_secret(
-    name: str, url: str, secrets: Mapping[str, Secret], context: FlowContext
-) -> Secret:
-    secret = secrets.get(name)
-    if secret is None:
-        raise PermanentError(
-            f"node {context.node_id!r}: {_no_secret(name)}",
-            code="unknown-secret",
-            hint=_secret_hint(name, secrets),
-        )
-    if not secret.may_be_sent_to(url.strip()):
-        raise PermanentError(
-            f"node {context.node_id!r}: the secret {name!r} may not be sent to this address",
-            code="secret-refused",
-            hint=f"the operator allows it for {', '.join(secret.hosts)}; see [secrets.{name}] hosts",
-        )
-    return secret
-
-
-def _no_secret(name: str) -> str:
-    return f"the operator has no secret {name!r}, or it has no value"
-
-
-def _secret_hint(name: str, names: Iterable[str]) -> str:
-    near = closest_match(name, sorted(names))
-    if near:
-        return f"did you mean {near!r}?"
-    return f"add [secrets.{name}] with env and hosts to planwave.toml, and set that variable"
-
-
-def _unknown_secrets(data: HttpToolData, view: NodeView) -> Iterator[NodeFinding]:
-    secrets = view.index.secrets
-    for header, written in data.secret_headers.items():
-        for name in secret_names(written):
-            if secrets is not None and name not in secrets:
-                yield NodeFinding(
-                    "unknown-secret",
-                    _no_secret(name),
-                    f"/data/secretHeaders/{header}",
-                    _secret_hint(name, secrets),
-                )
-
-
 def _properties(data: HttpToolData) -> Mapping[str, Json]:
     properties = data.parameters.get("properties")
     return cast("dict[str, Json]", properties) if isinstance(properties, dict) else {}
@@ -247,8 +191,8 @@ def _findings(data: HttpToolData, wired: Collection[str]) -> Iterator[NodeFindin
     yield from () if "parameters" in wired else check_parameters(data.parameters)
     if "url" not in wired:
         yield from _url_findings(data, check_schema="parameters" not in wired)
-    yield from () if "headers" in wired else _header_findings("headers", header_texts(data.headers))
-    yield from () if "secretHeaders" in wired else _secret_findings(data.secret_headers)
+    if "headers" not in wired:
+        yield from check_header_texts("headers", header_texts(data.headers))
 
 
 def _url_findings(data: HttpToolData, *, check_schema: bool) -> Iterator[NodeFinding]:
@@ -276,25 +220,3 @@ def _url_findings(data: HttpToolData, *, check_schema: bool) -> Iterator[NodeFin
         message = f"the query of data.url has the name of the argument {name!r} already"
         hint = f"write {name}={{{name}}} in the query, or give the argument another name"
         yield NodeFinding("invalid-data", message, "/data/url", hint)
-
-
-def _header_findings(field: str, headers: Mapping[str, str]) -> Iterator[NodeFinding]:
-    if has_template(to_text(dict(headers))):
-        return
-    try:
-        check_headers(headers)
-    except OutboundError as error:
-        yield NodeFinding("invalid-data", error.message, f"/data/{field}", error.hint)
-
-
-def _secret_findings(headers: Mapping[str, str]) -> Iterator[NodeFinding]:
-    yield from _header_findings("secretHeaders", headers)
-    for header, written in headers.items():
-        if not secret_names(written):
-            yield NodeFinding(
-                "invalid-data",
-                f"data.secretHeaders.{header} names no secret",
-                f"/data/secretHeaders/{header}",
-                hint='name one in braces, as in "Bearer {crm}"; headers without a secret go into '
-                "data.headers",
-            )

@@ -9,11 +9,10 @@ from pydantic import Field
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.protocols import FlowContext
-from planwave.nodes.authoring.data_fields import NO_SOCKET, POLICY
+from planwave.nodes.authoring.data_fields import NO_SOCKET
 from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.library.webhook import unknown_secret
-from planwave.nodes.secrets import secret_names
+from planwave.nodes.tools.secret_headers import SecretHeadersField, check_secret_headers
 
 
 class SseData(NodeData):
@@ -28,12 +27,7 @@ class SseData(NodeData):
     headers: dict[str, str] = Field(
         {}, description="Headers of the request; no secrets.", json_schema_extra=NO_SOCKET
     )
-    secret_headers: dict[str, str] = Field(
-        {},
-        description='Headers with secrets of the operator, which are named in braces: "Bearer {crm}". '
-        "They are sent to the services of the secret only.",
-        json_schema_extra=POLICY,
-    )
+    secret_headers: SecretHeadersField = Field({})
     events: list[str] = Field(
         [],
         max_length=50,
@@ -71,13 +65,5 @@ class Sse(NodeType):
     def check(self, data: SseData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        secrets = view.index.secrets
-        for header, written in data.secret_headers.items():
-            pointer, names = f"/data/secretHeaders/{header}", secret_names(written)
-            if not names:
-                message = f"data.secretHeaders.{header} names no secret"
-                hint = 'name one in braces, as in "Bearer {crm}"'
-                yield NodeFinding("invalid-data", message, pointer, hint)
-            for name in names:
-                if secrets is not None and name not in secrets:
-                    yield unknown_secret(name, pointer, secrets)
+        # A stream may be set up before its secret is.
+        yield from check_secret_headers(data.secret_headers, view, "warning")

@@ -411,7 +411,7 @@ def test_what_a_plan_is_shown_of_a_policy_field_has_no_socket_for_anybody() -> N
 POLICY_FIELDS = [
     ("agent", "approval"), ("agent", "delegate"), ("agent", "tools"), ("approval", "timeoutAction"),
     ("approval", "timeoutS"), ("call_tool", "approval"), ("call_tool", "flow"),
-    ("call_tool", "server"), ("call_tool", "tool"), ("flow_tool", "approval"), ("http_tool", "approval"),
+    ("call_tool", "server"), ("call_tool", "tool"), ("fetch", "secretHeaders"), ("flow_tool", "approval"), ("http_tool", "approval"),
     ("http_tool", "secretHeaders"), ("mcp_server", "approval"), ("mcp_server", "server"), ("planner", "allowedNodeTypes"),
     ("sse", "secretHeaders"), ("tool", "approval"), ("toolset", "approval"),
     ("webhook_reply", "headers"),

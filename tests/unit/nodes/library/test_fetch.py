@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 import planwave
-from planwave.errors import LimitExceeded, NodeError
+from planwave.errors import ExecutionFailed, LimitExceeded, NodeError
 from planwave.executor.options import RunOptions
+from planwave.expressions import to_text
 from planwave.graph.model import DataValue, Graph, Node, Policy
 from planwave.graph.protocols import ExecutionResult, effect_of
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.fetch import Fetch
 from planwave.nodes.registry import Registry
+from planwave.nodes.secrets import Secret
 from planwave.nodes.services import NodeServices
 from planwave.settings import Limits
 from planwave.storage.sqlite.sql_store import MemoryStore
@@ -27,14 +31,17 @@ from tests.support.nodes.node_context import (
     services_with,
 )
 from tests.support.outbound.fake_network import PUBLIC, FakeNetwork, redirect, response
+from tests.support.secret_spellings import CANARY, SPELLINGS, shows
 from tests.support.virtual_loop import VirtualLoop
+from tests.unit.nodes.library.test_http_tool import ANSWERS
 
 NODE = Node("get", "fetch", "Get")
 URL = "https://api.test/v1"
 
 
 def network(*answers: Any) -> FakeNetwork:
-    return FakeNetwork({"api.test": [PUBLIC], "inner.test": ["10.0.0.1"]}, *answers)
+    names = {"api.test": [PUBLIC], "evil.test": [PUBLIC], "inner.test": ["10.0.0.1"]}
+    return FakeNetwork(names, *answers)
 
 
 def services_on(net: FakeNetwork, **options: Any) -> NodeServices:
@@ -357,3 +364,86 @@ def test_the_effect_depends_on_the_method(data: Any, wired: str, effect: str) ->
     assert effect_of(node, facts, graph) == effect
     once = node._replace(policy=Policy(effect="once"))
     assert effect_of(once, facts, graph) == "once"
+
+
+# -- secrets
+
+SECRET = {"secretHeaders": {"Authorization": "Bearer {crm}"}}
+
+
+async def recorded(
+    net: FakeNetwork, data: dict[str, Any], value: str = "s3cret-token"
+) -> tuple[str, str]:
+    """Run a fetch with a secret; return its output or its error, and all that is stored of the run."""
+    store = MemoryStore()
+    secrets = {"crm": Secret("crm", SecretStr(value), ("api.test",))}
+    services = services_on(net, secrets=secrets, recorder=store)
+    graph = {"nodes": [{"id": "get", "type": "fetch", "data": {"url": URL, **data}}], "edges": []}
+    registry = Registry(LIBRARY).with_providers(None, secrets={"crm"})
+    try:
+        result = await planwave.run(graph, registry=registry, services=services, store=store)
+    except ExecutionFailed as failed:
+        result = failed.result
+    calls = await store.calls([result.execution_id])
+    events = await store.events(result.execution_id)
+    output = result.outputs["get"]["output"].value if result.error is None else result.error
+    stored = [each.data for each in events]
+    return to_text(output), f"{stored} {calls} {result.document}"
+
+
+async def test_a_secret_is_sent_in_its_header_and_stored_nowhere() -> None:
+    net = network(response(b'{"you": "Bearer s3cret-token"}', kind="application/json"))
+    output, stored = await recorded(net, {"method": "POST", **SECRET})
+    assert b"\r\nAuthorization: Bearer s3cret-token" in net.requests[0]
+    assert json.loads(output) == {"you": "Bearer [secret crm]"}
+    assert "Bearer {crm}" in stored
+    assert "s3cret-token" not in stored
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_no_response_shows_the_secret_that_its_service_got(answer: str) -> None:
+    for name, spell in SPELLINGS.items():
+        output, stored = await recorded(network(ANSWERS[answer](spell(CANARY))), SECRET, CANARY)
+        assert shows(output) == [], name
+        assert shows(stored) == [], name
+        assert CANARY[:12] not in output, name
+
+
+async def test_a_redirect_to_another_service_does_not_carry_the_secret() -> None:
+    net = network(redirect("https://evil.test/"), response())
+    await recorded(net, SECRET)
+    assert b"s3cret-token" in net.requests[0]
+    assert b"s3cret-token" not in net.requests[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ({"secretHeaders": {"X-Key": "{crn}"}}, "unknown-secret"),
+        (SECRET | {"url": "https://evil.test/"}, "secret-refused"),
+        (SECRET | {"url": "http://api.test/"}, "secret-refused"),
+        ({"secretHeaders": {"X-Key": "plain"}}, "invalid-data"),
+        ({"secretHeaders": {"Host": "{crm}"}}, "invalid-data"),
+    ],
+)
+async def test_a_secret_goes_nowhere_else(data: dict[str, Any], code: str) -> None:
+    net = network()
+    secrets = {"crm": Secret("crm", SecretStr("s3cret-token"), ("api.test",))}
+    with pytest.raises(NodeError) as caught:
+        await fetched(net, data, secrets=secrets)
+    assert caught.value.code == code
+    assert "s3cret" not in f"{caught.value} {caught.value.hint}"
+    assert net.requests == []
+
+
+def test_headers_with_secrets_are_checked() -> None:
+    registry = Registry(LIBRARY).with_providers(None, secrets={"crm"})
+
+    def found(written: dict[str, str]) -> list[tuple[str, str]]:
+        data = {"url": URL, "secretHeaders": written}
+        return locations(check_node("fetch", data, registry=registry))
+
+    assert found({"Authorization": "Bearer {crm}"}) == []
+    assert found({"X-Key": "{crn}"}) == [("unknown-secret", "/data/secretHeaders/X-Key")]
+    assert found({"X-Key": "none"}) == [("invalid-data", "/data/secretHeaders/X-Key")]
+    assert found({"Host": "{crm}"}) == [("invalid-data", "/data/secretHeaders")]

@@ -90,7 +90,7 @@ def loop(step: Step) -> None:
         stop = "false"
     _add_result(step, body, {"fields": {n: inserted(e) for n, e in variables.results().items()}})
     condition = f"index < {int(rounds)}" + ("" if stop == "false" else f" and not ({stop})")
-    data: dict[str, Any] = {"condition": condition, "body": body.draft.document()}
+    data: dict[str, Any] = {"condition": inserted(condition), "body": body.draft.document()}
     _hold(step, body, "while", data, {"initial": variables.initial()})
     for name, kind in variables.kinds.items():
         step.outputs[name] = Read(output_of(step.main.id, "output", [name]), kind=kind)

@@ -21,6 +21,8 @@ from planwave.interop.importing.templates import inserted, literal, output_of
 
 _EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _MAX_TURNS: Final = 1_000
+_SCHEMA_TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
+_MAX_SCHEMA_DEPTH: Final = 10
 _ALL_TURNS: Final = 500
 """The turns that Dify reads of a conversation without a window."""
 
@@ -110,10 +112,38 @@ def _schema_of(step: Step) -> dict[str, Any] | None:
     if step.data.get("structured_output_enabled") is not True:
         return None
     schema = object_of(object_of(step.data, "structured_output"), "schema")
-    if schema.get("type") == "object":
-        return dict(schema)
+    made = _plain_schema(schema)
+    if made is not None and made["type"] == "object":
+        return made
     step.lose("its schema of the reply cannot be read", schema, "/structured_output")
     return None
+
+
+def _plain_schema(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any] | None:
+    """Return a schema as Dify's editor writes it; None where it says more than that, or is none."""
+    fields = dict(schema)
+    made: dict[str, Any] = {"type": fields.pop("type", None)}
+    if made["type"] not in _SCHEMA_TYPES or depth > _MAX_SCHEMA_DEPTH:
+        return None
+    for name, keep in (("description", str), ("title", str), ("additionalProperties", bool)):
+        if isinstance(value := fields.pop(name, None), keep):
+            made[name] = value
+    for name in ("enum", "required"):
+        if name in fields:
+            made[name] = texts = list_of(fields, name)
+            del fields[name]
+            if not texts or not all(isinstance(each, str) for each in texts):
+                del made[name]
+    parts = dict(object_of(fields, "properties"))
+    properties = {each: _plain_schema(object_of(parts, each), depth + 1) for each in parts}
+    items = _plain_schema(object_of(fields, "items"), depth + 1) if "items" in fields else {}
+    if items is None or None in properties.values() or fields.keys() - {"properties", "items"}:
+        return None
+    return (
+        made
+        | ({"properties": properties} if properties else {})
+        | ({"items": items} if items else {})
+    )
 
 
 def _messages(step: Step) -> list[Message]:

@@ -1,0 +1,169 @@
+"""http-request steps: what a ``fetch`` sends, where secrets go, and how a failure leads on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.interop.importing.importer import Imported, import_text
+from planwave.testing import run_sync
+from tests.support.interop.dify_apps import app, chain, data_of, edge, graph_of, start, step
+
+URL = "https://a.example/x"
+SECRET = "tok_0123456789abcdefgh"
+
+
+def request(*more: dict[str, Any], edges: Any = (), workflow: Any = None, **data: Any) -> Imported:
+    steps = [
+        start("v", "w"),
+        step("h", "http-request", **{"method": "get", "url": URL, **data}),
+        *more,
+    ]
+    return import_text(app(steps, [*chain("s", "h"), *edges], **(workflow or {})))
+
+
+V, W = '{{ nodes["s"].output.v }}', '{{ nodes["s"].output.w }}'
+
+
+def test_headers_and_params_are_lines() -> None:
+    made = request(
+        headers="Accept: a/b\n\nX-V:{{#s.v#}}", params="q:{{#s.v#}}\nt:1\nt:2\nu:http://x"
+    )
+    assert data_of(made, "h") == {
+        "url": URL,
+        "headers": {"Accept": "a/b", "X-V": V},
+        "params": {"q": V, "t": ["1", "2"], "u": "http://x"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "content_type"),
+    [
+        ({"type": "none", "data": ""}, {}, None),
+        ({"type": "raw-text", "data": "a {{#s.v#}}"}, {"body": f"a {V}"}, "text/plain"),
+        (
+            {"type": "json", "data": '{"a": "x {{#s.v#}}", "b": [{{#s.w#}}, 1], "c": "{{ lit }}"}'},
+            {"json": {"a": f"x {V}", "b": [W, 1], "c": "{{ '{' }}{ lit }}"}},
+            None,
+        ),
+        (
+            {"type": "json", "data": [{"type": "text", "value": '{"a": {{#s.v#}}{{#s.w#}}}'}]},
+            {"body": f"{{{{ '{{' }}}}\"a\": {V}{W}}}".replace("{{ '{' }}\"", '{"')},
+            "application/json",
+        ),
+        (
+            {"type": "x-www-form-urlencoded", "data": [{"key": "a b", "type": "text", "value": "1&{{#s.v#}}"}]},
+            {"body": 'a%20b=1%26{{ nodes["s"].output.v | string | urlencode }}'},
+            "application/x-www-form-urlencoded",
+        ),
+        (
+            {"type": "x-www-form-urlencoded", "data": "a:1\nb:2"},
+            {"body": "a=1&b=2"},
+            "application/x-www-form-urlencoded",
+        ),
+    ],
+)  # fmt: skip
+def test_a_body_is_sent_in_its_form(body: Any, expected: Any, content_type: str | None) -> None:
+    data = data_of(request(method="post", body=body), "h")
+    headers = data.pop("headers", {})
+    assert data == {"url": URL, "method": "POST", **expected}
+    assert headers.get("Content-Type") == content_type
+
+
+def test_a_form_with_texts_is_written_in_parts() -> None:
+    fields = [{"key": "a", "type": "text", "value": "{{#s.v#}}"}]
+    data = data_of(request(method="post", body={"type": "form-data", "data": fields}), "h")
+    boundary = data["headers"]["Content-Type"].partition("boundary=")[2]
+    assert data["body"] == (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\n{V}\r\n--{boundary}--\r\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "secret"),
+    [
+        (
+            {"authorization": {"type": "api-key", "config": {"type": "bearer", "api_key": SECRET}}},
+            {"Authorization": "Bearer {step_h_authorization}"},
+            "step_h_authorization",
+        ),
+        (
+            {"authorization": {"type": "api-key", "config": {"type": "custom", "header": "X-Key", "api_key": "{{#env.KEY#}}"}}},
+            {"X-Key": "{KEY}"},
+            "KEY",
+        ),
+        ({"headers": f"Authorization: Bearer {SECRET}"}, {"Authorization": "Bearer {step_h_authorization}"}, "step_h_authorization"),
+        ({"headers": "X-Key: Token {{#env.KEY#}}"}, {"X-Key": "Token {KEY}"}, "KEY"),
+    ],
+)  # fmt: skip
+def test_secrets_are_names_of_secrets_of_the_operator(data: Any, headers: Any, secret: str) -> None:
+    environment = [{"name": "KEY", "value": SECRET, "value_type": "secret"}]
+    made = request(**data, workflow={"environment_variables": environment})
+    assert data_of(made, "h")["secretHeaders"] == headers
+    setup = {(each["what"], each["name"]): each["used_by"] for each in made.report["setup"]}
+    assert setup["secret", secret] == ["h"]
+    assert SECRET not in str(made)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"method": "options"},
+        {"url": "ftp://x"},
+        {"url": ""},
+        {"url": f"{URL}?api_key={SECRET}"},
+        {"params": f"api_key:{SECRET}"},
+        {"headers": "a b: c"},
+        {"headers": "{{#s.v#}}: c"},
+        {"body": {"type": "binary", "data": []}},
+        {"body": {"type": "form-data", "data": [{"key": "f", "type": "file"}]}},
+        {"authorization": {"type": "api-key", "config": {"type": "odd", "api_key": "x"}}},
+        {"authorization": {"type": "api-key", "config": {"type": "bearer", "api_key": "{{#s.v#}}"}}},
+        {"url": f"{URL}/{{{{#gone.text#}}}}"},
+        {"error_strategy": "odd"},
+        {"error_strategy": "default-value", "default_value": [{"key": "headers", "value": {}}]},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_makes_the_step_a_placeholder(data: Any) -> None:
+    made = request(**data)
+    assert made.document["nodes"][1]["type"] == "placeholder"
+    assert SECRET not in str(made)
+
+
+def test_retries_and_limits_are_a_policy() -> None:
+    retry = {"retry_enabled": True, "max_retries": 3, "retry_interval": 500}
+    made = request(retry_config=retry, timeout={"connect": 5, "read": 10, "write": None})
+    assert made.document["nodes"][1].get("policy") == {
+        "retry": {"attempts": 4, "backoffS": 0.5},
+        "timeoutS": 15,
+    }
+
+
+def failing() -> Any:
+    raise ValueError("no answer")
+
+
+def test_a_failure_branch_is_taken_and_may_read_the_error() -> None:
+    ends = [
+        step("good", "end", outputs=[{"variable": "body", "value_selector": ["h", "body"]}]),
+        step("bad", "end", outputs=[{"variable": "why", "value_selector": ["h", "error_message"]}]),
+    ]
+    made = request(
+        *ends, edges=[edge("h", "good"), edge("h", "bad", "fail-branch")], error_strategy="fail-branch"
+    )  # fmt: skip
+    assert made.report["summary"]["placeholder"] == 0
+    failed = run_sync(graph_of(made), {"v": "", "w": ""}, replace={"h": failing})
+    assert "no answer" in failed.output["why"]
+    well = run_sync(graph_of(made), {"v": "", "w": ""}, replace={"h": {"a": 1}})
+    assert well.output == {"body": '{"a":1}'}
+
+
+def test_a_default_value_leaves_after_a_failure() -> None:
+    last = step("e", "end", outputs=[{"variable": "body", "value_selector": ["h", "body"]}])
+    made = request(
+        last, edges=chain("h", "e"), error_strategy="default-value",
+        default_value=[{"key": "body", "type": "string", "value": "nothing"}],
+    )  # fmt: skip
+    result = run_sync(graph_of(made), {"v": "", "w": ""}, replace={"h": failing})
+    assert result.output == {"body": "nothing"}

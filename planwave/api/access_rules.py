@@ -57,6 +57,8 @@ RULES: Final[dict[str, Rule]] = {
     "loadExecution": Rule("read", "execution_id"),
     "/ws/{execution_id:path}": Rule("read", "execution_id"),
     "getFlow": Rule("read", "plan_id", live=True),
+    "exportFlow": Rule("read", "plan_id", live=True),
+    "exportExecution": Rule("read", "execution_id"),
     "listModels": Rule("chat", None),
     "getModel": Rule("chat", None),
     "createChatCompletion": Rule("chat", None),

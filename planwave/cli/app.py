@@ -49,6 +49,7 @@ _COMMANDS: Final = {
     "plan": "run:plan",
     "exec": "run:exec_",
     "check": "check:check",
+    "export": "export:export_",
     "import": "import_:import_",
     "edit": "revisions:edit",
     "revisions": "revisions:revisions",

@@ -12,6 +12,7 @@ import httpx2
 from planwave.client import requests
 from planwave.client.async_methods import (
     AsyncChatMethods,
+    AsyncExportMethods,
     AsyncFlowMethods,
     AsyncNotificationMethods,
     AsyncTriggerMethods,
@@ -75,7 +76,11 @@ if TYPE_CHECKING:
 
 
 class AsyncClient(
-    AsyncFlowMethods, AsyncTriggerMethods, AsyncNotificationMethods, AsyncChatMethods
+    AsyncFlowMethods,
+    AsyncExportMethods,
+    AsyncTriggerMethods,
+    AsyncNotificationMethods,
+    AsyncChatMethods,
 ):
     """A connection to one service; an async context manager.
 
@@ -205,7 +210,7 @@ class AsyncClient(
             response = await self._http.request(**request_arguments(call))
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
-        return parse_response(response)
+        return parse_response(response, is_text=call.is_text)
 
     # -- plans -------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class RequestSpec(NamedTuple):
         body: JSON, or ``NO_BODY``.
         key: The ``Idempotency-Key``: a repeated request returns the same response.
         if_match: The version that the changed object must have; ``*`` for any.
+        is_text: Whether the response is text and not JSON.
     """
 
     method: str
@@ -36,6 +37,7 @@ class RequestSpec(NamedTuple):
     body: Any = NO_BODY
     key: str | None = None
     if_match: str | None = None
+    is_text: bool = False
 
 
 def get(*path: str, **query: Any) -> RequestSpec:
@@ -229,14 +231,16 @@ def auth_headers(token: str | None) -> dict[bytes, bytes]:
     return {b"authorization": b"Bearer " + token.encode()}
 
 
-def parse_response(response: httpx2.Response) -> Any:
-    """Return the JSON of a response, None if it has no content.
+def parse_response(response: httpx2.Response, *, is_text: bool = False) -> Any:
+    """Return the JSON of a response, None if it has no content; or its text.
 
     Raises:
         PlanwaveError: The response is a problem, or not JSON.
     """
     if not response.is_success:
         raise error_from_response(response, response.content)
+    if is_text:
+        return response.content.decode()
     if not response.content:
         return None
     try:

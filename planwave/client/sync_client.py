@@ -40,6 +40,7 @@ from planwave.client.sse import (
 )
 from planwave.client.sync_methods import (
     ChatMethods,
+    ExportMethods,
     FlowMethods,
     NotificationMethods,
     TriggerMethods,
@@ -75,7 +76,13 @@ if TYPE_CHECKING:
     )
 
 
-class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
+class Client(
+    FlowMethods,
+    ExportMethods,
+    TriggerMethods,
+    NotificationMethods,
+    ChatMethods,
+):
     """A connection to one service; a context manager.
 
     Methods return the JSON of the response. Problem responses are raised as the exceptions that the
@@ -200,7 +207,7 @@ class Client(FlowMethods, TriggerMethods, NotificationMethods, ChatMethods):
             response = self._http.request(**request_arguments(call))
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
-        return parse_response(response)
+        return parse_response(response, is_text=call.is_text)
 
     # -- plans -------------------------------------------------------------------------------------
 

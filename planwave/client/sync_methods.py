@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ReplyResponse,
         TurnResponse,
     )
+    from planwave.shapes.common import ExportFormat
     from planwave.shapes.executions import ExecutionCreated
     from planwave.shapes.plans import (
         FlowEditResponse,
@@ -228,6 +229,45 @@ class FlowMethods(ABC):
             flow, revision, inputs, options, start, idempotency_key, require_approval
         )
         return self._send(call)
+
+
+class ExportMethods(ABC):
+    """The methods that return a graph as text: Mermaid, DOT, YAML, JSON Schema, Python."""
+
+    @abstractmethod
+    def _send(self, call: RequestSpec) -> Any: ...
+
+    def export_graph(
+        self, to: ExportFormat, graph: Mapping[str, Any] | None = None, *, title: str = ""
+    ) -> str:
+        """Return a graph as text; nothing is stored.
+
+        Args:
+            to: The format.
+            graph: ``{"nodes", "edges"}``; not needed for ``json-schema``.
+            title: What the picture or the document is called.
+
+        Raises:
+            GraphInvalid: A part of the graph cannot be read.
+        """
+        body = {"to": to, "graph": graph, "title": title}
+        return self._send(requests.post("api", "export", body=body)._replace(is_text=True))
+
+    def export_plan(self, plan_id: str, to: ExportFormat) -> str:
+        """Return the newest revision of a plan as text of a format."""
+        return self._send(_export("plans", plan_id, to))
+
+    def export_flow(self, plan_id: str, to: ExportFormat, revision: int | None = None) -> str:
+        """Return a flow as text of a format, in its live revision or another one."""
+        return self._send(_export("flows", plan_id, to, revision=revision))
+
+    def export_execution(self, execution_id: str, to: ExportFormat) -> str:
+        """Return the graph of an execution as text of a format; pictures have the status of each node."""
+        return self._send(_export("executions", execution_id, to))
+
+
+def _export(kind: str, own_id: str, to: ExportFormat, **query: Any) -> RequestSpec:
+    return requests.get("api", kind, own_id, "export", to=to, **query)._replace(is_text=True)
 
 
 class TriggerMethods(ABC):

@@ -15,6 +15,8 @@ NodeStatus = Literal[
 ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
 Publication = Literal["model", "tool"]
 """What a flow can be published as."""
+ExportFormat = Literal["mermaid", "dot", "yaml", "json-schema", "python"]
+"""What a graph can be written as."""
 Author = Literal["person", "planner", "api"]
 """Who can make a revision."""
 PlanStatus = Literal["draft", "executing", "completed", "failed"]

@@ -26,7 +26,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "api/schemas": "requests",
     "api/streaming": "chats",
     "cli/backends": "local",
-    "cli/commands": "chat flows mcp notifications tokens triggers",
+    "cli/commands": "chat export flows mcp notifications tokens triggers",
     "cli/commands/executions": "explain",
     "cli/views": "imports trust",
     "client": "async_methods sync_methods",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planwave.graph.model import Graph, Json
 from planwave.graph.protocols import NodeTypes
@@ -15,8 +15,7 @@ from planwave.interop.exporting.graph_schema import graph_schema
 from planwave.interop.exporting.mermaid import mermaid
 from planwave.interop.exporting.python_code import python_code
 from planwave.interop.exporting.yaml_text import write_yaml
-
-ExportFormat = Literal["mermaid", "dot", "yaml", "json-schema", "python"]
+from planwave.shapes.common import ExportFormat
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,12 @@ async def send(
     }
     writes = method in ("POST", "PUT", "PATCH")
     body = bodies.get(operation, {}) if writes else None
-    query = {"plan_id": owner.plan_id} if operation == "listExecutions" else {}
+    queries: dict[str, dict[str, str]] = {
+        "listExecutions": {"plan_id": owner.plan_id},
+        "exportFlow": {"to": "yaml"},
+        "exportExecution": {"to": "mermaid"},
+    }
+    query = queries.get(operation, {})
     headers = {} if token is None else bearing(token)
     calls.headers.pop("Authorization", None)
     stream = calls.stream(method, filled(path, owner), json=body, params=query, headers=headers)
@@ -145,12 +150,14 @@ EXPECTED: dict[str, str] = {
         GET /api/executions/{execution_id}/explain/{path:path}, GET /api/executions/{execution_id}/requests,
         GET /api/execution/{execution_id}/status, GET /api/execution/{execution_id}/result,
         GET /api/execution/{execution_id}/load, GET /api/executions/{execution_id}/events,
-        GET /api/flows/{plan_id}""",
+        GET /api/flows/{plan_id}, GET /api/flows/{plan_id}/export,
+        GET /api/executions/{execution_id}/export""",
     "operator": """
         GET /api/chats/{chat_id}/messages/{message_id}/events, GET /api/chats/{chat_id}/events,
         WS /ws/chats/{chat_id}/messages/{message_id}, WS /ws/chats/{chat_id}, POST /api/plan,
         GET /api/plans, GET /api/plans/{plan_id}, DELETE /api/plans/{plan_id},
         POST /api/plans/{plan_id}/validate, GET /api/plans/{plan_id}/forecast, POST /api/check, POST /api/import,
+        POST /api/export, GET /api/plans/{plan_id}/export,
         PATCH /api/plans/{plan_id}, GET /api/plans/{plan_id}/revisions,
         GET /api/plans/{plan_id}/revisions/{revision}, GET /api/plans/{plan_id}/revisions/{revision}/diff,
         POST /api/plans/{plan_id}/revisions/{revision}/restore,

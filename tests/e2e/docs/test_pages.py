@@ -24,6 +24,7 @@ RUN_WHOLE = {
     "docs/api.md": "test_api_page.py",
     **{f"docs/api/{page}": "test_api_page.py" for page in API_PAGES},
     "docs/chunks.md": "test_chat_chunks_page.py",
+    "docs/export.md": "test_export_page.py",
     "docs/import.md": "test_import_page.py",
     "docs/nodes.md": "test_nodes_page.py",
     "docs/python.md": "test_python_page.py",

@@ -281,6 +281,12 @@ async def move_as_a_file(editor: PlanEditor, directory: Path) -> None:
         await page.get_by_role("menuitem", name="Export as a JSON file").click()
     await (await download.value).save_as(file)
     exported = json.loads(file.read_text("utf-8"))
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_role("menuitem", name="Copy as Mermaid").click()
+    await expect(page.get_by_text("Copied as Mermaid")).to_be_visible()
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert "flowchart TD\n  facts(" in copied
     stored = await editor.saved()
     assert {name: stored[name] for name in ("title", "nodes", "edges")} == exported
     nodes = [*exported["nodes"], {"id": "added", "type": "text", "data": {"text": "Ice."}}]

@@ -58,6 +58,7 @@ STORED_AS = {
 """The kind of what an argument names, by its metavar."""
 OTHERS = {
     "An execution": "execution",
+    "A file with a graph": "execution",
     "A trigger": "trigger",
     "A token": "token",
     "A target": "target",

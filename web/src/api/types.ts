@@ -2062,6 +2062,16 @@ export type ExecuteRequest = {
   start?: boolean;
 };
 
+/** A graph that is not stored, and the format of the text. */
+export type ExportRequest = {
+  /** The format of the text. */
+  to: "mermaid" | "dot" | "yaml" | "json-schema" | "python";
+  /** `{nodes, edges}`; of no use to `json-schema`. */
+  graph?: Record<string, unknown>;
+  /** What the picture or the document is called. */
+  title?: string;
+};
+
 /** A graph, or a stored plan, to be saved under a name. */
 export type FlowCreateRequest = {
   /** What it is called; one line. */
@@ -2644,6 +2654,13 @@ export type Operations = {
     body: FlowUpdateRequest;
     answer: FlowResponse;
   };
+  /** Write a graph in another format: `POST /api/export`. */
+  exportGraph: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ExportRequest;
+    answer: unknown;
+  };
   /** Begin a chat: `POST /api/chats`. */
   createChat: {
     path: Record<string, never>;
@@ -2952,6 +2969,7 @@ export const ADDRESSES = {
   createFlow: ["POST", "/api/flows"],
   getFlow: ["GET", "/api/flows/{plan_id}"],
   updateFlow: ["PUT", "/api/flows/{plan_id}"],
+  exportGraph: ["POST", "/api/export"],
   createChat: ["POST", "/api/chats"],
   listChats: ["GET", "/api/chats"],
   getChat: ["GET", "/api/chats/{chat_id}"],

@@ -9,7 +9,7 @@ import { showToast } from "@/ui/Toast";
 import { createEditorStore, type EditorStore } from "./editorStore";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
 import { PlanActions, PlanTitle } from "./PlanHeader";
-import { choosePlanFile, downloadPlan } from "./planFile";
+import { choosePlanFile, copyAsMermaid, downloadPlan } from "./planFile";
 import { RevisionBar } from "./RevisionBar";
 import { SaveAsFlow } from "./SaveAsFlow";
 import { type Autosave, savedPlan, useAutosave } from "./useAutosave";
@@ -49,6 +49,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
             flow={plan.name === null ? null : { id: plan.plan_id, name: plan.name }}
             onSaveAsFlow={() => setSavingFlow(true)}
             onExport={() => downloadPlan(store.getState().content)}
+            onCopyAsMermaid={() => void copyAsMermaid(store.getState().content)}
             onImport={() => void importPlan(store)}
           />
         }

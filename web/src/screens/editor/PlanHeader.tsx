@@ -16,6 +16,7 @@ type PlanActionsProps = {
   flow: { id: string; name: string } | null;
   onSaveAsFlow: () => void;
   onExport: () => void;
+  onCopyAsMermaid: () => void;
   onImport: () => void;
 };
 
@@ -32,6 +33,7 @@ export function PlanActions({ blocked, run, ...props }: PlanActionsProps) {
         trigger={<IconButton icon="more" label="More" small />}
         items={[
           { label: "Export as a JSON file", icon: "download", onSelect: props.onExport },
+          { label: "Copy as Mermaid", icon: "copy", onSelect: props.onCopyAsMermaid },
           { label: "Import a JSON file", icon: "braces", onSelect: props.onImport },
         ]}
       />

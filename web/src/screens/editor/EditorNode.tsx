@@ -6,6 +6,7 @@ import { Icon } from "@/ui/icons";
 import { type JsonSchema, schemaText } from "@/ui/schema";
 import { Tag } from "@/ui/Tag";
 import styles from "./EditorNode.module.css";
+import { PLACEHOLDER } from "./graphEdits";
 import { type DrawnPorts, handleId } from "./ports";
 
 export type EditorNodeProps = {
@@ -38,6 +39,7 @@ export const EditorNode = memo(function EditorNode(props: EditorNodeProps) {
       data-selected={isSelected}
       data-problem={props.problem ?? undefined}
       data-linked={isLinked}
+      data-placeholder={props.node.type === PLACEHOLDER}
       data-box={isBox}
     >
       {isBox ? <Name {...props} /> : <Content {...props} />}
@@ -174,7 +176,8 @@ function labelOf(port: PortResponse): string {
 }
 
 function summaryOf(node: NodeDocument): string {
-  const { model, provider } = node.data ?? {};
+  const { model, provider, kind } = node.data ?? {};
+  if (node.type === PLACEHOLDER && typeof kind === "string") return kind;
   const choice = [model, provider].find((each) => typeof each === "string" && each !== "");
   return choice ? `${node.type}, ${String(choice)}` : node.type;
 }

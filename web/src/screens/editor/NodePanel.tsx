@@ -17,9 +17,10 @@ import { TabPanel, Tabs } from "@/ui/Tabs";
 import { Tag } from "@/ui/Tag";
 import { catalogueControls } from "./catalogueFields";
 import { Dependencies } from "./Dependencies";
-import { updateNode } from "./graphEdits";
+import { PLACEHOLDER, updateNode } from "./graphEdits";
 import { JsonField } from "./JsonField";
 import styles from "./NodePanel.module.css";
+import { PlaceholderFields } from "./PlaceholderFields";
 import { PolicyForm } from "./PolicyForm";
 import type { PortLookup } from "./ports";
 import { readPlan } from "./readPlan";
@@ -164,7 +165,9 @@ function Settings(props: SettingsProps) {
         onChange={(description) => onFields({ description }, "description")}
       />
       {type && <Values type={type} />}
-      {type ? (
+      {node.type === PLACEHOLDER ? (
+        <PlaceholderFields {...props} />
+      ) : type ? (
         <SchemaForm
           schema={type.schema}
           value={node.data ?? {}}

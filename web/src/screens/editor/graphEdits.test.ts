@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
-import type { GraphDocument, PortResponse } from "@/api/types";
+import type { EdgeDocument, GraphDocument, PortResponse } from "@/api/types";
 import {
   addNode,
   connect,
   freeNodeId,
   moveNodes,
+  PLACEHOLDER,
   partOf,
   paste,
   refusalOf,
   removeNodes,
+  replaceType,
 } from "./graphEdits";
 
 const port = (name: string, channel: "flow" | "link" = "flow", type = "any"): PortResponse => ({
@@ -98,4 +100,32 @@ test.each([
   ["???", "_"],
 ])("a free id for %s is %s", (wanted, expected) => {
   expect(freeNodeId(GRAPH, wanted)).toBe(expected);
+});
+
+test("a step of another type keeps id, name, place and the edges that fit it", () => {
+  const link = (source: string, target: string, handles: Partial<EdgeDocument>, channel = "flow") =>
+    ({ source, target, ...handles, data: { channel } }) as EdgeDocument;
+  const kept = { id: "p", name: "Send", policy: { timeoutS: 5 }, ui: { position: { x: 1, y: 2 } } };
+  const graph: GraphDocument = {
+    nodes: [
+      { id: "a", type: "text" },
+      { ...kept, type: PLACEHOLDER, data: { kind: "slack", parameters: { a: 1 } } },
+    ],
+    edges: [
+      link("a", "p", {}),
+      link("a", "p", { targetHandle: "main-2" }),
+      link("a", "p", { targetHandle: "input" }, "link"),
+      link("p", "a", { sourceHandle: "case-0" }),
+      link("p", "a", { sourceHandle: "true" }),
+      link("p", "a", { sourceHandle: "error" }),
+    ],
+  };
+  const type = {
+    node_type: "switch",
+    inputs: [port("input")],
+    outputs: [port("case-{i}"), port("{name}", "link")],
+  };
+  const replaced = replaceType(graph, "p", type);
+  expect(replaced.nodes).toEqual([graph.nodes[0], { ...kept, type: "switch" }]);
+  expect(replaced.edges).toEqual([graph.edges[0], graph.edges[3], graph.edges[5]]);
 });

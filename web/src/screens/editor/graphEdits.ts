@@ -1,4 +1,10 @@
-import type { EdgeDocument, GraphDocument, NodeDocument, PortResponse } from "@/api/types";
+import type {
+  EdgeDocument,
+  GraphDocument,
+  NodeDocument,
+  NodeTypeResponse,
+  PortResponse,
+} from "@/api/types";
 import { numberOf } from "@/json";
 
 export type Position = { x: number; y: number };
@@ -71,6 +77,50 @@ export function updateNode(
     ...graph,
     nodes: graph.nodes.map((node) => (node.id === id ? { ...node, ...change } : node)),
   };
+}
+
+/** The type that keeps the place of a step that has no counterpart here. */
+export const PLACEHOLDER = "placeholder";
+
+/** What decides whether an edge fits a type. */
+export type TypePorts = Pick<NodeTypeResponse, "node_type" | "inputs" | "outputs">;
+
+/** Returns the graph with a node of another type in place of one: its id, name and place stay, and the edges
+ * that fit the ports of the type. */
+export function replaceType(graph: GraphDocument, id: string, type: TypePorts): GraphDocument {
+  const nodes = graph.nodes.map((node) => {
+    if (node.id !== id) return node;
+    const { data: _, ...kept } = node;
+    return { ...kept, type: type.node_type };
+  });
+  const edges = graph.edges.filter(
+    (edge) =>
+      (edge.source !== id || isGiven(type, edge)) &&
+      (edge.target !== id || hasPort(type.inputs, edge.targetHandle ?? "input", edge)),
+  );
+  return { ...graph, nodes, edges };
+}
+
+/** Whether an edge leaves an output of a type; every step that runs may give its error. */
+function isGiven(type: TypePorts, edge: EdgeDocument): boolean {
+  const handle = edge.sourceHandle ?? "output";
+  return handle === "error" || hasPort(type.outputs, handle, edge);
+}
+
+function hasPort(ports: readonly PortResponse[], handle: string, edge: EdgeDocument): boolean {
+  return ports.some(
+    (port) => port.channel === (edge.data.channel ?? "flow") && namesHandle(port.name, handle),
+  );
+}
+
+/** Whether a port's name, perhaps a pattern such as `case-{i}`, is that of a handle. */
+function namesHandle(name: string, handle: string): boolean {
+  const parts = name.split(/\{(\w+)\}/);
+  const pattern = parts.map((part, at) => {
+    if (at % 2 === 0) return part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return part === "i" ? "\\d+" : ".+";
+  });
+  return new RegExp(`^${pattern.join("")}$`, "s").test(handle);
 }
 
 /** Returns the graph without some nodes and their edges. */

@@ -94,6 +94,10 @@ def llm(step: Step) -> None:
         data[system_field] = system
     if rest and rest[-1].role == "user":
         data[prompt_field] = rest.pop().text
+    elif rest:
+        step.lose(
+            "its prompt does not end with a message of the user", rest[-1].text, "/prompt_template"
+        )
     if rest:
         _prepend(step, main, rest)
 

@@ -20,6 +20,7 @@ from planwave.interop.importing.reading import (
 from planwave.interop.importing.templates import inserted, literal, output_of
 
 _EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+_MAX_TOKENS: Final = 200_000
 _MAX_TURNS: Final = 1_000
 _SCHEMA_TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 _MAX_SCHEMA_DEPTH: Final = 10
@@ -65,8 +66,8 @@ def _parameter(key: str, value: object) -> dict[str, Any] | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if key == "temperature" and is_number and 0 <= cast("float", value) <= 2:
         return {"temperature": value}
-    if key == "max_tokens" and is_number and value == int(cast("float", value)) and value:
-        return {"maxTokens": int(cast("float", value))} if cast("float", value) > 0 else None
+    if key == "max_tokens" and is_number and cast("float", value) in range(1, _MAX_TOKENS + 1):
+        return {"maxTokens": int(cast("float", value))}
     if key == "reasoning_effort" and value in _EFFORTS:
         return {"reasoningEffort": value}
     return None

@@ -174,11 +174,17 @@ def _authorize(request: _Request) -> None:
 
 
 def _secret_name(header: str, step: Step) -> str:
-    """Return a name for a secret that has none in the file."""
-    plain = (
-        re.sub(r"[^A-Za-z0-9]+", "_", f"{step.node.name or step.id} {header}").strip("_").lower()
-    )
-    return plain if plain[:1].isalpha() else f"secret_{plain}".strip("_")
+    """Return a name, which no other step has, for a secret that has none in the file."""
+    title = _named(step.node.name) or _named(step.id)
+    name = f"{title}_{_named(header)}".strip("_")
+    name = name if name[:1].isalpha() else f"secret_{name}"
+    if step.app.secret_names.setdefault(name, step) is not step:
+        name = f"{name}_{_named(step.id)}"
+    return name
+
+
+def _named(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").lower()
 
 
 def _add_body(request: _Request) -> None:

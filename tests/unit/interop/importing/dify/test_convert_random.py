@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.interop.importing.importer import Imported, import_text
-from planwave.nodes.library.fetch import FetchData
 from tests.support.interop.dify_apps import (
     SECRETS,
     app,
@@ -26,8 +25,6 @@ from tests.support.interop.dify_apps import (
 )
 from tests.support.interop.imports import assert_accounted_for, findings_of
 
-_FETCH_SENDS_SECRETS = "secret_headers" in FetchData.model_fields
-
 
 def assert_converted(document: dict[str, Any], *, write_code: bool) -> Imported:
     made = import_text(json.dumps(document), kind="dify", write_code=write_code)
@@ -37,9 +34,6 @@ def assert_converted(document: dict[str, Any], *, write_code: bool) -> Imported:
     if write_code:
         ast.parse(made.code)
         made = _with_known_types(made)
-    if not _FETCH_SENDS_SECRETS:
-        for each in _nodes(made.document):
-            each.get("data", {}).pop("secretHeaders", None)
     assert len(made.report["nodes"]) == len(nodes)
     if made.document["nodes"]:
         assert_accounted_for(made, nodes=nodes, edges=edges, secrets=SECRETS)

@@ -9,6 +9,7 @@ import pytest
 from planwave.interop.importing.importer import Imported, import_text
 from planwave.testing import run_sync
 from tests.support.interop.dify_apps import app, chain, data_of, edge, graph_of, start, step
+from tests.support.interop.imports import findings_of
 
 URL = "https://a.example/x"
 SECRET = "tok_0123456789abcdefgh"
@@ -104,6 +105,20 @@ def test_secrets_are_names_of_secrets_of_the_operator(data: Any, headers: Any, s
     setup = {(each["what"], each["name"]): each["used_by"] for each in made.report["setup"]}
     assert setup["secret", secret] == ["h"]
     assert SECRET not in str(made)
+    assert findings_of(made) == []
+
+
+def test_two_steps_of_one_title_have_secrets_of_their_own() -> None:
+    authorization = {"type": "api-key", "config": {"type": "bearer", "api_key": SECRET}}
+    steps = [
+        step(each, "http-request", method="get", url=URL, authorization=authorization)
+        for each in ("1", "2")
+    ]
+    for each in steps:
+        each["data"]["title"] = "A call"
+    made = import_text(app([start("v"), *steps], chain("s", "1", "2")))
+    names = [each["name"] for each in made.report["setup"]]
+    assert names == ["a_call_authorization", "a_call_authorization_2"]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "dify": "planwave.interop.importing.dify.convert",
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
         "sandcastle": "planwave.interop.importing.sandcastle.workflow",
+        MERMAID: "planwave.interop.importing.mermaid.flowchart",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

@@ -1,8 +1,9 @@
 """Steps that lead back to earlier ones, as ``while`` nodes: for sources in which one step follows another.
 
-A cycle becomes a loop where it has one way in and each of its steps goes on in one direction only: then
-exactly one step is next at any time, and the rounds of the loop are the turns of the cycle. Any number of
-ways out are kept apart. All other cycles are left as they are drawn; the conversion breaks and reports them.
+A cycle becomes a loop where it has at most one way in, at least one way out, and each of its steps goes on in one
+direction only: then exactly one step is next at any time, and the rounds of the loop are the turns of the
+cycle. The ways out are kept apart. All other cycles are left as they are drawn; the conversion breaks and
+reports them.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ class Step(NamedTuple):
     Attributes:
         node: Its entry in the report.
         handles: The outputs of which it takes one, in planwave's names.
-        place: Makes its node or nodes in a graph, by ``node.becomes``.
+        place: Makes its node or nodes in a graph, by ``node.becomes``; the outputs are those of the last.
+        entries: How many of these nodes, from the first, get what arrives.
     """
 
     node: SourceNode
     handles: Sequence[str]
     place: Callable[[GraphDraft], None]
+    entries: int = 1
 
 
 class Way(NamedTuple):
@@ -84,7 +87,7 @@ class _Placement:
         self._steps, self._ways, self._nested = steps, ways, nested
         self._loops = _loops(steps, ways) if nested < _MOST_NESTED else []
         self._inside = {key: loop for loop in self._loops for key in loop.members}
-        self.entries: dict[str, Target] = {}
+        self.entries: dict[str, Sequence[Target]] = {}
         self.outputs: dict[tuple[str, str], _Output] = {}
 
     def place(self, graph: GraphDraft) -> None:
@@ -99,12 +102,13 @@ class _Placement:
             if loop is not None and way.target in loop.members:
                 continue  # it is inside that loop
             source = self.outputs[way.source, way.handle]
-            way.edge.becomes(source.target, self.entries[way.target], source.handle)
+            for entry in self.entries[way.target]:
+                way.edge.becomes(source.target, entry, source.handle)
 
     def _place_step(self, key: str, step: Step, graph: GraphDraft) -> None:
         before = len(step.node.targets)
         step.place(graph)
-        self.entries[key] = step.node.targets[before]
+        self.entries[key] = step.node.targets[before : before + step.entries]
         for handle in step.handles:
             self.outputs[key, handle] = _Output(step.node.target, handle)
 
@@ -127,12 +131,13 @@ class _Placement:
             name="Value",
             graph=body,
         )
-        new_edge(body, start.id, placement.entries[loop.header].id)
+        for entry in placement.entries[loop.header]:
+            new_edge(body, start.id, entry.id)
         exits = self._place_ends(loop, placement, inside, header)
         condition = f"index == 0 or value.{_NEXT} == {quoted(_AGAIN)}"
         repeat.node["data"] = {"condition": condition, "body": body.document()}
         self._lead_out(header, repeat, exits)
-        self.entries.update(dict.fromkeys(loop.members, repeat))
+        self.entries.update(dict.fromkeys(loop.members, (repeat,)))
         names = " → ".join(self._steps[key].node.name or key for key in _in_order(loop, inside))
         header.change(
             f"the steps that lead back ({names}) are repeated by a while here, whose rounds are limited",
@@ -220,7 +225,8 @@ def _loops(steps: Mapping[str, Step], ways: Sequence[Way]) -> list[_Loop]:
         if len(members) == 1 and first not in adjacency[first]:
             continue
         entries = {w.target for w in ways if w.target in members and w.source not in members}
-        if len(entries) == 1 and _goes_one_way(members, ways):
+        entries = entries or {keys[min(component)]}  # the run begins there
+        if len(entries) == 1 and _goes_one_way(members, ways) and _ends(members, steps, ways):
             found.append(_Loop(entries.pop(), members))
     return found
 
@@ -232,6 +238,12 @@ def _goes_one_way(members: frozenset[str], ways: Sequence[Way]) -> bool:
         if way.source in members:
             targets[way.source, way.handle].append(way.target)
     return all(len(each) == 1 or members.isdisjoint(each) for each in targets.values())
+
+
+def _ends(members: frozenset[str], steps: Mapping[str, Step], ways: Sequence[Way]) -> bool:
+    """Return whether an output of a step leads out of a cycle, or nowhere."""
+    inside = {(way.source, way.handle) for way in ways if {way.source, way.target} <= members}
+    return any((key, handle) not in inside for key in members for handle in steps[key].handles)
 
 
 def _in_order(loop: _Loop, ways: Sequence[Way]) -> list[str]:

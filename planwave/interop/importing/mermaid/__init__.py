@@ -1,0 +1,1 @@
+"""Mermaid: flowcharts, drawn by people and by models, as plans."""

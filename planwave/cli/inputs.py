@@ -10,6 +10,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
 
@@ -86,7 +87,7 @@ def resolve_inputs(
         return {}
     program, by_node = Program(graph, catalogue), InputValues()
     entries = [graph.nodes[number].id for number in sorted(program.entry_nodes)]
-    for each in arguments:
+    for each in _with_fields(arguments, graph, entries):
         inputs = copy_inputs(program, _by_node(each, graph, entries))
         for node, values in inputs.items():
             by_node.setdefault(node, {}).update(values)
@@ -109,7 +110,7 @@ def merge_inputs(
     """
     by_node: dict[str, Any] = {}
     entries = [node.id for node in graph.nodes if node.type in entry_types]
-    for each in arguments:
+    for each in _with_fields(arguments, graph, entries):
         inputs: dict[str, Any] = {**_by_node(each, graph, entries)}
         if len(entries) == 1 and not inputs.keys() & graph.by_id.keys():
             inputs = {entries[0]: inputs}
@@ -118,6 +119,48 @@ def merge_inputs(
             is_more = isinstance(before, dict) and isinstance(values, dict)
             by_node[node] = before | values if is_more else values
     return by_node
+
+
+def _with_fields(
+    arguments: Sequence[InputArgument], graph: Graph, entries: Sequence[str]
+) -> Sequence[InputArgument]:
+    """Return the arguments with those that are ``FIELD=TEXT`` as one object of the one entry node.
+
+    The fields are those of the schema that the node declares; a node of that name goes first. A text
+    for a field that is none is read as JSON.
+    """
+    properties = _declared_fields(graph, entries)
+    fields: dict[str, Json] = {}
+    others: list[InputArgument] = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=") if isinstance(argument, str) else ("", "", "")
+        name = name.strip()
+        if equals and name in properties and name not in graph.by_id:
+            fields[name] = _field_value(value, properties[name])
+        elif isinstance(argument, dict) and argument and argument.keys() <= properties.keys():
+            fields |= argument
+        else:
+            others.append(argument)
+    return [*others, {entries[0]: {DEFAULT_SOURCE_HANDLE: fields}}] if fields else others
+
+
+def _declared_fields(graph: Graph, entries: Sequence[str]) -> Mapping[str, Json]:
+    """Return the schema of each field of the input, where the one entry node declares an object."""
+    if len(entries) != 1:
+        return {}
+    schema = _as_object(graph.by_id[entries[0]].data.get("schema"))
+    return _as_object(schema.get("properties"))
+
+
+def _as_object(value: Json) -> dict[str, Json]:
+    return cast("dict[str, Json]", value) if isinstance(value, dict) else {}
+
+
+def _field_value(text: str, schema: Json) -> Json:
+    if _as_object(schema).get("type", "string") != "string":
+        with suppress(GraphInvalid):
+            return parse_strict_json(text)
+    return text
 
 
 def nodes_with_input(arguments: Sequence[InputArgument], graph: Graph) -> set[str]:
@@ -161,7 +204,7 @@ def _text(
         if equals and node in graph.by_id:
             return {node: {handle or DEFAULT_SOURCE_HANDLE: value}}
         if _NODE_PREFIX.match(text):
-            raise _unknown_node(text, node, graph, option)
+            raise _unknown_node(text, node, graph, entries, option)
     if len(entries) == 1:
         return {entries[0]: {DEFAULT_SOURCE_HANDLE: text}}
     why = f", and the graph has {len(entries)} entry nodes" if option == _INPUT else ""
@@ -171,9 +214,13 @@ def _text(
     )
 
 
-def _unknown_node(text: str, node: str, graph: Graph, option: str) -> InputError:
+def _unknown_node(
+    text: str, node: str, graph: Graph, entries: Sequence[str], option: str
+) -> InputError:
     near = closest_match(node, graph.by_id)
     names = _nodes_of(graph) if near is None else f"did you mean {near!r}?"
+    if fields := _declared_fields(graph, entries):
+        names = f"the fields of the input are {', '.join(list(fields)[:_MAX_NODES_NAMED])}; {names}"
     return InputError(
         f"{option} {truncate(repr(text), _SHOWN_CHARS)}: the graph has no node {node!r}",
         hint=f"{names} (a text that contains = is read from stdin with --input -)",

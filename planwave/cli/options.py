@@ -222,8 +222,9 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         metavar="INPUT",
-        help="The value of an entry step: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, a JSON object "
-        "{node: {handle: value}}, or - to read a text from stdin. Can be repeated.",
+        help="The value of an entry step: TEXT, FIELD=TEXT where the step declares fields, NODE=TEXT, "
+        "NODE:HANDLE=TEXT, a JSON object {node: {handle: value}}, or - to read a text from stdin. "
+        "Can be repeated.",
     ),
 ]
 SetResultOption = Annotated[

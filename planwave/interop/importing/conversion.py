@@ -403,11 +403,11 @@ class Conversion:
             node.finish(by_edge)
         self._settle_bodies()
         self._drop_vanished_edges()
-        document: dict[str, Any] = {**self.graph.document()}
-        if self.title:
-            document["title"] = self.title
-        if self.user_prompt:
-            document["user_prompt"] = self.user_prompt
+        around = {"title": self.title, "user_prompt": self.user_prompt}
+        document: dict[str, Any] = {
+            **{name: text for name, text in around.items() if text},
+            **self.graph.document(),
+        }
         return cast("ImportedDocument", _plain(document)), self._report(text, removed)
 
     def _settle_secrets(self, removed: Sequence[Removed]) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from planwave.foreign_formats import NOUNS
+from planwave.interop.importing.importer import KINDS
 from tests.support.cli.doc_page import PageReader, blocks, commands
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "import.md").read_text("utf-8")
 REPLIES = {
+    "Greet Ada.": "Good morning, Ada.",
     "Write: Offer Ada a chair.": "Dear Ada, the price of the chair is 20.",
     "Check the price in:": "The price is right.",
 }
@@ -31,3 +34,9 @@ def test_every_file_is_imported_and_run_as_shown(
             for command in commands(block["text"]):
                 reader.follow(command)
     assert len(blocks(PAGE)) * 2 == len(re.findall(r"^```", PAGE, re.M))
+
+
+def test_the_table_of_formats_has_every_format_that_can_be_imported() -> None:
+    _, _, table = PAGE.partition("## The formats")
+    named = set(re.findall(r"^\| ([^|]+?) \|", table, re.MULTILINE)) - {"format", "---"}
+    assert named == {NOUNS[kind].partition(" ")[2] for kind in KINDS} - {"planwave graph"}

@@ -31,6 +31,30 @@ def test_text_goes_to_the_only_entry_node() -> None:
     assert resolved("a = b") == {"begin": {"output": "a = b"}}
 
 
+FORM = make_graph(
+    Node(
+        "begin",
+        "start",
+        "Begin",
+        data={"schema": {"properties": {"who": {"type": "string"}, "n": {"type": "number"}}}},
+    ),
+    text_node("b"),
+    edges=[("begin", "b")],
+)
+
+
+def test_the_fields_of_the_entry_that_declares_some_are_named_one_by_one() -> None:
+    both = {"begin": {"output": {"who": "12", "n": 3}}}
+    assert resolved("who=12", "n=3", graph=FORM) == both
+    assert resolved('{"who": "12", "n": 3}', graph=FORM) == both
+    assert resolved("begin=x", graph=FORM) == {"begin": {"output": "x"}}
+    assert merge_inputs(read_inputs(["who=12", "n=3"]), FORM, {"start"}) == both
+    assert resolved("n=many", graph=FORM) == {"begin": {"output": {"n": "many"}}}
+    with pytest.raises(InputError) as caught:
+        resolved("whom=12", graph=FORM)
+    assert "the fields of the input are who, n" in str(caught.value.hint)
+
+
 def test_node_and_handle_can_be_named() -> None:
     written = ["s1=x=y", "s2:output=z"]
     both = {"s1": {"output": "x=y"}, "s2": {"output": "z"}}

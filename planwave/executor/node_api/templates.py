@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from planwave.errors import TemplateError
 from planwave.executor.values import GraphValues
-from planwave.expressions import Template, compile_template
-from planwave.expressions.errors import UNDEFINED
+from planwave.expressions import compile_template
 from planwave.expressions.templates import TemplateEngine
 from planwave.expressions.variables import NODES
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
-
-_HINT_TO_JOIN: Final = (
-    "node {!r} did not run; where branches meet, lead each into one 'merge', and write "
-    "{{{{ input | first }}}} after it"
-)
 
 
 class TemplateVariables:
@@ -65,20 +57,8 @@ async def resolve_data(
     if step.template is None:
         return step.node.data
     scope = TemplateVariables(values, node, inputs, values.variables)
-    try:
-        resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
-    except TemplateError as error:
-        if error.code == UNDEFINED and (idle := _first_without_outputs(values, step.template)):
-            error.hint = _HINT_TO_JOIN.format(idle)
-        raise
+    resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
     return resolved
-
-
-def _first_without_outputs(values: GraphValues, template: Template) -> str | None:
-    """Return the first node of a graph that a template reads and that gave nothing."""
-    index, outputs = values.program.topology.index, values.outputs
-    keys = (each.key for each in template.references if each.root == NODES)
-    return next((k for k in keys if k in index and outputs[index[k]] is None), None)
 
 
 async def resolve_value(

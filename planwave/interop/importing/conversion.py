@@ -266,6 +266,10 @@ class SourceNode:
             other.graph.nodes.remove(other.node)
         self.targets = [first]
         _make_placeholder(first.node, self)
+        if not any(
+            e["source"] == first.id and e["sourceHandle"] == "error" for e in first.graph.edges
+        ):
+            first.node.pop("policy", None)
 
     def _main_first(self) -> list[Target]:
         """Return what it became, the node with its own name first, unless that is in a body."""

@@ -31,6 +31,7 @@ class GraphDraft:
         self.nodes: list[dict[str, Any]] = []
         self.edges: list[dict[str, Any]] = []
         self._ids: set[str] = set()
+        self._reserved: set[str] = set()
         self._numbers: Counter[str] = Counter()
         self._edge_number = 0
 
@@ -43,6 +44,9 @@ class GraphDraft:
 
         Characters that no id has become ``-``.
         """
+        if wanted in self._reserved:
+            self._reserved.discard(wanted)
+            return wanted
         base = wanted
         if not is_id(wanted):
             base = _NO_ID_CHARS.sub("-", wanted).strip("-")[:_MAX_ID_CHARS] or _NAMELESS
@@ -52,6 +56,12 @@ class GraphDraft:
             ending = f"-{self._numbers[base] + 1}"
             node_id = f"{base[: _MAX_ID_CHARS - len(ending)]}{ending}"
         self._ids.add(node_id)
+        return node_id
+
+    def reserve(self, wanted: str) -> str:
+        """Return a new id that the next node that wants exactly this one gets, and no other one."""
+        node_id = self.new_id(wanted)
+        self._reserved.add(node_id)
         return node_id
 
     def new_edge_id(self) -> str:

@@ -66,6 +66,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "agiraph": "planwave.interop.importing.agiraph",
         "agentflow": "planwave.interop.importing.agentflow",
         "dify": "planwave.interop.importing.dify.convert",
+        "covalt": "planwave.interop.importing.covalt.convert",
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
         "sandcastle": "planwave.interop.importing.sandcastle.workflow",
         MERMAID: "planwave.interop.importing.mermaid.flowchart",

@@ -42,7 +42,6 @@ class CallToolData(NodeData):
     tool: str | None = Field(
         None,
         min_length=1,
-        max_length=128,
         description="The name of the tool; `planwave tools` lists them. With a server, one of its tools.",
         json_schema_extra=POLICY,
     )
@@ -69,9 +68,7 @@ class CallToolData(NodeData):
         json_schema_extra=POLICY,
     )
     timeout_s: float | None = Field(
-        None,
-        gt=0,
-        description="The longest time of the call, in seconds; null for that of the tool and the step.",
+        None, gt=0, description="The time of the call, in seconds; null for that of the step."
     )
 
 
@@ -192,8 +189,8 @@ async def _tool_of(data: CallToolData, context: FlowContext) -> Tool:
     else:
         tool = registered_tool(str(data.tool), context)
         approval = stricter_approval(tool.approval, data.approval)
-        limits_s = [each for each in (data.timeout_s, tool.timeout_s) if each is not None]
-        tool = replace(tool, approval=approval, timeout_s=min(limits_s, default=None))
+        timeout_s = data.timeout_s if data.timeout_s is not None else tool.timeout_s
+        tool = replace(tool, approval=approval, timeout_s=timeout_s)
     return replace(tool, node_id=context.node_id, definition=_hash(named))
 
 

@@ -266,23 +266,17 @@ async def test_a_failure_may_go_on_through_the_error_handle() -> None:
     }
 
 
-@pytest.mark.parametrize(("of_step", "of_tool", "seconds"), [(5, None, 5), (None, 7, 7), (9, 7, 7)])
 @virtual_time
-async def test_the_time_of_a_call_is_limited_by_the_step_and_by_the_tool(
-    of_step: float | None, of_tool: float | None, seconds: int
-) -> None:
+async def test_the_time_of_a_call_is_limited() -> None:
     shop = Shop()
 
     async def hang(arguments: Any, context: Any) -> Json:
         await asyncio.Event().wait()
 
-    schema = {"type": "object"}
-    hangs = Tool("hang", "Hangs.", schema, hang, effect="none", timeout_s=of_tool)
-    shop.registry.tools.register(hangs)
-    result = await shop.run(tool="hang", timeoutS=of_step)
+    shop.registry.tools.register(Tool("hang", "Hangs.", {"type": "object"}, hang, effect="none"))
+    result = await shop.run(tool="hang", timeoutS=5)
     assert result.error is not None
     assert result.error["code"] == "tool-timeout"
-    assert f"within {seconds} s" in result.error["message"]
 
 
 # -- a person --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ reports them.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +58,7 @@ class Way(NamedTuple):
 
 class _Loop(NamedTuple):
     header: str
+    keys: tuple[str, ...]
     members: frozenset[str]
 
 
@@ -87,6 +88,9 @@ class _Placement:
         self._steps, self._ways, self._nested = steps, ways, nested
         self._loops = _loops(steps, ways) if nested < _MOST_NESTED else []
         self._inside = {key: loop for loop in self._loops for key in loop.members}
+        self._leaving = defaultdict[str, list[Way]](list)
+        for way in ways:
+            self._leaving[way.source].append(way)
         self.entries: dict[str, Sequence[Target]] = {}
         self.outputs: dict[tuple[str, str], _Output] = {}
 
@@ -119,9 +123,9 @@ class _Placement:
             "while", node_id=f"{loop.header}.again", name=f"Repeat {header.name}", graph=graph
         )
         body = header.body()
-        inside = [way for way in self._ways if way.source in loop.members]
+        inside = [way for key in loop.keys for way in self._leaving[key]]
         onward = [w for w in inside if w.target in loop.members and w.target != loop.header]
-        steps = {key: step for key, step in self._steps.items() if key in loop.members}
+        steps = {key: self._steps[key] for key in loop.keys}
         placement = _Placement(steps, onward, self._nested + 1)
         placement.place(body)
         start = header.becomes(
@@ -180,8 +184,7 @@ class _Placement:
         return exits
 
     def _outputs_of(self, loop: _Loop) -> list[tuple[str, str]]:
-        keys = [key for key in self._steps if key in loop.members]
-        return [(key, handle) for key in keys for handle in self._steps[key].handles]
+        return [(key, handle) for key in loop.keys for handle in self._steps[key].handles]
 
     def _lead_out(
         self, header: SourceNode, repeat: Target, exits: Sequence[tuple[str, str, str]]
@@ -218,16 +221,23 @@ def _loops(steps: Mapping[str, Step], ways: Sequence[Way]) -> list[_Loop]:
     for way in ways:
         adjacency[number_of[way.source]].append(number_of[way.target])
     keys = list(steps)
+    components = strongly_connected(adjacency, adjacency)
+    component_of = {keys[n]: i for i, component in enumerate(components) for n in component}
+    leaving, entries = defaultdict[int, list[Way]](list), defaultdict[int, set[str]](set)
+    for way in ways:
+        source, target = component_of[way.source], component_of[way.target]
+        leaving[source].append(way)
+        if source != target:
+            entries[target].add(way.target)
     found: list[_Loop] = []
-    for component in strongly_connected(adjacency, adjacency):
-        members = frozenset(keys[number] for number in component)
-        first = component[0]
-        if len(members) == 1 and first not in adjacency[first]:
+    for number, component in enumerate(components):
+        first, own = component[0], leaving[number]
+        if len(component) == 1 and first not in adjacency[first]:
             continue
-        entries = {w.target for w in ways if w.target in members and w.source not in members}
-        entries = entries or {keys[min(component)]}  # the run begins there
-        if len(entries) == 1 and _goes_one_way(members, ways) and _ends(members, steps, ways):
-            found.append(_Loop(entries.pop(), members))
+        ordered = tuple(keys[each] for each in sorted(component))
+        members, headers = frozenset(ordered), entries[number] or {ordered[0]}
+        if len(headers) == 1 and _goes_one_way(members, own) and _ends(members, steps, own):
+            found.append(_Loop(headers.pop(), ordered, members))
     return found
 
 
@@ -235,24 +245,26 @@ def _goes_one_way(members: frozenset[str], ways: Sequence[Way]) -> bool:
     """Return whether a step inside never leads on to two steps at once, one of them inside."""
     targets = defaultdict[tuple[str, str], list[str]](list)
     for way in ways:
-        if way.source in members:
-            targets[way.source, way.handle].append(way.target)
+        targets[way.source, way.handle].append(way.target)
     return all(len(each) == 1 or members.isdisjoint(each) for each in targets.values())
 
 
 def _ends(members: frozenset[str], steps: Mapping[str, Step], ways: Sequence[Way]) -> bool:
     """Return whether an output of a step leads out of a cycle, or nowhere."""
-    inside = {(way.source, way.handle) for way in ways if {way.source, way.target} <= members}
+    inside = {(way.source, way.handle) for way in ways if way.target in members}
     return any((key, handle) not in inside for key in members for handle in steps[key].handles)
 
 
 def _in_order(loop: _Loop, ways: Sequence[Way]) -> list[str]:
     """Return the steps around a loop as they follow each other from its first one, and that again."""
-    order, following = [loop.header], [loop.header]
-    while following:
-        key = following.pop(0)
-        for way in ways:
-            if way.source == key and way.target in loop.members and way.target not in order:
-                order.append(way.target)
-                following.append(way.target)
+    following = defaultdict[str, list[str]](list)
+    for way in ways:
+        if way.target in loop.members:
+            following[way.source].append(way.target)
+    order = dict[str, None]({loop.header: None})
+    waiting = deque([loop.header])
+    while waiting:
+        new = [key for key in following[waiting.popleft()] if key not in order]
+        order.update(dict.fromkeys(new))
+        waiting.extend(new)
     return [*order, loop.header]

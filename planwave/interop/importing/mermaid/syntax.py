@@ -36,11 +36,13 @@ _NAMED_SHAPES: Final = {
     "lean-left": "parallelogram", "in-out": "parallelogram", "out-in": "parallelogram",
 }  # fmt: skip
 """Shapes of ``id@{ shape: … }`` that mean more than a box."""
+MAX_LINKS: Final = 20_000
+"""Lines of a chart: ``a & b --> c & d`` are four, so that few characters could be a great many."""
 _STYLES: Final = frozenset(
     {"classDef", "class", "style", "linkStyle", "click", "direction", "accTitle", "accDescr"}
 )
 _WORD: Final = re.compile(r"[A-Za-z]\w*")
-_ID: Final = re.compile(r"[\w.]+(?:-(?=\w)[\w.]+)*|[\w.]*[^\W\d_][\w.]*")
+_ID: Final = re.compile(r"[\w.]+(?:-(?=\w)[\w.]+)*")
 _ATTRIBUTES: Final = re.compile(r"@\{(?P<text>(?:\"[^\"]*\"|[^}\"])*)\}")
 _ATTRIBUTE: Final = re.compile(
     r"(?P<name>\w+)\s*:\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>[^,\"\n]+))"
@@ -49,12 +51,16 @@ _CLASS: Final = re.compile(r":::[\w-]+")
 _PLAIN_LINE: Final = re.compile(
     r"(?P<start>[<xo](?=[-=]))?(?:(?P<hidden>~~~+)|(?:--+|==+)[-=xo>]|-\.+-[xo>]?)"
 )
-_TEXT: Final = r"\s*(?:\"(?P<quoted{0}>[^\"]*)\"|(?P<plain{0}>[^\"|]*?))\s*"
+_TEXT: Final = r"(?:\s{{0,9}}\"(?P<quoted{0}>[^\"]*)\"\s{{0,9}}|(?P<plain{0}>[^\"|]*?))"
+# Repetitions that could begin at each place of a long text are bounded, so that reading stays linear.
 _LABELLED_LINE: Final = re.compile(
     r"(?P<start>[<xo](?=[-=]))?(?:"
-    rf"--{_TEXT.format(1)}--+[-xo>]|=={_TEXT.format(2)}==+[=xo>]|-\.{_TEXT.format(3)}\.+-[xo>]?)"
+    rf"--{_TEXT.format(1)}-{{2,99}}[-xo>]|=={_TEXT.format(2)}={{2,99}}[=xo>]|"
+    rf"-\.{_TEXT.format(3)}\.{{1,99}}-[xo>]?)"
 )
-_LABEL: Final = re.compile(r"\s*\|\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>[^|\"]*))\s*\|")
+_LABEL: Final = re.compile(
+    r"\s{0,9}\|(?:\s{0,9}\"(?P<quoted>[^\"]*)\"\s{0,9}|(?P<plain>[^|\"]*))\|"
+)
 _AND: Final = re.compile(r"\s*&\s*")
 _SPACE: Final = re.compile(r"[ \t]*")
 _HEADER: Final = re.compile(
@@ -63,7 +69,6 @@ _HEADER: Final = re.compile(
 _FRONT_MATTER: Final = re.compile(
     r"\A\s*---[ \t]*\r?\n(?P<text>.*?)\n---[ \t]*(?=\r?\n|\Z)", re.DOTALL
 )
-_DIRECTIVE: Final = re.compile(r"%%\{.*?\}%%", re.DOTALL)
 _ENTITY: Final = re.compile(r"#(?:(?P<number>\d{1,7})|(?P<name>[A-Za-z]\w{1,30}));")
 _ENTITY_END: Final = re.compile(r"#\w+\Z")
 _LONGEST_ENTITY: Final = 32
@@ -145,7 +150,7 @@ def read_chart(text: str) -> Chart:
     if front is not None:
         chart.title = _title(front["text"])
         text = "\n" * text[: front.end()].count("\n") + text[front.end() :]
-    text = _DIRECTIVE.sub(lambda found: "\n" * found[0].count("\n"), text)
+    text = _without_directives(text)
     is_begun = False
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("%%"):
@@ -156,8 +161,9 @@ def read_chart(text: str) -> Chart:
         for statement in _statements(line):
             _read_statement(chart, statement, number)
     for name in chart.groups:
-        if not any(name == v.id and v.label != v.id for v in chart.vertices.values()):
-            chart.vertices.pop(name, None)
+        vertex = chart.vertices.get(name)
+        if vertex is not None and vertex.label == name:
+            del chart.vertices[name]
     return chart
 
 
@@ -165,6 +171,16 @@ def plain_text(label: str) -> str:
     """Return a label without entities, line breaks of HTML and marks of Markdown."""
     text = _BREAK.sub("\n", _MARKDOWN.sub(r"\1", label.strip()))
     return html.unescape(_ENTITY.sub(_character, text)).strip()
+
+
+def _without_directives(text: str) -> str:
+    """Return a text without ``%%{ … }%%``, with its lines at their numbers."""
+    parts: list[str] = []
+    at = 0
+    while (start := text.find("%%{", at)) >= 0 and (end := text.find("}%%", start)) >= 0:
+        parts += text[at:start], "\n" * text.count("\n", start, end)
+        at = end + 3
+    return "".join([*parts, text[at:]])
 
 
 def _character(found: re.Match[str]) -> str:
@@ -218,7 +234,7 @@ def _read_statement(chart: Chart, statement: str, number: int) -> None:
         if word != "end":
             chart.ignored.append(Statement(number, word, text))
     else:
-        reader = _Reader(text, number)
+        reader = _Reader(text, number, MAX_LINKS - len(chart.links))
         if not reader.read():
             chart.unreadable.append(Statement(number, "", text))
             return
@@ -235,8 +251,9 @@ def _read_statement(chart: Chart, statement: str, number: int) -> None:
 class _Reader:
     """Reads one statement: steps, joined by ``&``, with lines between them."""
 
-    def __init__(self, text: str, number: int) -> None:
+    def __init__(self, text: str, number: int, most_links: int) -> None:
         self._text, self._number, self._at = text, number, 0
+        self._most_links = most_links
         self.vertices: list[Vertex] = []
         self.links: list[Link] = []
 
@@ -249,6 +266,8 @@ class _Reader:
             line = self._line()
             right = self._group() if line is not None else []
             if line is None or not right:
+                return False
+            if len(self.links) + len(left) * len(right) > self._most_links:
                 return False
             self.links += [line._replace(source=s, target=t) for s in left for t in right]
             left = right

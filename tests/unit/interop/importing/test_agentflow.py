@@ -122,9 +122,9 @@ def test_other_answers_than_approve_and_reject_are_named_once() -> None:
 
 async def test_only_the_previous_output_is_replaced_in_a_prompt() -> None:
     prompt = "{{PREVIOUS_OUTPUT}} {{ other }} {% x {# y {"
-    imported = _imported(_START, _node("a", userPrompt=prompt), edges="s a")
-    output = await _output(imported, lambda request: request.prompt)
-    assert output == "go {{ other }} {% x {# y {"
+    imported = _imported(_START, _node("a", userPrompt=prompt, systemPrompt="{{ s }}"), edges="s a")
+    output = await _output(imported, lambda request: f"{request.system}|{request.prompt}")
+    assert output == "{{ s }}|go {{ other }} {% x {# y {"
 
 
 def test_defaults_that_its_engine_fills_in_are_written_out() -> None:

@@ -176,6 +176,20 @@ def test_a_statement_that_cannot_be_read_cannot_run(text: str) -> None:
     assert [e["source"] for e in imported.report["nodes"]][-1] == "/lines/3"
 
 
+@pytest.mark.parametrize(
+    "piece", ["%%{", "a -- ", "a -. . ", "a -.......", "a == =", "a@{", "a[", "a -->| ", "(((", "a-", '"', ";", "#x"]
+)  # fmt: skip
+def test_a_long_text_is_read_in_a_time_that_grows_with_it(piece: str) -> None:
+    for text in (piece * 60_000, piece + " " * 200_000 + "x"):
+        assert read_chart(f"graph TD\n{text}").title == ""
+
+
+def test_lines_between_large_groups_are_bounded() -> None:
+    group = " & ".join(f"a{i}" for i in range(2_000))
+    chart = read_chart(f"graph TD\n{group} --> {group}\nx --> y")
+    assert (len(chart.links), len(chart.unreadable)) == (1, 1)
+
+
 # -- meaning ---------------------------------------------------------------------------------------
 
 

@@ -139,7 +139,9 @@ class _Walk:
             if is_secret_key(name) and isinstance(value, dict):
                 copy[name] = self._described(cast("dict[str, Any]", value), inside, name)
             elif is_secret_key(name) or (is_marked and name == "value"):
-                copy[name] = self._withheld(value, inside, named if name == "value" else name)
+                copy[name] = self._withheld(
+                    value, inside, _Walk([])._text(named, "") if name == "value" else name
+                )
             else:
                 copy[name] = self.value(value, inside)
         return copy

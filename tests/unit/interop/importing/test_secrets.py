@@ -108,3 +108,10 @@ def test_the_rest_of_any_document_keeps_its_shape(value: Any) -> None:
         assert clean == value
     again, more = without_secrets(clean)
     assert (again, more) == (clean, [])
+
+
+def test_the_name_beside_a_secret_is_cleaned_too() -> None:
+    variable = {"name": "api_key sk-hidden1Xq7Zt42Ab", "value": "x1y2z3", "value_type": "secret"}
+    _, removed = without_secrets(variable)
+    assert {each.value for each in removed} == {"sk-hidden1Xq7Zt42Ab", "x1y2z3"}
+    assert all("sk-hidden" not in each.name for each in removed)

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.interop.importing.importer import Imported, import_text
+from tests.support.interop.damage import Damaged
+from tests.support.interop.damage import damaged as damaged_with_secrets
 from tests.support.interop.dify_apps import (
     SECRETS,
     app,
@@ -117,3 +119,19 @@ def test_iterations_in_iterations_read_from_the_outermost(depth: int, lost: int)
     document = json.loads(app([start("text", "city"), *regions, *begins, deep], edges))
     made = assert_converted(document, write_code=False)
     assert made.report["summary"]["placeholder"] == lost
+
+
+_RANDOM_APPS = st.builds(
+    lambda seed, size: random_app(seeded(seed), size), st.integers(0, 2**32), st.integers(1, 8)
+)
+
+
+@given(damaged_with_secrets(_RANDOM_APPS))
+def test_secrets_anywhere_in_an_app_are_not_copied(damage: Damaged) -> None:
+    document, secrets = damage
+    made = import_text(json.dumps(document), kind="dify", write_code=True)
+    written = json.dumps([made.document, made.report, made.code], ensure_ascii=False)
+    for secret in secrets:
+        assert secret not in written
+    names = [entry["source"] for entry in made.report["nodes"]]
+    assert len(names) == len(set(names))

@@ -39,6 +39,7 @@ from planwave.errors import (
     Unauthorized,
 )
 from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.interop.importing.importer import UnknownFormat
 from planwave.interop.openai.errors import PREFIX as OPENAI_PREFIX
 from planwave.interop.openai.errors import openai_error
 from planwave.jsonio import dumps_exact
@@ -137,6 +138,10 @@ class Problem(BaseModel):
         None, description="Seconds until the next request may be sent."
     )
     current: str | None = Field(None, description="Of 412: the present hash, as in `ETag`.")
+    kinds: list[str] | None = Field(
+        None,
+        description="Of `unknown-format` and `ambiguous-format`: the kinds that the file may be read as.",
+    )
 
 
 class ProblemError(InputError):
@@ -267,10 +272,9 @@ def _response(status: int) -> dict[str, Any]:
 
 def _extension_members(error: PlanwaveError) -> dict[str, Any]:
     match error:
-        case PlanInvalid():
-            return {"issues": _issues(error.diagnostics), "attempts": list(error.attempts)}
         case GraphInvalid():
-            return {"issues": _issues(error.diagnostics)}
+            attempts = {"attempts": list(error.attempts)} if isinstance(error, PlanInvalid) else {}
+            return {"issues": _issues(error.diagnostics), **attempts}
         case InvalidRequest():
             return {"issues": list(error.issues)}
         case LimitExceeded():
@@ -281,6 +285,8 @@ def _extension_members(error: PlanwaveError) -> dict[str, Any]:
             return {"retry_after_s": DRAINING_RETRY_S}
         case PreconditionFailed():
             return {"current": error.current}
+        case UnknownFormat(kinds=(_, *_)):
+            return {"kinds": list(error.kinds)}
         case InputError(limit=str(limit)):
             return {"limit": limit}
         case ProviderError():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
 """The largest file that is read; of YAML see ``document_text``. The largest of 700 public files that were measured has 0.9 MB: files of
 other programs carry positions, forms and pictures beside the graph."""
+
+
+class UnknownFormat(InputError):
+    """A file has no format that can be imported, or several.
+
+    Attributes:
+        kinds: The formats that a person may name for it; empty where it is known to have none of them.
+    """
+
+    code = "unknown-format"
+
+    def __init__(
+        self, message: str, *, kinds: Sequence[str] = (), code: str | None = None, hint: str
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.kinds = tuple(kinds)
 
 
 class Source(NamedTuple):
@@ -96,9 +112,9 @@ def import_text(
         model: A model of that provider; None for its default.
 
     Raises:
-        InputError: ``unknown-format``, ``ambiguous-format``, ``unknown-kind``; where the text is none of
-            the three: ``invalid-json``, ``invalid-yaml``, ``limit-exceeded`` and others of
-            ``parse_strict_json``.
+        UnknownFormat: ``unknown-format``, ``ambiguous-format``.
+        InputError: ``unknown-kind``; where the text is none of the three: ``invalid-json``,
+            ``invalid-yaml``, ``limit-exceeded`` and others of ``parse_strict_json``.
     """
     if kind is not None and kind not in _CONVERTERS:
         raise InputError(
@@ -125,11 +141,7 @@ def _located(text: str, kind: str | None) -> tuple[str, Any, str]:
     if kind == MERMAID or (kind is None and is_flowchart(text)):
         return MERMAID, text, ""
     if kind is None and (diagram := other_diagram(text)) is not None:
-        raise InputError(
-            f"a Mermaid {diagram} is no plan: only flowcharts are",
-            code="unknown-format",
-            hint=_KNOWN,
-        )
+        raise UnknownFormat(f"a Mermaid {diagram} is no plan: only flowcharts are", hint=_KNOWN)
     value, pointer = unwrap(_parsed(text))
     if "dify" in formats_of(value) and isinstance(value.get("data"), str):
         # The answer of its export API.
@@ -170,22 +182,23 @@ def _kind_of(value: Any) -> str:
     """Return the one format that a document has.
 
     Raises:
-        InputError: It has none, or several.
+        UnknownFormat: It has none, or several.
     """
     kinds = formats_of(value)
     if len(kinds) == 1 and kinds[0] in _CONVERTERS:
         return kinds[0]
     if not kinds:
-        raise InputError(
-            "this is no file of a program that is known here", code="unknown-format", hint=_KNOWN
+        raise UnknownFormat(
+            "this is no file of a program that is known here", kinds=KINDS, hint=_KNOWN
         )
     named = " or ".join(NOUNS[kind] for kind in kinds)
     if len(kinds) == 1:
-        raise InputError(
-            f"this is {named}, which cannot be imported", code="unknown-format", hint=_KNOWN
-        )
-    raise InputError(
-        f"this may be {named}", code="ambiguous-format", hint=f"name the kind: {', '.join(kinds)}"
+        raise UnknownFormat(f"this is {named}, which cannot be imported", hint=_KNOWN)
+    raise UnknownFormat(
+        f"this may be {named}",
+        kinds=[kind for kind in kinds if kind in _CONVERTERS],
+        code="ambiguous-format",
+        hint=f"name the kind: {', '.join(kinds)}",
     )
 
 

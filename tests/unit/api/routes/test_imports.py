@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from planwave.interop.importing.importer import KINDS
 from tests.support.interop.imports import OWN
 from tests.support.server.in_process_client import in_process_client
 from tests.support.service.dependencies import dependencies
@@ -15,6 +16,7 @@ PLAN = {
     "title": "Note",
     "nodes": [{"id": "a", "name": "Facts", "description": "Find facts.", "dependencies": []}],
 }
+BOTH = '{"nodes": [{"id": "a", "dependencies": []}], "connections": []}'
 LOST = {"nodes": [{**PLAN["nodes"][0], "dependencies": ["gone"]}]}
 
 
@@ -68,6 +70,22 @@ async def test_what_cannot_be_read_is_a_problem(text: str, code: str) -> None:
         answer: Any = await calls.post("/api/import", json={"text": text})
         assert answer.status_code == 422
         assert answer.json()["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ('{"hello": 1}', list(KINDS)),
+        (BOTH, [kind for kind in ("agiraph", "agentflow") if kind in KINDS]),
+        ("sequenceDiagram\n A->>B: x", None),
+    ],
+)
+async def test_a_format_that_a_person_may_name_is_in_the_problem(
+    text: str, kinds: list[str] | None
+) -> None:
+    async with in_process_client(dependencies()) as calls:
+        answer: Any = await calls.post("/api/import", json={"text": text})
+        assert answer.json().get("kinds") == kinds
 
 
 async def test_an_unknown_kind_names_the_known_ones() -> None:

@@ -292,8 +292,9 @@ async def move_as_a_file(editor: PlanEditor, directory: Path) -> None:
     nodes = [*exported["nodes"], {"id": "added", "type": "text", "data": {"text": "Ice."}}]
     file.write_text(json.dumps({**exported, "title": "From a file", "nodes": nodes}), "utf-8")
     await page.get_by_role("button", name="More").click()
+    await page.get_by_role("menuitem", name="Import a file").click()
     async with page.expect_file_chooser() as chooser:
-        await page.get_by_role("menuitem", name="Import a JSON file").click()
+        await page.get_by_role("button", name="Choose a file").click()
     await (await chooser.value).set_files(file)
 
 

@@ -245,6 +245,7 @@ async def test_flow_is_renamed_exported_deleted_and_imported(
     await page.get_by_role("dialog").get_by_role("button", name="Delete the flow").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await expect(page.get_by_role("link", name="Moved flow")).to_have_count(0)
+    await page.get_by_role("button", name="Import a file").click()
     await page.get_by_label("File to import").set_input_files(file)
     await expect(page.get_by_role("heading", name="Moved flow", level=1)).to_be_visible()
     await expect(page.get_by_text("Greets somebody")).to_be_visible()

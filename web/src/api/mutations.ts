@@ -186,6 +186,15 @@ export function useUpdateFlow(flowId: string) {
   });
 }
 
+/** Convert a file of another program; with `save_as_flow` it becomes a flow. */
+export function useImportFile() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Body<"importFile">) => call("importFile", { body }),
+    onSuccess: ({ saved }) => (saved === null ? undefined : flowChanged(client, saved)),
+  });
+}
+
 // -- triggers and notifications ---------------------------------------------------------------------
 
 /** Listen for an entry node of a flow. */

@@ -951,6 +951,8 @@ export type Problem = {
   retry_after_s?: JsonNumber | null;
   /** Of 412: the present hash, as in `ETag`. */
   current?: string | null;
+  /** Of `unknown-format` and `ambiguous-format`: the kinds that the file may be read as. */
+  kinds?: string[] | null;
 };
 
 /** An event of a plan while it is written: its name, and its data. */
@@ -1571,6 +1573,106 @@ export type FlowResponse = {
   graph: GraphDocument;
 };
 
+/** What differs from the source, and where. */
+export type ImportNote = {
+  code: string;
+  message: string;
+  /** JSON pointer into the source. */
+  pointer: string;
+  hint?: string;
+};
+
+/** What became of one node of the source. */
+export type ImportedNode = {
+  /** JSON pointer of the node in the source; of a Mermaid flowchart the line. */
+  source: string;
+  source_kind: string;
+  source_name: string;
+  /** `changed`: it runs, and differs as the notes say. `placeholder`: it has no counterpart and must be replaced. `dropped`: it is not in the graph. */
+  outcome: "mapped" | "changed" | "placeholder" | "dropped";
+  /** The nodes it became; those in the graph of another one as `loop/step`. */
+  target: string[];
+  notes: ImportNote[];
+};
+
+/** What became of one edge of the source. */
+export type ImportedEdge = {
+  source: string;
+  outcome: "mapped" | "changed" | "placeholder" | "dropped";
+  /** The edges it became; those in the graph of another node as `loop/e1`. */
+  target: string[];
+  notes: ImportNote[];
+};
+
+/** A part of the source that is not in the graph. */
+export type LostPart = {
+  pointer: string;
+  code: string;
+  /** The part as it was written, at most 200 characters, without secrets. */
+  text: string;
+  message: string;
+};
+
+/** A secret that stood in the source and was not copied. */
+export type RemovedSecret = {
+  pointer: string;
+  name: string;
+};
+
+/** What the operator provides before the graph can run. */
+export type ImportSetup = {
+  what: "provider" | "mcp" | "secret" | "flow" | "tool";
+  name: string;
+  /** The nodes of the graph that need it. */
+  used_by: string[];
+};
+
+/** How many nodes of the source came over, and how. */
+export type ImportSummary = {
+  mapped: number;
+  changed: number;
+  placeholder: number;
+  dropped: number;
+};
+
+/** What became of a file: every node and edge of the source once. */
+export type ImportReport = {
+  kind: string;
+  kind_version: string | null;
+  title: string;
+  source_sha256: string;
+  /** Options of the run that the source had in its graph, such as `scheduling`. */
+  options: Record<string, unknown>;
+  nodes: ImportedNode[];
+  edges: ImportedEdge[];
+  /** What is said of the file as a whole. */
+  notes: ImportNote[];
+  lost: LostPart[];
+  secrets: RemovedSecret[];
+  setup: ImportSetup[];
+  summary: ImportSummary;
+};
+
+/** The graph, with its title and goal where the source has them. */
+export type ImportedDocument = {
+  nodes: NodeDocument[];
+  edges: EdgeDocument[];
+  title?: string;
+  user_prompt?: string;
+};
+
+/** A file of another program as a graph. */
+export type ImportResponse = {
+  report: ImportReport;
+  document: ImportedDocument;
+  /** The check of the graph; a placeholder is an error. */
+  diagnostics: DiagnosticResponse[];
+  /** A Python module with the programs of the file as node types, if asked for; else empty. */
+  code: string;
+  /** The id of the flow it was saved as. */
+  saved: string | null;
+};
+
 /** One limit. */
 export type LimitResponse = {
   name: string;
@@ -2132,6 +2234,22 @@ export type ForkExecutionRequest = {
   start?: boolean;
 };
 
+/** A file of another program, as text. */
+export type ImportRequest = {
+  /** JSON, YAML, or a Mermaid flowchart. */
+  text: string;
+  /** The format; without it the shape of the document tells. */
+  kind?: string | null;
+  /** Whether programs in the file become node types of a module, `code`. */
+  write_code?: boolean;
+  /** A provider in place of each that the file names. */
+  provider?: string | null;
+  /** A model of that provider; else its default. */
+  model?: string | null;
+  /** The name of a new flow that the graph is saved as; with placeholders it is a draft. */
+  save_as_flow?: string | null;
+};
+
 /** Adds a node at the end. */
 export type AddNodeOperation = {
   op: "add_node";
@@ -2654,6 +2772,13 @@ export type Operations = {
     body: FlowUpdateRequest;
     answer: FlowResponse;
   };
+  /** Import a file of another program: `POST /api/import`. */
+  importFile: {
+    path: Record<string, never>;
+    query: Record<string, never>;
+    body: ImportRequest;
+    answer: ImportResponse;
+  };
   /** Write a graph in another format: `POST /api/export`. */
   exportGraph: {
     path: Record<string, never>;
@@ -2969,6 +3094,7 @@ export const ADDRESSES = {
   createFlow: ["POST", "/api/flows"],
   getFlow: ["GET", "/api/flows/{plan_id}"],
   updateFlow: ["PUT", "/api/flows/{plan_id}"],
+  importFile: ["POST", "/api/import"],
   exportGraph: ["POST", "/api/export"],
   createChat: ["POST", "/api/chats"],
   listChats: ["GET", "/api/chats"],

@@ -5,11 +5,11 @@ import { showError } from "@/api/showError";
 import type { PlanResponse } from "@/api/types";
 import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
-import { showToast } from "@/ui/Toast";
 import { createEditorStore, type EditorStore } from "./editorStore";
 import { GraphEditor, useGraphCheck } from "./GraphEditor";
+import { ImportPlan } from "./ImportPlan";
 import { PlanActions, PlanTitle } from "./PlanHeader";
-import { choosePlanFile, copyAsMermaid, downloadPlan } from "./planFile";
+import { copyAsMermaid, downloadPlan } from "./planFile";
 import { RevisionBar } from "./RevisionBar";
 import { SaveAsFlow } from "./SaveAsFlow";
 import { type Autosave, savedPlan, useAutosave } from "./useAutosave";
@@ -22,6 +22,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const [store] = useState(() => createEditorStore(savedPlan(plan)));
   const { content, saved } = useStore(store);
   const [isSavingFlow, setSavingFlow] = useState(false);
+  const [isImporting, setImporting] = useState(false);
   const autosave = useAutosave(plan, store);
   const { check, errors } = useGraphCheck(store);
   const blocked = errors && `Fix ${errors} to run`;
@@ -50,7 +51,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
             onSaveAsFlow={() => setSavingFlow(true)}
             onExport={() => downloadPlan(store.getState().content)}
             onCopyAsMermaid={() => void copyAsMermaid(store.getState().content)}
-            onImport={() => void importPlan(store)}
+            onImport={() => setImporting(true)}
           />
         }
       >
@@ -84,6 +85,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           onClose={() => setSavingFlow(false)}
         />
       )}
+      {isImporting && <ImportPlan store={store} onClose={() => setImporting(false)} />}
     </>
   );
 }
@@ -104,13 +106,4 @@ function useWholeChanges(planId: string, store: EditorStore, { changeBy }: Autos
   const restore = (revision: number) =>
     void changeBy((hash) => restoring.mutateAsync({ hash, revision })).catch(showError);
   return { rename, restore };
-}
-
-async function importPlan(store: EditorStore): Promise<void> {
-  const read = await choosePlanFile();
-  if (!read) return;
-  if ("problem" in read) return showToast({ kind: "error", text: read.problem });
-  const { content } = store.getState();
-  store.change({ title: read.title ?? content.title, graph: read.graph });
-  store.select([]);
 }

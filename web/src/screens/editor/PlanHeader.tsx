@@ -34,7 +34,7 @@ export function PlanActions({ blocked, run, ...props }: PlanActionsProps) {
         items={[
           { label: "Export as a JSON file", icon: "download", onSelect: props.onExport },
           { label: "Copy as Mermaid", icon: "copy", onSelect: props.onCopyAsMermaid },
-          { label: "Import a JSON file", icon: "braces", onSelect: props.onImport },
+          { label: "Import a file", icon: "braces", onSelect: props.onImport },
         ]}
       />
       <RunOptionsChip options={run.options} onChange={run.setOptions} />

@@ -255,7 +255,9 @@ test("a revision that is not approved is marked, and approved by its hash", asyn
 });
 
 test("a file is imported", async () => {
+  api.routes["POST /api/import"] = problem(422, "unknown-format", "this is no file that is known");
   const router = show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: "Import a file" }));
   const file = new File([JSON.stringify(FIRST_GRAPH)], "notes.json");
   fireEvent.change(await screen.findByLabelText("File to import"), { target: { files: [file] } });
   await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1"));

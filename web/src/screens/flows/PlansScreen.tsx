@@ -1,7 +1,5 @@
-import { useRef, useState } from "react";
-import { useNavigate, useSearchParams } from "react-router";
-import { errorText } from "@/api/errorText";
-import { useCreateFlow } from "@/api/mutations";
+import { useState } from "react";
+import { useSearchParams } from "react-router";
 import { usePlans } from "@/api/queries";
 import type { PlanSummary } from "@/api/types";
 import { SaveAsFlow } from "@/screens/editor/SaveAsFlow";
@@ -13,10 +11,9 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { SettledSearchField } from "@/ui/SearchField";
 import { Segmented } from "@/ui/Segmented";
 import { useShortcuts } from "@/ui/shortcuts";
-import { showToast } from "@/ui/Toast";
 import { useRowFocus } from "@/ui/useRowFocus";
 import { DeletePlan } from "./DeletePlan";
-import { readFlowFile } from "./flowInputs";
+import { ImportFlow } from "./ImportFlow";
 import { NewFlow } from "./NewFlow";
 import { PlanTable } from "./PlanTable";
 import {
@@ -39,6 +36,7 @@ export function PlansScreen() {
   const query = usePlans(apiFilters(filters), { isLive: true });
   const plans = query.data?.pages.flatMap((page) => page.plans) ?? [];
   const [isMaking, setMaking] = useState(false);
+  const [isImporting, setImporting] = useState(false);
   const [naming, setNaming] = useState<PlanSummary | null>(null);
   const [leaving, setLeaving] = useState<PlanSummary | null>(null);
   const { move, rememberLink } = useRowFocus(plans.map((plan) => plan.plan_id));
@@ -52,13 +50,19 @@ export function PlansScreen() {
   return (
     <ListPage
       title={title}
-      actions={<ListActions onMake={plans.length > 0 ? () => setMaking(true) : undefined} />}
+      actions={
+        <ListActions
+          onMake={plans.length > 0 ? () => setMaking(true) : undefined}
+          onImport={() => setImporting(true)}
+        />
+      }
       filters={<PlanFilterFields filters={filters} onChange={change} />}
       query={query}
       empty={<PlansEmpty filters={filters} onChange={change} onMake={() => setMaking(true)} />}
       dock={
         <>
           {isMaking && <NewFlow onClose={() => setMaking(false)} />}
+          {isImporting && <ImportFlow onClose={() => setImporting(false)} />}
           {naming && (
             <SaveAsFlow
               planId={naming.plan_id}
@@ -85,13 +89,15 @@ export function PlansScreen() {
   );
 }
 
-function ListActions({ onMake }: { onMake: (() => void) | undefined }) {
+type ListActionsProps = { onMake: (() => void) | undefined; onImport: () => void };
+
+function ListActions({ onMake, onImport }: ListActionsProps) {
   return (
     <>
       <ButtonLink kind="quiet" icon="clock" to="/triggers">
         Triggers
       </ButtonLink>
-      <ImportButton />
+      <Button onClick={onImport}>Import a file</Button>
       {onMake && (
         <Button kind="primary" icon="add" onClick={onMake}>
           New flow
@@ -167,36 +173,5 @@ function PlansEmpty(props: PlanFilterFieldsProps & { onMake: () => void }) {
     >
       A plan is made for a goal, and is run once or often.
     </EmptyState>
-  );
-}
-
-function ImportButton() {
-  const field = useRef<HTMLInputElement>(null);
-  const create = useCreateFlow();
-  const navigate = useNavigate();
-  const read = async (file: File) => {
-    try {
-      const flow = await create.mutateAsync(readFlowFile(await file.text(), file.name));
-      navigate(`/flows/${flow.plan_id}`);
-    } catch (error) {
-      showToast({ kind: "error", text: `${file.name} was not imported. ${errorText(error)}` });
-    }
-  };
-  return (
-    <>
-      <input
-        ref={field}
-        type="file"
-        accept=".json,application/json"
-        aria-label="File to import"
-        hidden
-        onChange={(event) => {
-          const [file] = event.target.files ?? [];
-          event.target.value = "";
-          if (file) void read(file);
-        }}
-      />
-      <Button onClick={() => field.current?.click()}>Import a file</Button>
-    </>
   );
 }

@@ -16,7 +16,7 @@ _EACH_ITEM = (
 )
 _FROMJSON = "The filter fromjson is there, instead of failing the step that uses it."
 _BRANCH_VALUE = "A branch gets what arrived at the choice, not the record of how it was made."
-_SECRET = "A key in the headers is not copied: the request is a placeholder until the operator provides it."
+_SECRET = "A key in the headers is not copied: the request fails until the operator provides it as a secret."
 
 DIFFERENCES: dict[str, Difference] = {
     "magic_agents/current/build_invalid_edge_source": Difference(
@@ -201,9 +201,9 @@ DIFFERENCES: dict[str, Difference] = {
         },
     ),
     "magic_agents/legacy/parallel_fetch_aggregation": Difference(
-        _SECRET, {"refused": ["placeholder"]}
+        _SECRET, {"outputs": {"fetch-node": None}}
     ),
-    "magic_agents/legacy/run_agent": Difference(_SECRET, {"refused": ["placeholder"]}),
+    "magic_agents/legacy/run_agent": Difference(_SECRET, {"outputs": {"fetch": None}}),
     "magic_agents/legacy/run_agent_loop": Difference(
         "The recorded run was given up after its first step; here the model is asked for each item.",
         {

@@ -54,6 +54,8 @@ def fetch(graph: Graph, step: Step) -> Made:
     target = step.node.becomes("fetch", data, node_id=step.id, graph=graph.draft)
     if choice is not None:
         graph.join(choice, target)
+    for text in data.get("secretHeaders", {}).values():
+        graph.conversion.needs("secret", text[text.index("{") + 1 : -1], target)
     if step.data.get("tool_mode") is True:
         step.node.becomes_placeholder(
             "a request that a model makes as a tool", hint="use http_tool"
@@ -110,10 +112,23 @@ def _data(step: Step, variables: JinjaNames, wired: set[str]) -> dict[str, Any]:
         name = next((each for each in names if step.data.get(each)), None)
         if name is not None:
             data[field] = _field(step, field, name, variables)
+    if secrets := _secret_headers(step, data.get("headers") or {}):
+        data["headers"] = {k: v for k, v in data["headers"].items() if k not in secrets}
+        data["secretHeaders"] = secrets
     if "json" in data and "body" in data:
         step.node.lose("a body as text and as JSON", "", f"{step.node.pointer}/data")
         del data["body"]
     return data
+
+
+def _secret_headers(step: Step, headers: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers whose values were secrets, with the name of a secret of the operator in each."""
+    found: dict[str, str] = {}
+    for header, value in headers.items():
+        if isinstance(value, Withheld):
+            name = re.sub(r"[^A-Za-z0-9]+", "_", f"{step.id}_{header}").strip("_").lower()[:60]
+            found[header] = f"{value.scheme}{{{name}}}"
+    return found
 
 
 def _is_address(url: str) -> bool:

@@ -273,15 +273,22 @@ async def test_a_model_step_reads_the_value_of_an_object() -> None:
     assert run["l"] == "hello"
 
 
-def test_a_secret_in_a_header_makes_its_request_a_placeholder_and_not_the_loop_around_it() -> None:
+def test_a_secret_in_a_header_becomes_one_of_the_operator() -> None:
     secret = "Bearer abcdefgh12345678"
     imported = _imported(
         _node("t", "text", text="[1]"), _node("loop", "loop"),
-        _node("f", "fetch", url="https://x.example/", headers={"Authorization": secret}),
+        _node("f", "fetch", url="https://x.example/", headers={"Authorization": secret, "x-a": "b"}),
         edges="t.handle_text_output loop.handle_list, loop.handle_item f.handle_fetch_input,"
         "f.handle_fetch_output loop.handle_loop",
     )  # fmt: skip
-    assert outcomes(imported) == {"t": "mapped", "loop": "mapped", "f": "placeholder"}
+    assert outcomes(imported) == {"t": "mapped", "loop": "mapped", "f": "changed"}
+    data = _target(imported, "loop")["data"]["body"]["nodes"][1]["data"]
+    assert (data["headers"], data["secretHeaders"]) == (
+        {"x-a": "b"}, {"Authorization": "Bearer {f_authorization}"},
+    )  # fmt: skip
+    assert ("secret", "f_authorization") in {
+        (e["what"], e["name"]) for e in imported.report["setup"]
+    }
     assert secret[7:] not in json.dumps([imported.document, imported.report])
 
 

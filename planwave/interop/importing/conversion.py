@@ -105,6 +105,10 @@ class SourceNode:
         parameters: Its data, without secrets: what a placeholder shows.
         code: A program in it, as text: what a placeholder shows.
         position: Where it is drawn, if the source says it.
+
+    Attributes:
+        main: The one of its targets that stays as the placeholder where meaning is lost, because
+            others name it; the one with its own name if None.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class SourceNode:
         self.pointer, self.kind, self.name = pointer, kind, name
         self.parameters, self.code = parameters or {}, code
         self.targets: list[Target] = []
+        self.main: Target | None = None
         self.notes: list[ImportNote] = []
         self._is_changed = self._is_lost = self._is_dropped = False
         self._held_by: str | None = None
@@ -260,22 +265,26 @@ class SourceNode:
             self.note("import-placeholder", f"{self.kind} has no counterpart")
         if not self.targets:
             self.becomes(_PLACEHOLDER, node_id=self.name)
-        first, *others = self._main_first()
+        kept, *others = self._main_first()
         for other in others:
-            reroute(other, first)
+            reroute(other, kept)
             other.graph.nodes.remove(other.node)
-        self.targets = [first]
-        _make_placeholder(first.node, self)
-        if not any(
-            e["source"] == first.id and e["sourceHandle"] == "error" for e in first.graph.edges
-        ):
-            first.node.pop("policy", None)
+        gone = {id(other.node) for other in others}
+        for node in self._conversion.nodes:
+            if any(id(each.node) in gone for each in node.targets):
+                node.targets = [each for each in node.targets if id(each.node) not in gone]
+                node.targets += (
+                    [] if any(each.node is kept.node for each in node.targets) else [kept]
+                )
+        _make_placeholder(kept.node, self)
 
     def _main_first(self) -> list[Target]:
         """Return what it became, the node with its own name first, unless that is in a body."""
         outermost = self.targets[0].graph
         is_main = [
-            each.graph is outermost and each.node["id"] == self.name for each in self.targets
+            each.graph is outermost
+            and (each.node["id"] == self.name if self.main is None else each.node is self.main.node)
+            for each in self.targets
         ]
         main = is_main.index(True) if True in is_main else 0
         return [self.targets[main], *self.targets[:main], *self.targets[main + 1 :]]
@@ -407,6 +416,7 @@ class Conversion:
             node.finish(by_edge)
         self._settle_bodies()
         self._drop_vanished_edges()
+        self._settle_policies()
         around = {"title": self.title, "user_prompt": self.user_prompt}
         document: dict[str, Any] = {
             **{name: text for name, text in around.items() if text},
@@ -487,6 +497,18 @@ class Conversion:
             if edge.edges and not present:
                 edge.drop("import-placeholder", "it stood inside what is a placeholder now")
             edge.edges = present
+
+    def _settle_policies(self) -> None:
+        """Let a placeholder not go on after errors where the edge of its errors was left out."""
+        for target in (each for node in self.nodes for each in node.targets):
+            policy = target.node.get("policy")
+            if target.node["type"] != _PLACEHOLDER or not policy:
+                continue
+            ends = [(edge["source"], edge["sourceHandle"]) for edge in target.graph.edges]
+            if policy.get("onError") == "continue" and (target.id, "error") not in ends:
+                del policy["onError"]
+            if not policy:
+                del target.node["policy"]
 
     def _report(self, text: str, removed: Sequence[Removed]) -> ImportReport:
         nodes = [node.as_json() for node in self.nodes]

@@ -86,6 +86,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
         "sandcastle": "planwave.interop.importing.sandcastle.workflow",
         MERMAID: "planwave.interop.importing.mermaid.flowchart",
+        "n8n": "planwave.interop.importing.n8n.converter",
         PLANWAVE: "planwave.interop.importing.own",
     }
 )

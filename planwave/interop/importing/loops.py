@@ -30,13 +30,14 @@ class Step(NamedTuple):
     Attributes:
         node: Its entry in the report.
         handles: The outputs of which it takes one, in planwave's names.
-        place: Makes its node or nodes in a graph, by ``node.becomes``; the outputs are those of the last.
+        place: Makes its node or nodes in a graph, by ``node.becomes``; may return the one that has its
+            outputs, which is the last one else.
         entries: How many of these nodes, from the first, get what arrives.
     """
 
     node: SourceNode
     handles: Sequence[str]
-    place: Callable[[GraphDraft], None]
+    place: Callable[[GraphDraft], Target | None]
     entries: int = 1
 
 
@@ -56,20 +57,60 @@ class Way(NamedTuple):
     edge: SourceEdge
 
 
+class Output(NamedTuple):
+    """Where what a step hands on comes out.
+
+    Attributes:
+        target: A node of the graph.
+        handle: Its output.
+    """
+
+    target: Target
+    handle: str
+
+
+class Carried(NamedTuple):
+    """What the steps of a loop read of the steps around it.
+
+    Attributes:
+        inputs: The output that each variable inside is wired to.
+        enter: Is told the graph inside of which the variables are there.
+    """
+
+    inputs: Mapping[str, Output]
+    enter: Callable[[GraphDraft], None]
+
+
+Carry = Callable[[frozenset[str], GraphDraft], Carried | None]
+"""Says what the steps of a loop, by their keys, read of the graph that it is put into; None for nothing."""
+
+
+class Placed(NamedTuple):
+    """Where the steps are.
+
+    Attributes:
+        entries: The nodes that what leads to a step leads to.
+        outputs: Where each output of a step comes out.
+    """
+
+    entries: Mapping[str, Sequence[Target]]
+    outputs: Mapping[tuple[str, str], Output]
+
+
 class _Loop(NamedTuple):
     header: str
     keys: tuple[str, ...]
     members: frozenset[str]
 
 
-class _Output(NamedTuple):
-    target: Target
-    handle: str
-
-
 def place_steps(
-    steps: Mapping[str, Step], ways: Sequence[Way], graph: GraphDraft, *, nested: int = 0
-) -> None:
+    steps: Mapping[str, Step],
+    ways: Sequence[Way],
+    graph: GraphDraft,
+    *,
+    nested: int = 0,
+    carry: Carry | None = None,
+) -> Placed:
     """Make the nodes and edges of steps, with loops where they lead back.
 
     Args:
@@ -77,22 +118,27 @@ def place_steps(
         ways: The edges between them.
         graph: The graph that they are put into.
         nested: Number of loops around them.
+        carry: Says what a loop reads of the steps around it; such a loop is put into an ``inner``.
     """
-    _Placement(steps, ways, nested).place(graph)
+    placement = _Placement(steps, ways, nested, carry)
+    placement.place(graph)
+    return Placed(placement.entries, placement.outputs)
 
 
 class _Placement:
     """Puts steps into one graph; those of its loops by another placement."""
 
-    def __init__(self, steps: Mapping[str, Step], ways: Sequence[Way], nested: int) -> None:
-        self._steps, self._ways, self._nested = steps, ways, nested
+    def __init__(
+        self, steps: Mapping[str, Step], ways: Sequence[Way], nested: int, carry: Carry | None
+    ) -> None:
+        self._steps, self._ways, self._nested, self._carry = steps, ways, nested, carry
         self._loops = _loops(steps, ways) if nested < _MOST_NESTED else []
         self._inside = {key: loop for loop in self._loops for key in loop.members}
         self._leaving = defaultdict[str, list[Way]](list)
         for way in ways:
             self._leaving[way.source].append(way)
         self.entries: dict[str, Sequence[Target]] = {}
-        self.outputs: dict[tuple[str, str], _Output] = {}
+        self.outputs: dict[tuple[str, str], Output] = {}
 
     def place(self, graph: GraphDraft) -> None:
         for key, step in self._steps.items():
@@ -111,22 +157,28 @@ class _Placement:
 
     def _place_step(self, key: str, step: Step, graph: GraphDraft) -> None:
         before = len(step.node.targets)
-        step.place(graph)
+        target = step.place(graph) or step.node.target
         self.entries[key] = step.node.targets[before : before + step.entries]
         for handle in step.handles:
-            self.outputs[key, handle] = _Output(step.node.target, handle)
+            self.outputs[key, handle] = Output(target, handle)
 
     def _place_loop(self, loop: _Loop, graph: GraphDraft) -> None:
         """Put a ``while`` in place of the steps of a loop, and a ``switch`` behind it for its ways out."""
         header = self._steps[loop.header].node
+        outer = self._place_carried(loop, header, graph)
         repeat = header.becomes(
-            "while", node_id=f"{loop.header}.again", name=f"Repeat {header.name}", graph=graph
+            "while",
+            node_id=f"{loop.header}.again",
+            name=f"Repeat {header.name}",
+            graph=graph if outer is None else header.body(),
         )
+        if outer is not None:
+            outer.node["data"]["graph"] = repeat.graph.document()
         body = header.body()
         inside = [way for key in loop.keys for way in self._leaving[key]]
         onward = [w for w in inside if w.target in loop.members and w.target != loop.header]
         steps = {key: self._steps[key] for key in loop.keys}
-        placement = _Placement(steps, onward, self._nested + 1)
+        placement = _Placement(steps, onward, self._nested + 1, self._carry)
         placement.place(body)
         start = header.becomes(
             "transform",
@@ -140,13 +192,27 @@ class _Placement:
         exits = self._place_ends(loop, placement, inside, header)
         condition = f"index == 0 or value.{_NEXT} == {quoted(_AGAIN)}"
         repeat.node["data"] = {"condition": condition, "body": body.document()}
-        self._lead_out(header, repeat, exits)
-        self.entries.update(dict.fromkeys(loop.members, (repeat,)))
+        self._lead_out(header, outer or repeat, exits)
+        self.entries.update(dict.fromkeys(loop.members, (outer or repeat,)))
         names = " → ".join(self._steps[key].node.name or key for key in _in_order(loop, inside))
         header.change(
             f"the steps that lead back ({names}) are repeated by a while here, whose rounds are limited",
             code="import-cycle",
         )
+
+    def _place_carried(self, loop: _Loop, header: SourceNode, graph: GraphDraft) -> Target | None:
+        """Put an ``inner`` around a loop that reads steps around it, with what it reads as inputs."""
+        carried = None if self._carry is None else self._carry(loop.members, graph)
+        if carried is None:
+            return None
+        data = {"inputs": dict.fromkeys(carried.inputs, "any"), "graph": {}}
+        outer = header.becomes(
+            "inner", data, node_id=f"{loop.header}.steps", name=header.name, graph=graph
+        )
+        carried.enter(header.body())
+        for name, output in carried.inputs.items():
+            new_edge(graph, output.target.id, outer.id, output.handle, name)
+        return outer
 
     def _place_ends(
         self, loop: _Loop, inner: _Placement, ways: Sequence[Way], header: SourceNode
@@ -200,7 +266,7 @@ class _Placement:
         new_edge(graph, repeat.id, result.id)
         if len(exits) == 1:
             key, handle, _ = exits[0]
-            self.outputs[key, handle] = _Output(result, "output")
+            self.outputs[key, handle] = Output(result, "output")
         elif exits:
             data: dict[str, Any] = {
                 "value": inserted(output_of(repeat.id, fields=[_NEXT])),
@@ -211,7 +277,7 @@ class _Placement:
             )
             new_edge(graph, result.id, switch.id)
             for number, (key, handle, _) in enumerate(exits):
-                self.outputs[key, handle] = _Output(switch, f"case-{number}")
+                self.outputs[key, handle] = Output(switch, f"case-{number}")
 
 
 def _loops(steps: Mapping[str, Step], ways: Sequence[Way]) -> list[_Loop]:

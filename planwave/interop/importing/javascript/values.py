@@ -110,7 +110,8 @@ class Value:
             return self
         # Without the engine, a text has no characters by number.
         is_plain = self.plain is not None and not isinstance(self.step, int)
-        plain = f"{self.plain} | default(none)" if is_plain else None
+        guard = " | default(none)" if self.is_path else ""
+        plain = f"{self.plain}{guard}" if is_plain else None
         return Value(self.guarded(), (self.kinds - {"undefined"}) | {"null"}, plain=plain)
 
 

@@ -1,0 +1,313 @@
+"""HTTP requests of n8n: steps and tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from planwave.interop.importing.javascript.values import STRING
+from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
+from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
+from planwave.interop.importing.reading import object_of, objects_in, text_of
+from planwave.interop.importing.secrets import Withheld
+from planwave.interop.importing.templates import literal
+
+_METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"))
+_JSON_HEADER: Final = "application/json"
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
+_SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "httpBearerAuth": ("Authorization", "Bearer "),
+        "httpBasicAuth": ("Authorization", "Basic "),
+        "httpHeaderAuth": ("Authorization", ""),
+    }
+)
+"""The header of a credential, and what stands before the secret in it."""
+
+
+def _request(making: Making) -> None:
+    parameters = making.parameters
+    method = text_of(parameters, "method") or text_of(parameters, "requestMethod") or "GET"
+    if method not in _METHODS:
+        making.lose(f"requests here have no method {method}", method, "method")
+        method = "GET"
+    data: dict[str, Any] = {"url": making.text("url")}
+    if method != "GET":
+        data["method"] = method
+    if making.step.version < 3:
+        _old_request(making)
+    headers, secrets = _headers(making)
+    if parameters.get("sendQuery") is True:
+        data["params"] = _pairs(making, "Query", "queryParameters")
+    if parameters.get("sendBody") is True:
+        _body(making, data, headers)
+    secrets |= _credential(making)
+    data |= {"headers": headers} if headers else {}
+    if secrets:
+        # fetch has no headers with secrets yet; without them it would be another request.
+        making.step.node.becomes_placeholder(
+            f"it sends a secret in a header ({', '.join(sorted(secrets))}), which the step fetch cannot",
+            hint="give the request to an agent as an http_tool, which has secretHeaders",
+        )
+    _response(making)
+    target = making.becomes("fetch", data)
+    for name in secrets.values():
+        making.workflow.conversion.needs("secret", secret_in(name), target)
+    making.step.node.change(
+        "an answer that is a list is one value here; there the next steps run once for each element",
+        making.at,
+        code="import-many-items",
+    )
+
+
+def secret_in(header: str) -> str:
+    """Return the name of the secret in a header such as ``Bearer {name}``."""
+    return header.rpartition("{")[2].rstrip("}")
+
+
+def _old_request(making: Making) -> None:
+    known = {
+        "url",
+        "requestMethod",
+        "options",
+        "responseFormat",
+        "authentication",
+        "allowUnauthorizedCerts",
+    }
+    for name in sorted(making.parameters.keys() - known):
+        making.lose("a setting of older requests", name, name)
+
+
+def _headers(making: Making) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return headers, and those with secrets of the operator."""
+    if making.parameters.get("sendHeaders") is not True:
+        return {}, {}
+    headers, secrets = dict[str, Any](), dict[str, str]()
+    if text_of(making.parameters, "specifyHeaders") == "json":
+        making.lose("headers as JSON", text_of(making.parameters, "jsonHeaders"), "jsonHeaders")
+    for number, each in objects_in(object_of(making.parameters, "headerParameters"), "parameters"):
+        at = f"{making.at}/headerParameters/parameters/{number}"
+        name, value = text_of(each, "name"), each.get("value")
+        if not name or name.startswith("="):
+            making.step.node.lose("the name of a header is calculated", name, at)
+        elif isinstance(value, Withheld):
+            secrets[name] = f"{value.scheme}{{{_secret_name(making.step.name)}}}"
+        else:
+            headers[name] = making.fields.template(value, f"{at}/value")
+    return headers, secrets
+
+
+def _secret_name(name: str) -> str:
+    return _NO_NAME.sub("_", name).strip("_").lower()[:60] or "secret"
+
+
+def _pairs(making: Making, kind: str, name: str) -> dict[str, Any]:
+    """Return the pairs of a query or a body."""
+    if text_of(making.parameters, f"specify{kind}") not in ("", "keypair"):
+        making.lose(f"the {kind.lower()} as JSON", text_of(making.parameters, f"specify{kind}"))
+        return {}
+    pairs = dict[str, Any]()
+    for number, each in objects_in(object_of(making.parameters, name), "parameters"):
+        at = f"{making.at}/{name}/parameters/{number}"
+        key = text_of(each, "name")
+        if text_of(each, "parameterType") not in ("", "formData"):
+            making.step.node.lose("a file in a request", text_of(each, "parameterType"), at)
+        elif not key or key.startswith("="):
+            making.step.node.lose("the name of a parameter is calculated", key, at)
+        elif key in pairs:
+            making.step.node.lose("a parameter is there twice", key, at)
+        else:
+            pairs[key] = making.fields.data(each.get("value", ""), f"{at}/value")
+    return pairs
+
+
+def _body(making: Making, data: dict[str, Any], headers: dict[str, Any]) -> None:
+    kind = text_of(making.parameters, "contentType") or "json"
+    if kind == "json":
+        if text_of(making.parameters, "specifyBody") == "json":
+            _json_body(making, data, headers)
+        else:
+            data["json"] = _pairs(making, "Body", "bodyParameters")
+    elif kind == "raw":
+        data["body"] = making.text("body")
+        headers["content-type"] = text_of(making.parameters, "rawContentType") or "text/plain"
+    else:
+        making.lose(f"a body of the kind {kind}", kind, "contentType")
+
+
+def _json_body(making: Making, data: dict[str, Any], headers: dict[str, Any]) -> None:
+    written = making.parameters.get("jsonBody")
+    if isinstance(written, str) and not written.startswith("="):
+        try:
+            data["json"] = literal_data(json.loads(written))
+        except ValueError:
+            making.lose("its JSON is none", written, "jsonBody")
+        return
+    made = making.fields.whole(written, f"{making.at}/jsonBody")
+    if made is not None and made.kinds != STRING:
+        data["json"] = made.template
+    else:
+        data["body"] = made.template if made else making.text("jsonBody")
+        headers["content-type"] = _JSON_HEADER
+
+
+def _credential(making: Making) -> dict[str, str]:
+    """Return the header of a credential, which is a secret of the operator here."""
+    kind = text_of(making.parameters, "authentication") or "none"
+    if kind == "none":
+        return {}
+    type_name = text_of(making.parameters, "genericAuthType") or text_of(
+        making.parameters, "nodeCredentialType"
+    )
+    secret = _secret_name(credential_name(making.step, type_name) or type_name or making.step.name)
+    header, scheme = _SCHEMES.get(type_name, ("Authorization", "Bearer "))
+    making.step.node.change(
+        f"its credential {type_name or kind!r} is the secret {secret!r} in the header {header} here",
+        f"{making.at}/authentication",
+        hint="name the header that the service asks for, and set up the secret",
+    )
+    return {header: f"{scheme}{{{secret}}}"}
+
+
+def credential_name(step: Step, type_name: str = "") -> str:
+    """Return the name of a credential of a step, such as ``OpenAI account``."""
+    given = object_of(step.fields, "credentials")
+    chosen = type_name if type_name in given else next(iter(given), "")
+    return text_of(object_of(given, chosen), "name")
+
+
+def _response(making: Making) -> None:
+    response = object_of(object_of(making.options, "response"), "response")
+    form = text_of(response, "responseFormat") or "autodetect"
+    if form == "file":
+        making.lose("an answer that is a file", form, "options/response")
+    if response.get("neverError") is True:
+        making.lose("an answer with an error status goes on as any other", "neverError", "options")
+    lost = {"pagination", "batching", "proxy"} & making.options.keys()
+    for name in sorted(lost):
+        making.lose(f"the option {name!r}", json.dumps(making.options[name]), f"options/{name}")
+    making.ignore(frozenset(("response", "pagination", "batching", "proxy")))
+
+
+def _envelope(workflow: Workflow, step: Step) -> Envelope:
+    options = object_of(step.parameters, "options")
+    response = object_of(object_of(options, "response"), "response")
+    if response.get("fullResponse") is True:
+        return Envelope(
+            {
+                ("body",): ("output", ()),
+                ("headers",): ("headers", ()),
+                ("statusCode",): ("status", ()),
+            }
+        )
+    if text_of(response, "responseFormat") == "text":
+        name = text_of(response, "outputPropertyName") or "data"
+        return Envelope({(name,): ("output", ())})
+    return SAME
+
+
+def http_tool(making: Making) -> None:
+    """Make a tool that sends a request, whose address and parameters a model fills in."""
+    parameters = making.parameters
+    method = text_of(parameters, "method") or "GET"
+    if method not in _METHODS:
+        making.lose(f"requests here have no method {method}", method, "method")
+        method = "GET"
+    properties, required = _placeholders(making)
+    url = text_of(parameters, "url")
+    if url.startswith("="):
+        making.lose("the address of a tool is calculated", url, "url")
+    headers = dict[str, Any]()
+    for part, holder in (
+        ("Query", "parametersQuery"),
+        ("Body", "parametersBody"),
+        ("Headers", "parametersHeaders"),
+    ):
+        if parameters.get(f"send{part}") is True:
+            fixed = _filled_in(making, part, holder, properties, required)
+            if part == "Headers":
+                headers = fixed
+            elif fixed:
+                making.lose(
+                    f"fixed values in the {part.lower()} of a tool", ", ".join(fixed), holder
+                )
+    data: dict[str, Any] = {
+        "name": tool_name(making.step.name),
+        "description": making.text("toolDescription") or literal(making.step.name),
+        "url": url,
+        "parameters": {"type": "object", "properties": properties},
+    }
+    if required:
+        data["parameters"]["required"] = required
+    if method != "GET":
+        data["method"] = method
+    secrets = _credential(making)
+    data |= {"headers": headers} if headers else {}
+    data |= {"secretHeaders": secrets} if secrets else {}
+    target = making.becomes("http_tool", data)
+    for name in secrets.values():
+        making.workflow.conversion.needs("secret", secret_in(name), target)
+
+
+def tool_name(name: str) -> str:
+    """Return what a model calls a tool, from the name of its step."""
+    return _NO_NAME.sub("_", name).strip("_")[:60] or "tool"
+
+
+def _placeholders(making: Making) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments of a tool, by the placeholders that are described, and the required ones."""
+    properties, required = dict[str, Any](), list[str]()
+    given = object_of(making.parameters, "placeholderDefinitions")
+    for _, each in objects_in(given, "values"):
+        name = text_of(each, "name")
+        kind = text_of(each, "type")
+        if not name:
+            continue
+        properties[name] = {
+            "type": kind if kind in ("string", "number", "boolean") else "string",
+            "description": text_of(each, "description"),
+        }
+        required.append(name)
+    for name in re.findall(r"\{([A-Za-z_]\w*)\}", text_of(making.parameters, "url")):
+        if name not in properties:
+            properties[name] = {"type": "string"}
+            required.append(name)
+    return properties, required
+
+
+def _filled_in(
+    making: Making, part: str, holder: str, properties: dict[str, Any], required: list[str]
+) -> dict[str, Any]:
+    """Add the parameters that a model fills in; return those with fixed values."""
+    fixed = dict[str, Any]()
+    if text_of(making.parameters, f"specify{part}") not in ("", "keypair"):
+        making.lose(
+            f"the {part.lower()} of a tool as JSON", text_of(making.parameters, f"json{part}")
+        )
+        return {}
+    for number, each in objects_in(object_of(making.parameters, holder), "values"):
+        name = text_of(each, "name")
+        provider = text_of(each, "valueProvider") or "modelRequired"
+        if provider == "fieldValue":
+            at = f"{making.at}/{holder}/values/{number}/value"
+            value = text_of(each, "value")
+            if value.strip() == f"{{{name}}}" and name in properties:
+                continue
+            fixed[name] = making.fields.template(each.get("value"), at)
+        elif part == "Headers":
+            making.lose("a header that a model fills in", name, holder)
+        else:
+            properties.setdefault(name, {"type": "string"})
+            if provider == "modelRequired" and name not in required:
+                required.append(name)
+    return fixed
+
+
+REQUESTS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {"httpRequest": Kind(_request, envelope=_envelope)}
+)
+
+__all__ = ["REQUESTS", "credential_name", "http_tool", "tool_name"]

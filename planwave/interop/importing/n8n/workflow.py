@@ -1,0 +1,350 @@
+"""What an n8n workflow is: its steps by name, the ways between them, and what they hand on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.graph.json_values import pointer_part
+from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
+from planwave.interop.importing.reading import number_of, object_of, position_of, text_of
+
+MAIN: Final = "main"
+TRIGGER_NAMES: Final = frozenset(("start", "webhook", "cron", "interval", "emailReadImap"))
+"""Kinds that begin a workflow and are not called triggers."""
+
+
+class Envelope(NamedTuple):
+    """The form of what a step hands on, in the words of n8n.
+
+    Attributes:
+        fields: Where planwave has each field: an output, and a path in it. None where both have the
+            same object.
+    """
+
+    fields: Mapping[tuple[str, ...], tuple[str, tuple[str, ...]]] | None = None
+
+
+SAME: Final = Envelope()
+
+
+@dataclass(eq=False)
+class Step:
+    """A step of the workflow.
+
+    Attributes:
+        name: Its name, by which the others name it.
+        kind: Its type without the package, such as ``httpRequest``.
+        version: Its version.
+        parameters: Its parameters.
+        fields: All of it.
+        node: Its entry in the report.
+        pointer: Where it stands.
+        envelope: The form of what it hands on.
+        passes: Whether it hands on what arrives.
+        handles: Its outputs here, in the order of those there.
+        is_error_output: Whether its last output is that of errors.
+    """
+
+    name: str
+    kind: str
+    version: float
+    parameters: Mapping[str, Any]
+    fields: Mapping[str, Any]
+    node: SourceNode
+    pointer: str
+    envelope: Envelope = SAME
+    passes: bool = False
+    handles: list[str] = field(default_factory=lambda: ["output"])
+
+    @property
+    def is_trigger(self) -> bool:
+        return self.kind in TRIGGER_NAMES or self.kind.lower().endswith("trigger")
+
+
+class Way(NamedTuple):
+    """A connection of the kind main."""
+
+    source: str
+    output: int
+    target: str
+    input: int
+    edge: SourceEdge
+
+
+class Link(NamedTuple):
+    """A connection of a helper, such as a model, to the step that uses it."""
+
+    source: str
+    kind: str
+    target: str
+    input: int
+    edge: SourceEdge
+
+
+@dataclass
+class Workflow:
+    """The steps and connections of one file, while they are converted."""
+
+    conversion: Conversion
+    pointer: str
+    steps: dict[str, Step] = field(default_factory=dict[str, Step])
+    ways: list[Way] = field(default_factory=list[Way])
+    links: list[Link] = field(default_factory=list[Link])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def into(self, name: str) -> list[Way]:
+        """Return the ways that lead to a step, by its inputs."""
+        return sorted((w for w in self.ways if w.target == name), key=lambda way: way.input)
+
+    def out_of(self, name: str) -> list[Way]:
+        """Return the ways that lead on from a step."""
+        return [way for way in self.ways if way.source == name]
+
+    def helpers(self, name: str, kind: str) -> list[Link]:
+        """Return the helpers of one kind of a step, by their inputs."""
+        found = [link for link in self.links if link.target == name and link.kind == kind]
+        return sorted(found, key=lambda link: link.input)
+
+    def uses(self, name: str) -> list[Link]:
+        """Return what a helper is linked to."""
+        return [link for link in self.links if link.source == name]
+
+    def before(self, name: str) -> set[str]:
+        """Return the steps from which ways lead to a step."""
+        sources = defaultdict[str, list[str]](list)
+        for way in self.ways:
+            sources[way.target].append(way.source)
+        return _reached([name], sources) - ({name} if name not in sources[name] else set())
+
+    def after(self, names: Sequence[str], without: frozenset[str] = frozenset()) -> set[str]:
+        """Return the steps to which ways lead from some steps, which are among them."""
+        targets = defaultdict[str, list[str]](list)
+        for way in self.ways:
+            if way.source not in without and way.target not in without:
+                targets[way.source].append(way.target)
+        return _reached(names, targets) - without
+
+    def has_errors(self, name: str) -> bool:
+        """Return whether what arrives at a step may be the error of another one."""
+        waiting, seen = [name], {name}
+        while waiting:
+            for way in self.into(waiting.pop()):
+                source = self.steps[way.source]
+                if source.handles[way.output] == "error":
+                    return True
+                if source.passes and way.source not in seen:
+                    seen.add(way.source)
+                    waiting.append(way.source)
+        return False
+
+    def origins(self, name: str) -> set[str]:
+        """Return the steps whose results arrive at a step, before which others only pass them on."""
+        found, waiting, seen = set[str](), [way.source for way in self.into(name)], set[str]()
+        while waiting:
+            source = waiting.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            if self.steps[source].passes:
+                waiting += [way.source for way in self.into(source)]
+            else:
+                found.add(source)
+        return found
+
+
+def _reached(names: Sequence[str], following: Mapping[str, Sequence[str]]) -> set[str]:
+    found, waiting = set(names), list(names)
+    while waiting:
+        new = [each for each in following.get(waiting.pop(), ()) if each not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+def read_steps(workflow: Workflow, nodes: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Announce each node; those that are switched off and notes are left out."""
+    for number, fields in nodes:
+        pointer = f"{workflow.pointer}/nodes/{number}"
+        parameters = object_of(fields, "parameters")
+        written, name = text_of(fields, "type"), text_of(fields, "name")
+        kind = written.rpartition(".")[2]
+        node = workflow.conversion.source_node(
+            pointer,
+            written,
+            name,
+            parameters={k: v for k, v in parameters.items() if k not in _CODE},
+            code=next((text_of(parameters, key) for key in _CODE if key in parameters), ""),
+            position=_position(fields.get("position")),
+        )
+        if kind == "stickyNote":
+            node.drop("import-ignored", "notes are not imported")
+        elif name in workflow.steps:
+            node.drop(
+                "import-renamed", f"another step has the name {name!r}: connections mean that"
+            )
+        else:
+            version = number_of(fields, "typeVersion") or 1
+            workflow.steps[name] = Step(name, kind, version, parameters, fields, node, pointer)
+
+
+_CODE: Final = ("jsCode", "pythonCode", "functionCode")
+
+
+def _position(value: Any) -> tuple[float, float] | None:
+    pair = _list(value)
+    if len(pair) != 2:
+        return None
+    return position_of({"x": pair[0], "y": pair[1]})
+
+
+class _Connection(NamedTuple):
+    pointer: str
+    source: str
+    kind: str
+    output: int
+    target: str
+    input: int
+
+
+def connections(value: Any, pointer: str) -> Iterator[_Connection]:
+    """Yield each connection of ``{name: {kind: [[{node, type, index}]]}}``."""
+    for source, kinds in _items(value):
+        for kind, outputs in _items(kinds):
+            place = f"{pointer}/{pointer_part(source)}/{pointer_part(kind)}"
+            for output, targets in enumerate(_list(outputs)):
+                for number, end in enumerate(_list(targets)):
+                    if isinstance(end, dict):
+                        fields = cast("dict[str, Any]", end)
+                        at, name = f"{place}/{output}/{number}", text_of(fields, "node")
+                        into = min(max(int(number_of(fields, "index") or 0), 0), 1_000)
+                        yield _Connection(at, source, kind, output, name, into)
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    return list(cast("dict[str, Any]", value).items()) if isinstance(value, dict) else []
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def read_connections(workflow: Workflow, value: Any) -> None:
+    """Announce each connection."""
+    for each in connections(value, f"{workflow.pointer}/connections"):
+        source, target = (workflow.steps.get(name) for name in (each.source, each.target))
+        ends = [step and step.node for step in (source, target)]
+        edge = workflow.conversion.source_edge(each.pointer, *ends)
+        if source is None or target is None:
+            continue
+        if each.kind != MAIN:
+            workflow.links.append(Link(source.name, each.kind, target.name, each.input, edge))
+        elif target.is_trigger:
+            edge.drop("import-dangling", "a trigger has no input")
+        elif any(
+            (way.source, way.output, way.target, way.input)
+            == (each.source, each.output, each.target, each.input)
+            for way in workflow.ways
+        ):
+            target.node.lose("the same connection is there twice", each.target, each.pointer)
+            edge.drop("import-changed", "the same connection is there twice")
+        else:
+            workflow.ways.append(Way(source.name, each.output, target.name, each.input, edge))
+
+
+def drop_disabled(workflow: Workflow) -> None:
+    """Leave out steps that are switched off; what arrives there goes on to the next ones, as in n8n."""
+    for name, step in list(workflow.steps.items()):
+        if step.fields.get("disabled") is not True:
+            continue
+        arriving = [way for way in workflow.into(name) if way.source != name]
+        leaving = workflow.out_of(name)
+        step.node.drop("import-ignored", "it is switched off")
+        del workflow.steps[name]
+        workflow.ways = [way for way in workflow.ways if name not in (way.source, way.target)]
+        _drop_links(workflow, name, "it leads to or from a step that is switched off")
+        following = [way for way in leaving if way.output == 0 and way.target != name]
+        for way in arriving:
+            if not following:
+                way.edge.drop("import-ignored", "it leads to a step that is switched off")
+        for number, way in enumerate(leaving):
+            if way not in following or not arriving:
+                way.edge.drop("import-ignored", "it comes from a step that is switched off")
+            elif number:
+                way.edge.absorbed("what arrives at a step that is switched off goes on to this one")
+        if following and arriving:
+            _join(workflow, arriving, following)
+
+
+def _join(workflow: Workflow, arriving: Sequence[Way], following: Sequence[Way]) -> None:
+    message = "it leads over a step that is switched off, which hands on what arrives"
+    first = following[0]
+    for way in arriving:
+        for after in following:
+            workflow.ways.append(Way(way.source, way.output, after.target, after.input, way.edge))
+        way.edge.note("import-changed", message)
+    if first.edge.outcome is None:
+        first.edge.absorbed("what arrives at a step that is switched off goes on to this one")
+
+
+def _drop_links(workflow: Workflow, name: str, message: str) -> None:
+    for link in workflow.links:
+        if name in (link.source, link.target):
+            link.edge.drop("import-ignored", message)
+    workflow.links = [link for link in workflow.links if name not in (link.source, link.target)]
+
+
+def drop_what_never_runs(workflow: Workflow) -> None:
+    """Leave out steps that no way from a trigger leads to, and helpers of none."""
+    triggers = [step.name for step in workflow.steps.values() if step.is_trigger]
+    if not triggers:
+        message = "it has no trigger: here its first steps begin"
+        workflow.conversion.note("import-changed", message, workflow.pointer)
+        return
+    reached = workflow.after(triggers)
+    helpers = {link.source: link.target for link in workflow.links}
+    for name in list(workflow.steps):
+        user, seen = name, {name}
+        while user not in reached and user in helpers and helpers[user] not in seen:
+            user = helpers[user]
+            seen.add(user)
+        uses = [link.target for link in workflow.uses(name)]
+        is_used = user in reached or any(each in reached for each in uses)
+        if name in reached or is_used:
+            continue
+        workflow.steps[name].node.drop(
+            "import-ignored", "it never runs: no way from a trigger leads to it"
+        )
+        del workflow.steps[name]
+        message = "it leads from or to a step that never runs"
+        for way in [way for way in workflow.ways if name in (way.source, way.target)]:
+            way.edge.drop("import-ignored", message)
+            workflow.ways.remove(way)
+        _drop_links(workflow, name, message)
+
+
+def in_order(workflow: Workflow) -> list[str]:
+    """Return the names of the steps, each after those that lead to it where there is no cycle."""
+    following = defaultdict[str, list[str]](list)
+    for way in workflow.ways:
+        following[way.source].append(way.target)
+    arriving = {way.target for way in workflow.ways}
+    roots = [name for name in workflow.steps if name not in arriving]
+    order, seen = list[str](), set[str]()
+    for root in (*roots, *workflow.steps):
+        if root in seen:
+            continue
+        seen.add(root)
+        path = [(root, iter(following[root]))]
+        while path:
+            name, targets = path[-1]
+            target = next((each for each in targets if each not in seen), None)
+            if target is None:
+                order.append(name)
+                path.pop()
+            else:
+                seen.add(target)
+                path.append((target, iter(following[target])))
+    return order[::-1]

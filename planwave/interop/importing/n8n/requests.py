@@ -46,12 +46,7 @@ def _request(making: Making) -> None:
         _body(making, data, headers)
     secrets |= _credential(making)
     data |= {"headers": headers} if headers else {}
-    if secrets:
-        # fetch has no headers with secrets yet; without them it would be another request.
-        making.step.node.becomes_placeholder(
-            f"it sends a secret in a header ({', '.join(sorted(secrets))}), which the step fetch cannot",
-            hint="give the request to an agent as an http_tool, which has secretHeaders",
-        )
+    data |= {"secretHeaders": secrets} if secrets else {}
     _response(making)
     target = making.becomes("fetch", data)
     for name in secrets.values():

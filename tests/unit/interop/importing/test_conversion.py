@@ -95,6 +95,26 @@ def test_the_two_nodes_of_one_that_lost_meaning_become_one_placeholder() -> None
     )
 
 
+def test_the_main_node_of_one_that_lost_meaning_stays_for_all_that_share_it() -> None:
+    conversion, nodes = chain(text, text)
+    first, shared = nodes[0], nodes[1]
+    extra = first.becomes("text", {"text": "x"}, node_id="extra")
+    shared.targets.append(first.entry)
+    first.main = extra
+    first.lose("it cannot be", "$now")
+    imported = finished(conversion)
+    assert [each["target"] for each in imported.report["nodes"]] == [["extra"], ["n1", "extra"]]
+
+
+def test_a_placeholder_does_not_go_on_after_errors_that_lead_nowhere() -> None:
+    conversion, nodes = chain(text, text)
+    policy = {"retry": {"attempts": 2}, "onError": "continue"}
+    nodes[0].target.node["policy"] = policy
+    nodes[0].lose("it cannot be", "$now")
+    imported = finished(conversion)
+    assert imported.document["nodes"][0]["policy"] == {"retry": {"attempts": 2}}
+
+
 def test_the_edges_of_a_dropped_node_are_dropped() -> None:
     conversion, nodes = chain(text, text)
     nodes[1].drop("import-ignored", "switched off")

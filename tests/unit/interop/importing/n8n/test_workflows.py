@@ -18,7 +18,6 @@ from tests.support.conformance.converted_runs import ConvertedGraph, RuleModels,
 from tests.support.interop.damage import ODD_TEXTS, Damaged, damaged
 from tests.support.interop.imports import assert_accounted_for, findings_of, outcomes
 from tests.support.interop.n8n import (
-    BASE,
     CHAIN,
     by_name,
     codes,
@@ -404,6 +403,7 @@ def test_secrets_in_headers_are_named_and_not_copied() -> None:
     secrets = ["sk-abcdefghijkl1234567890"]
     assert_accounted_for(made, **pointers(document), secrets=secrets)
     assert {"what": "secret", "name": "get", "used_by": ["Get"]} in made.report["setup"]
+    assert by_name(made)["Get"]["data"]["secretHeaders"] == {"Authorization": "Bearer {get}"}
 
 
 # Anything
@@ -500,4 +500,3 @@ def test_a_large_workflow_is_converted() -> None:
     made = import_text(json.dumps(document), "n8n")
     assert time.perf_counter() - begun < 10
     assert_accounted_for(made, **pointers(document))
-    assert BASE

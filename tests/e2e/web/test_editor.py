@@ -284,7 +284,7 @@ async def move_as_a_file(editor: PlanEditor, directory: Path) -> None:
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.get_by_role("button", name="More").click()
     await page.get_by_role("menuitem", name="Copy as Mermaid").click()
-    await expect(page.get_by_text("Copied as Mermaid")).to_be_visible()
+    await expect(page.get_by_text("Copied as Mermaid", exact=True)).to_be_visible()
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert "flowchart TD\n  facts(" in copied
     stored = await editor.saved()

@@ -97,6 +97,22 @@ async def test_a_text_that_is_pasted_is_kept_until_it_can_be_read(pages: Pages) 
 
 
 @pytest.mark.slow
+async def test_a_flowchart_that_is_pasted_is_shown_step_by_step(empty_page: Page) -> None:
+    page = empty_page
+    dialog = await open_dialog(page)
+    await dialog.get_by_label("Paste a graph").fill(FLOWCHART.read_text("utf-8"))
+    await dialog.get_by_role("button", name="Import", exact=True).click()
+    await expect(dialog).to_contain_text("This is a Mermaid flowchart")
+    changed = dialog.get_by_role("region", name="Changed")
+    await changed.get_by_role("button", name="Is it a complaint?").focus()
+    marked = dialog.locator("figcaption")
+    await expect(marked).to_contain_text("Ask: Is it a complaint?")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Another file").click()
+    await expect(dialog.get_by_label("Paste a graph")).to_have_value(FLOWCHART.read_text("utf-8"))
+
+
+@pytest.mark.slow
 async def test_report_and_module_of_programs_are_downloaded(
     empty_page: Page, tmp_path: Path
 ) -> None:

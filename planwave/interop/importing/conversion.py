@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from planwave.graph.model import Json
 from planwave.interop.importing.drafts import GraphDraft, Target, new_edge, owners_of, reroute
-from planwave.interop.importing.regions import back_edges
+from planwave.interop.importing.regions import drawn_back_edges
 from planwave.interop.importing.secrets import MARK, Removed, Withheld
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class SourceNode:
             self.note("import-placeholder", f"{self.kind} has no counterpart")
         if not self.targets:
             self.becomes(_PLACEHOLDER, node_id=self.name)
-        kept, *others = self._main_first()
+        kept, *others = self.main_first()
         for other in others:
             reroute(other, kept)
             other.graph.nodes.remove(other.node)
@@ -278,7 +278,7 @@ class SourceNode:
                 )
         _make_placeholder(kept.node, self)
 
-    def _main_first(self) -> list[Target]:
+    def main_first(self) -> list[Target]:
         """Return what it became, the node with its own name first, unless that is in a body."""
         outermost = self.targets[0].graph
         is_main = [
@@ -451,21 +451,20 @@ class Conversion:
 
     def _break_cycles(self, by_edge: Mapping[int, SourceEdge]) -> None:
         """Leave out edges that close a cycle, which no converter made a loop of; their ends cannot run."""
-        targets = [target for node in self.nodes for target in node.targets]
         owners = {(id(t.graph), t.id): node for node in self.nodes for t in node.targets}
-        for graph in {id(target.graph): target.graph for target in targets}.values():
-            ids = [each["id"] for each in graph.nodes]
-            drawn = list(graph.edges)
-            for back in back_edges(ids, [(edge["source"], edge["target"]) for edge in drawn]):
-                edge, circle = drawn[back.number], " → ".join(back.path)
-                graph.edges.remove(edge)
-                message = f"it closes the cycle {circle}, which is no loop here"
-                if (source_edge := by_edge.get(id(edge))) is not None:
-                    source_edge.edges = [each for each in source_edge.edges if each[1] is not edge]
-                    source_edge.drop("import-cycle", message)
-                for end in ("source", "target"):
-                    node = owners[id(graph), edge[end]]
-                    node.lose(f"the cycle {circle} is no loop here", circle, code="import-cycle")
+        for graph in {id(t.graph): t.graph for node in self.nodes for t in node.targets}.values():
+            while backs := drawn_back_edges(graph.edges, _shown(graph, owners)):
+                for edge, path in backs:
+                    circle = " → ".join(path)
+                    graph.edges.remove(edge)
+                    message = f"it closes the cycle {circle}, which is no loop here"
+                    if (source_edge := by_edge.get(id(edge))) is not None:
+                        source_edge.edges = [e for e in source_edge.edges if e[1] is not edge]
+                        source_edge.drop("import-cycle", message)
+                    for end in ("source", "target"):
+                        node = owners[id(graph), edge[end]]
+                        message = f"the cycle {circle} is no loop here"
+                        node.lose(message, circle, code="import-cycle")
 
     def _inner_first(self) -> Iterator[SourceNode]:
         """Yield nodes of the deepest graphs first, so that the placeholder of a loop finds them finished."""
@@ -562,6 +561,16 @@ def _make_placeholder(node: dict[str, Any], source: SourceNode) -> None:
     data |= {name: value for name, value in optional.items() if value}
     node.pop("description", None)
     node["type"], node["data"] = _PLACEHOLDER, data
+
+
+def _shown(graph: GraphDraft, owners: Mapping[tuple[int, str], SourceNode]) -> dict[str, str]:
+    """Return the node that is drawn for each: those of one that lost meaning will be one placeholder."""
+    shown = {each["id"]: each["id"] for each in graph.nodes}
+    for node_id in shown:
+        owner = owners[id(graph), node_id]
+        if owner.outcome == "placeholder" and (first := owner.main_first()[0]).graph is graph:
+            shown[node_id] = first.id
+    return shown
 
 
 def _is_lost(graph: GraphDraft) -> bool:

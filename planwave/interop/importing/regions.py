@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class BackEdge(NamedTuple):
@@ -37,6 +37,24 @@ def back_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[B
         if root not in depth_of:
             _search(root, outgoing, depth_of, finished, found)
     return found
+
+
+def drawn_back_edges(
+    edges: Sequence[dict[str, Any]], shown: Mapping[str, str]
+) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Return the edges that close a cycle where several nodes are drawn as one, each with its path.
+
+    Args:
+        edges: ``{"source", "target"}`` and more.
+        shown: The node that is drawn for each; edges between those that are drawn as one do not count.
+    """
+    drawn = [
+        edge for edge in edges
+        if edge["source"] == edge["target"] or shown.get(edge["source"]) != shown.get(edge["target"])
+    ]  # fmt: skip
+    ends = [(shown.get(edge["source"], ""), shown.get(edge["target"], "")) for edge in drawn]
+    backs = back_edges(list(dict.fromkeys(shown.values())), ends)
+    return [(drawn[back.number], back.path) for back in backs]
 
 
 def _search(

@@ -24,7 +24,7 @@ def question_classifier(step: Step) -> None:
     query = step.read(step.data.get("query_variable_selector"), "/query_variable_selector")
     if not classes:
         step.lose("it has no classes", "", "/classes")
-    lines = [f"{each}: {step.text(name, '/classes')}" for each, name in classes]
+    lines = [f"{literal(each)}: {step.text(name, '/classes')}" for each, name in classes]
     instruction = step.text(text_of(step.data, "instruction"), "/instruction")
     system = "\n".join(
         [

@@ -44,6 +44,7 @@ _PATH: Final = re.compile(
 _PLAIN: Final = re.compile(r"\{\{[-+]?\s*([A-Za-z_]\w*)\s*[-+]?\}\}")
 _ROOTS: Final = frozenset({"nodes", "outer", "item", "index", "value", "input", "inputs"})
 """Names that expressions of ours begin with: a variable of that name is bound after them."""
+_LINE_END: Final = re.compile(r"\r\n|\r")
 _JINJA: Final = jinja2.Environment(autoescape=True, extensions=["jinja2.ext.loopcontrols"])
 
 
@@ -58,6 +59,7 @@ def jinja_template(
         variables: ``[{"variable", "value_selector"}]``.
         pointer: Where it stands, within the step's settings.
     """
+    text = _as_read(text)
     bound: dict[str, Read] = {}
     for number, each in enumerate(variables):
         name = text_of(each, "variable")
@@ -86,6 +88,11 @@ def jinja_template(
         )
     body = _PATH.sub(r'\1\2 | default("")\3', text)
     return _bindings(bound, unbound) + body
+
+
+def _as_read(text: str) -> str:
+    """Return a template as Jinja2 reads it: lines end in a newline, and a last one is left out."""
+    return _LINE_END.sub("\n", text).removesuffix("\n")
 
 
 def _undefined_names(step: Step, text: str, pointer: str) -> set[str] | None:

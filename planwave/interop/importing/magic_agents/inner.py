@@ -46,7 +46,8 @@ def inner(graph: Graph, step: Step) -> Made:
     kinds = graph.kinds
     if kinds is not None:
         child.build(kinds, lambda each: Loops(each, kinds))
-    if any(wire.out in _CONTENT for wire in graph.wires_out(step)):
+    is_read = any(wire.out in _CONTENT for wire in graph.wires_out(step))
+    if is_read or graph.draft.owner is not None:  # a flow around it shows its text, too
         data["outputs"] = {"content": _content(step, child, flow).id}
     if flow.is_legacy and any(_shows(each, True) for each in flow.steps):
         step.node.change(

@@ -141,6 +141,17 @@ def test_a_cycle_is_cut_its_path_named_and_its_ends_cannot_run() -> None:
     assert "n0 → n1 → n1-2 → n2 → n0" in entry["notes"][0]["message"]
 
 
+def test_a_cycle_that_only_the_placeholder_of_several_nodes_closes_is_cut_too() -> None:
+    conversion, nodes = chain(two_and_lost, text)
+    first, second = nodes[0].targets
+    first.graph.edges[:] = [edge for edge in first.graph.edges if edge["target"] != second.id]
+    conversion.source_edge("/edges/1", nodes[1], nodes[0]).becomes(nodes[1].target, first)
+    imported = finished(conversion)
+    assert {each.code for each in findings_of(imported)} == {"placeholder"}
+    assert imported.report["edges"][1]["outcome"] == "dropped"
+    assert "n0 → n1 → n0" in imported.report["edges"][1]["notes"][0]["message"]
+
+
 def test_the_steps_of_a_loop_that_got_lost_stand_in_its_placeholder() -> None:
     conversion = Conversion("test")
     loop = conversion.source_node("/nodes/0", "loop", "loop")

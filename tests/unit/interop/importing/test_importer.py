@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,36 @@ def test_planwaves_own_graph_passes_through() -> None:
     imported = import_text(GRAPH)
     assert imported.document == json.loads(GRAPH)
     assert_accounted_for(imported, nodes=["/nodes/0"], edges=[])
+
+
+def test_edges_of_an_own_graph_get_ids_that_no_other_edge_has() -> None:
+    nodes = [{"id": name, "type": "text", "data": {"text": name}} for name in "abc"]
+    ways = [{"source": "a", "target": "b"}, {"id": "e1", "source": "b", "target": "c"}]
+    graph = {"nodes": nodes, "edges": [{**way, "data": {"channel": "flow"}} for way in ways]}
+    imported = import_text(json.dumps(graph))
+    assert [edge["id"] for edge in imported.document["edges"]] == ["e2", "e1"]
+    assert_accounted_for(
+        imported, nodes=[f"/nodes/{i}" for i in range(3)], edges=["/edges/0", "/edges/1"]
+    )
+
+
+@pytest.mark.parametrize("damage", [3, [], {}, {"id": 1}, {"id": "a", "type": "text", "data": 1}])
+def test_a_broken_graph_of_its_own_is_refused(damage: Any) -> None:
+    whole = {"id": "b", "type": "text", "data": {"text": "b"}}
+    graph = {"nodes": [whole, damage], "edges": []}
+    assert refused(json.dumps(graph), "planwave").code == "unknown-format"
+    graph = {"nodes": [whole], "edges": [damage]}
+    assert refused(json.dumps(graph), "planwave").code == "unknown-format"
+
+
+def test_an_own_graph_with_a_secret_in_a_text_is_read_though_its_edges_name_no_handles() -> None:
+    secret = "sk-test0123456789abcdef"
+    nodes = [{"id": "a", "type": "text", "data": {"text": f"use {secret}"}},
+             {"id": "b", "type": "text", "data": {"text": "b"}}]  # fmt: skip
+    edges = [{"source": "a", "target": "b", "data": {"channel": "flow"}}]
+    imported = import_text(json.dumps({"nodes": nodes, "edges": edges}))
+    assert imported.report["summary"]["placeholder"] == 1
+    assert secret not in json.dumps(imported)
 
 
 def test_the_kind_is_told_by_shape_or_named() -> None:

@@ -437,6 +437,23 @@ async def test_a_flow_inside_gives_the_text_that_it_shows() -> None:
     assert run["p"] == "[<m>told]"
 
 
+def test_a_flow_inside_of_another_shows_its_text_though_no_wire_reads_it() -> None:
+    wires = [
+        dict(
+            zip(
+                _EDGE_FIELDS, ("u", "handle_user_message", "in", "handle_user_message"), strict=True
+            )
+        )
+    ]
+    child = {"nodes": [_USER, _node("s", "send_message", json_extras="told")], "edges": []}
+    middle = {"nodes": [_USER, _node("in", "inner", magic_flow=child)], "edges": wires}
+    imported = _imported(
+        _USER, _node("out", "inner", magic_flow=middle), _node("p", "parser", text="[{{ h }}]"),
+        edges="u.handle_user_message out.handle_user_message, out.handle_execution_content p.h",
+    )  # fmt: skip
+    assert not findings_of(imported)
+
+
 @pytest.mark.parametrize(
     "more",
     [{"parent_state_mapping": {"a": "b.c"}}, {"magic_flow": {"nodes": []}}, {"magic_flow": 3}],

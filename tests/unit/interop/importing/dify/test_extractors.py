@@ -28,6 +28,17 @@ def classifier() -> Imported:
     return import_text(app(steps, [edge("s", "q"), edge("q", "a", "1"), edge("q", "b", "x9")]))
 
 
+@pytest.mark.parametrize("class_id", ["{#", '{{ nodes["s"].output.v }}', "{% if x %}"])
+def test_the_id_of_a_class_is_no_template(class_id: str) -> None:
+    classes = [{"id": class_id, "name": "Odd"}]
+    fields = {"classes": classes, "query_variable_selector": ["s", "v"], "model": MODEL}
+    steps = [start("v"), step("q", "question-classifier", **fields), step("e", "end", outputs=[])]
+    made = import_text(app(steps, [edge("s", "q"), edge("q", "e", class_id)]))
+    model = FakeModel(class_id)
+    run_sync(graph_of(made), {"v": "text"}, model=model)
+    assert f"\n{class_id}: Odd\n" in str(model.requests[0].system)
+
+
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [

@@ -41,6 +41,16 @@ def test_a_template_renders_as_there(text: str, value: Any, expected: str) -> No
     assert run_sync(graph_of(made), {"v": value}).output == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a\n", "a"), ("a\n\n", "a\n"), ("a\r\nb\rc\r\n", "a\nb\nc"), ("\n", ""), ("{{ x }}\n", "v")],
+)
+def test_lines_end_as_jinja_reads_them_and_the_last_newline_is_left_out(
+    text: str, expected: str
+) -> None:
+    assert run_sync(graph_of(converted(text, x=["s", "v"])), {"v": "v"}).output == expected
+
+
 @pytest.mark.parametrize("name", ["nodes", "input", "item", "value"])
 def test_names_that_are_ours_are_bound_last(name: str) -> None:
     made = converted(f"{{{{ {name} }}}}{{{{ b }}}}", **{name: ["s", "v"], "b": ["s", "optional"]})

@@ -70,6 +70,7 @@ class ExportRequest(RequestModel):
     operation_id="exportGraph",
     summary="Write a graph in another format",
     responses=_TEXT,
+    response_class=Response,
 )
 async def export_graph(
     service: ServiceDep, body: Annotated[ExportRequest, json_body(ExportRequest)]
@@ -90,6 +91,7 @@ async def export_graph(
     operation_id="exportPlan",
     summary="Write a plan in another format",
     responses={**_TEXT, **problems(404, 422)},
+    response_class=Response,
 )
 async def export_plan(service: ServiceDep, plan_id: PlanId, to: Format) -> Response:
     """Return the newest revision of a plan as text; see `POST /api/export`."""
@@ -103,6 +105,7 @@ async def export_plan(service: ServiceDep, plan_id: PlanId, to: Format) -> Respo
     operation_id="exportFlow",
     summary="Write a flow in another format",
     responses={**_TEXT, **problems(404, 422)},
+    response_class=Response,
 )
 async def export_flow(
     request: Request,
@@ -126,6 +129,7 @@ async def export_flow(
     operation_id="exportExecution",
     summary="Write the graph of an execution in another format",
     responses={**_TEXT, **problems(404, 409, 422)},
+    response_class=Response,
 )
 async def export_execution(
     request: Request,

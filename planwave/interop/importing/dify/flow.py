@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from planwave.interop.importing.dify.steps import (
-    FAILED,
+    FAIL_BRANCH,
     NORMAL_HANDLES,
     App,
     AppEdge,
@@ -166,9 +166,9 @@ def _branches(step: Step) -> frozenset[str] | None:
         return frozenset({*cases, "false"})
     if step.kind == "question-classifier":
         classes = {text_of(each, "id") for _, each in objects_in(step.data, "classes")}
-        return frozenset({*classes, FAILED} if _fails_over(step) else classes)
+        return frozenset({*classes, FAIL_BRANCH} if _fails_over(step) else classes)
     if step.kind in _CALLING:
-        return frozenset({"", FAILED} if _fails_over(step) else {""})
+        return frozenset({"", FAIL_BRANCH} if _fails_over(step) else {""})
     return frozenset({""}) if step.kind in _SINGLE else None
 
 
@@ -179,7 +179,7 @@ def cases_of(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _fails_over(step: Step) -> bool:
-    return text_of(step.data, "error_strategy") == FAILED
+    return text_of(step.data, "error_strategy") == FAIL_BRANCH
 
 
 def _may_choose(step: Step) -> bool:

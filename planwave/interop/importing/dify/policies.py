@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from planwave.interop.importing.dify.steps import FAILED, Step
+from planwave.interop.importing.dify.steps import FAIL_BRANCH, Step
 from planwave.interop.importing.dify.values import Read
 from planwave.interop.importing.reading import number_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import output_of
@@ -26,7 +26,7 @@ def policy_of(step: Step, output: str) -> dict[str, Any]:
     strategy = text_of(step.data, "error_strategy")
     if strategy == "default-value":
         policy |= _default(step, output)
-    elif strategy == FAILED:
+    elif strategy == FAIL_BRANCH:
         if _has_failure_edge(step):
             policy["onError"] = "continue"
         else:
@@ -41,14 +41,14 @@ def offer_failure(step: Step) -> None:
     main = step.main
     if object_of(main.node, "policy").get("onError") != "continue":
         return
-    step.exits[FAILED] = [(main, "error")]
+    step.exits[FAIL_BRANCH] = [(main, "error")]
     step.outputs["error_message"] = Read(output_of(main.id, "error", ["message"]), kind="text")
     step.outputs["error_type"] = Read(output_of(main.id, "error", ["code"]), kind="text")
 
 
 def _has_failure_edge(step: Step) -> bool:
     edges = step.app.edges.get(step.scope.region, ())
-    return any(edge.source is step and edge.handle == FAILED for edge in edges)
+    return any(edge.source is step and edge.handle == FAIL_BRANCH for edge in edges)
 
 
 def _retry(step: Step) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NORMAL_HANDLES: Final = frozenset({"", "source", "success", "success-branch"})
 """How edges leave a step that has one way out."""
-FAILED: Final = "fail-branch"
+FAIL_BRANCH: Final = "fail-branch"
 CONSTANTS: Final = frozenset({"env", "conversation"})
 """Namespaces of selectors whose values stand in the file."""
 OUTER: Final = "outer"

@@ -42,7 +42,17 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "graph/editing": "forms",
     "graph/reading": "unreadable",
     "interop/exporting": "dot mermaid python_literals status_colours",
-    "interop/importing": "drafts own reading",
+    "interop/importing": "branches jinja_filters json_schemas loops own reading",
+    "interop/importing/covalt": "convert expressions flow kinds",
+    "interop/importing/javascript": "methods operators syntax tokens values",
+    "interop/importing/magic_agents": (
+        "convert fields flow graphs inner kinds loops models rendered requests"
+    ),
+    "interop/importing/mermaid": "flowchart syntax",
+    "interop/importing/n8n": (
+        "branches conditions control fields items kinds models placement requests triggers workflow"
+    ),
+    "interop/importing/sandcastle": "references settings workflow",
     "interop/importing/dify": "assignments flow policies starts steps values",
     "interop/mcp_server": (
         "access arguments calls http open_calls outcomes progress resources results server "

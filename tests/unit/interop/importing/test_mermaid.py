@@ -329,7 +329,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=25), st.sampled_from([" ", ""]))
 def test_any_text_after_the_header_is_accounted_for(pieces: list[str], space: str) -> None:
-    _imported("graph TD\n" + space.join(pieces))
+    assert _imported("graph TD\n" + space.join(pieces)).report["kind"] == "mermaid"
 
 
 @given(st.text(max_size=60))

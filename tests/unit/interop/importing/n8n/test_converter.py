@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -481,7 +480,6 @@ def test_every_workflow_is_accounted_for(case: Damaged) -> None:
 
 
 def test_a_large_workflow_is_converted() -> None:
-    """500 steps; the time is bounded loosely, as machines differ."""
     rng = random.Random(1)  # noqa: S311 - a test
     kinds = [
         each for each in _KINDS if "." not in each[0] and each[0] not in ("merge", "stickyNote")
@@ -496,7 +494,5 @@ def test_a_large_workflow_is_converted() -> None:
         for n, (a, b) in enumerate(itertools.pairwise(names), 1)
     )
     document = workflow(*nodes, ways=ways)
-    begun = time.perf_counter()
     made = import_text(json.dumps(document), "n8n")
-    assert time.perf_counter() - begun < 10
     assert_accounted_for(made, **pointers(document))

@@ -22,7 +22,8 @@ _KEYS: Final = frozenset(
         "passphrase", "token", "accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken",
         "idtoken", "sessiontoken", "authorization", "proxyauthorization", "privatekey", "secretaccesskey",
         "accesskey", "accesskeyid", "xapikey", "cookie", "setcookie", "credential", "connectionstring",
-        "webhooksecret", "signingsecret", "xauthtoken", "basicauth",
+        "webhooksecret", "signingsecret", "xauthtoken", "basicauth", "pass", "jwt", "bearer", "xauth",
+        "credentials", "authheader", "authkey", "sessioncookie", "secretvalue", "tokenvalue",
     }
 )  # fmt: skip
 _KEY_ENDS: Final = (
@@ -33,7 +34,24 @@ _KEY_ENDS: Final = (
     "authtoken",
     "apitoken",
     "privatekey",
+    "token",
+    "passwd",
+    "passphrase",
+    "encryptionkey",
+    "signingkey",
+    "subscriptionkey",
+    "accountkey",
+    "accesskey",
+    "secretkey",
+    "licensekey",
 )
+_NO_TOKENS: Final = (
+    "max", "min", "next", "page", "prev", "stop", "eos", "bos", "pad", "unk", "sep", "continuation",
+    "per", "input", "output", "completion", "prompt", "total",
+)  # fmt: skip
+"""What a name begins with that ends in ``token`` and holds none: parts of texts, and places in lists."""
+_LINES: Final = frozenset({"headers", "params", "query", "cookies", "env"})
+"""Keys of texts that may be lines of ``name: value``."""
 _FORMS: Final = re.compile(
     r"""
     (?P<bearer>\b(?:Bearer|Basic)\s+)(?P<credential>(?=\S*[0-9=+/_-]|\S{20})[A-Za-z0-9+/=_.~-]{8,})
@@ -41,11 +59,15 @@ _FORMS: Final = re.compile(
         (?:[-_]|(?<=AKIA)|(?<=AIza)|(?<=eyJ)|(?<=ya29)\.)[A-Za-z0-9_.-]{12,})
     | (?P<pem>-----BEGIN[A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[A-Z ]*PRIVATE[ ]KEY-----|\Z))
     | (?P<userinfo>(?<=://)[^/\s:@'"]+:[^/\s@'"]+(?=@))
+    | (?P<login>(?<=\s-u\s)["']?[^\s:'"{}$]+:[^\s'"{}$]{4,})
+    | (?P<webhook>(?<=hooks\.slack\.com/services/)[\w/]{20,} | (?<=/api/webhooks/)\d+/[\w-]{20,}
+        | (?<=api\.telegram\.org/bot)\d+:[\w-]{20,})
+    | (?P<signature>(?<=[?&])(?:sig|signature|X-(?:Amz|Goog)-Signature)=[^\s&"'{}]{8,})
     """,
     re.VERBOSE | re.DOTALL,
 )
 _ASSIGNED: Final = re.compile(
-    r"""(?<![A-Za-z0-9_-])(?P<name>[A-Za-z][A-Za-z0-9_-]{1,40})(?P<between>\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?)
+    r"""(?<![A-Za-z0-9_-])(?P<name>[A-Za-z_][A-Za-z0-9_-]{1,40})(?P<between>\\?["']?\]?\s{0,4}[:=]>?\s{0,4}\\?["']?)
         (?P<value>(?:(?:Bearer|Basic)\s+)?[^\s"'\\,;&{}<>()\[\]]{6,})""",
     re.VERBOSE,
 )
@@ -54,6 +76,8 @@ _NO_VALUES: Final = (MARK, "$", "{{")
 _LIKELY: Final = re.compile(r"[0-9_+/=-]|\S{16}")
 """A text after ``password:`` that is no word of a sentence."""
 _REFERENCE: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\A\$[A-Z_]+\Z|\A=", re.DOTALL)
+_REST: Final = re.compile(r"\S{8}")
+"""What is too long beside a reference to be the name of a scheme."""
 _MARKS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "password": lambda value: value is True,
     "isSecret": lambda value: value is True,
@@ -100,6 +124,8 @@ class Removed(NamedTuple):
 def is_secret_key(name: str) -> bool:
     """Return whether what a key holds is a secret, by its name alone."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain.endswith("token") and plain.startswith(_NO_TOKENS):
+        return False
     return plain in _KEYS or plain.endswith(_KEY_ENDS)
 
 
@@ -134,7 +160,8 @@ class _Walk:
             name in fields and says(fields[name]) for name, says in _MARKS.items()
         )
         copy: dict[str, Any] = {}
-        for name, value in fields.items():
+        for written, value in fields.items():
+            name = self._key(written, pointer, copy)
             inside = f"{pointer}/{pointer_part(name)}"
             if is_secret_key(name) and isinstance(value, dict):
                 copy[name] = self._described(cast("dict[str, Any]", value), inside, name)
@@ -142,9 +169,34 @@ class _Walk:
                 copy[name] = self._withheld(
                     value, inside, _Walk([])._text(named, "") if name == "value" else name
                 )
+            elif name in _LINES and isinstance(value, str):
+                copy[name] = self._lines(value, inside)
             else:
                 copy[name] = self.value(value, inside)
         return copy
+
+    def _key(self, name: str, pointer: str, taken: Mapping[str, Any]) -> str:
+        """Return the name of a field without the secrets in it, so that no pointer shows them."""
+        clean = plain = str.__str__(self._text(name, f"{pointer}/{MARK}"))
+        number = 1
+        while clean != name and clean in taken:
+            number += 1
+            clean = f"{plain} {number}"
+        return clean
+
+    def _lines(self, text: str, pointer: str) -> str:
+        """Take secrets out of lines of ``name: value``, of which the name says what the value is."""
+        made: list[str] = []
+        for line in text.split("\n"):
+            name, colon, value = line.partition(":")
+            given = value.strip()
+            if colon and is_secret_key(name) and not text.lstrip().startswith(("{", "[")):
+                place = self._withheld(given, pointer, name.strip())
+                if isinstance(place, Withheld):
+                    space = value[: len(value) - len(value.lstrip())]
+                    line = f"{name}:{space}{place.scheme}{MARK}"
+            made.append(line)
+        return self._text("\n".join(made), pointer)
 
     def _described(self, fields: dict[str, Any], pointer: str, name: str) -> dict[str, Any]:
         """Copy the description of a secret field, such as a schema; its ``value`` is the secret."""
@@ -160,7 +212,8 @@ class _Walk:
         if isinstance(value, bool) or value is None or value == "":
             return value
         text = str(value)
-        if _REFERENCE.search(text) or text == MARK:
+        beside = _REFERENCE.sub("", text)
+        if text == MARK or (beside != text and not _REST.search(beside)):
             return value
         match = re.match(r"(?:Bearer|Basic|Token|ApiKey)\s+", text)
         scheme = match[0] if match else ""

@@ -35,15 +35,29 @@ CANARY = "c4n4ry-8f3b2a91d7"
         {"code": f"password = '{CANARY}'"},
         {"pem": f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----"},
         {"a": [[{"password": CANARY}]]},
+        {"GITHUB_TOKEN": CANARY},
+        {"slackToken": CANARY},
+        {"Ocp-Apim-Subscription-Key": CANARY},
+        {"password": f"{CANARY}{{{{ env.TAIL }}}}"},
+        {"password": f"={CANARY}"},
+        {"url": f"https://h.example/x?sv=1&sig={CANARY}"},
+        {"url": f"https://hooks.slack.com/services/T00000000/B0000/{CANARY}".replace("-", "")},
+        {"url": f"https://api.telegram.org/bot123456:{CANARY}abc/sendMessage"},
+        {"code": f"curl -u admin:{CANARY} https://h.example"},
+        {"code": f"os.environ['SECRET_KEY'] = '{CANARY}'"},
+        {"code": f"[api_key => '{CANARY}']"},
+        {"npmrc": f"//registry.example/:_authToken={CANARY}"},
+        {"contract": {f"use sk-{CANARY}-{CANARY}": "a name of a field"}},
     ],
     ids=str,
 )
 def test_a_secret_is_taken_out_and_named(value: dict[str, Any]) -> None:
     clean, removed = without_secrets(value, "/x")
-    assert CANARY not in repr(clean)
+    assert CANARY.replace("-", "") not in repr(clean).replace("-", "")
     assert removed
     assert all(each.pointer.startswith("/x/") for each in removed)
-    assert any(CANARY in each.value for each in removed)
+    assert any(CANARY.replace("-", "") in each.value.replace("-", "") for each in removed)
+    assert not any(CANARY in each.pointer for each in removed)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +74,32 @@ def test_a_secret_is_taken_out_and_named(value: dict[str, Any]) -> None:
         {"prompt": "Ask for the password: please be polite."},
         {"credentials": {"openAiApi": {"id": "7", "name": "OpenAI account"}}},
         {"text": "Basic questions and Bearer bonds"},
+        {"headers": "Authorization: Bearer {{#env.KEY#}}\nAccept: token"},
+        {"code": "run -u root:{{ name }} and ls -u x"},
+        {"api_key": "=Bearer {{ $json.key }}"},
     ],
     ids=str,
 )
 def test_what_is_no_secret_stays(value: dict[str, Any]) -> None:
     assert without_secrets(value) == (value, [])
+
+
+@pytest.mark.parametrize("name", ["headers", "params"])
+@pytest.mark.parametrize("secret", ["plainwords", "ab", "three plain words"])
+def test_lines_of_names_and_values_are_told_by_the_names(name: str, secret: str) -> None:
+    clean, (removed,) = without_secrets({name: f"Accept: a/b\nX-Api-Key: {secret}\npage:token\n"})
+    assert clean == {name: f"Accept: a/b\nX-Api-Key: {MARK}\npage:token\n"}
+    assert removed.value == secret
+    bearer, _ = without_secrets({name: f"Authorization:Bearer {secret}"})
+    assert str(bearer[name]) == f"Authorization:Bearer {MARK}"
+
+
+def test_names_of_fields_that_are_secrets_stay_apart() -> None:
+    keys = {f"Bearer {CANARY}-{number}": number for number in range(3)}
+    clean, removed = without_secrets(keys, "/x")
+    assert list(clean.values()) == [0, 1, 2]
+    assert len(removed) == 3
+    assert CANARY not in repr(clean)
 
 
 def test_the_place_of_a_secret_says_what_stood_before_it() -> None:
@@ -85,7 +120,19 @@ def test_keys_of_secrets(name: str) -> None:
     assert is_secret_key(name)
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "keys", "secretary", "authorName", "tokenizer"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_tokens",
+        "keys",
+        "secretary",
+        "authorName",
+        "tokenizer",
+        "nextPageToken",
+        "stop_token",
+        "maxToken",
+    ],
+)
 def test_keys_of_other_things(name: str) -> None:
     assert not is_secret_key(name)
 

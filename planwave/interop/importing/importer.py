@@ -85,6 +85,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "covalt": "planwave.interop.importing.covalt.convert",
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
         "sandcastle": "planwave.interop.importing.sandcastle.workflow",
+        "langflow": "planwave.interop.importing.langflow.convert",
         MERMAID: "planwave.interop.importing.mermaid.flowchart",
         "n8n": "planwave.interop.importing.n8n.converter",
         PLANWAVE: "planwave.interop.importing.own",

@@ -1,0 +1,1 @@
+"""Langflow: flows of components, each with a form and a program of its own."""

@@ -1,0 +1,327 @@
+"""Components that ask a language model: language models, agents, structured output; and the tools of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from planwave.interop.importing.drafts import Target, new_edge
+from planwave.interop.importing.langflow.flow import TOOL_OUTPUT, Component, Plug
+from planwave.interop.importing.reading import list_of, object_of, objects_in, text_of
+from planwave.interop.importing.templates import literal
+
+PROVIDER_OF_COMPONENT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "LanguageModelComponent": "",
+        "LanguageModel": "",
+        "OpenAIModel": "openai",
+        "OpenAIModelComponent": "openai",
+        "AnthropicModel": "anthropic",
+        "AzureOpenAIModel": "azure-openai",
+        "GoogleGenerativeAIModel": "google",
+        "VertexAiModel": "google",
+        "GroqModel": "groq",
+        "MistralModel": "mistral",
+        "MistralAIModel": "mistral",
+        "OllamaModel": "ollama",
+        "LMStudioModel": "lm-studio",
+        "DeepSeekModelComponent": "deepseek",
+        "OpenRouterComponent": "openrouter",
+        "xAIModel": "xai",
+        "XAIModel": "xai",
+        "CohereModel": "cohere",
+        "NVIDIAModelComponent": "nvidia",
+        "PerplexityModel": "perplexity",
+        "AmazonBedrockModel": "bedrock",
+    }
+)
+"""The components that are a language model, each with its provider; "" where the form says it."""
+_PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
+    {"google generative ai": "google", "ibm watsonx": "watsonx"}
+)
+_NAMES_OF_MODEL: Final = ("model_name", "model", "model_id", "deployment_name")
+_NO_BEARING: Final = frozenset(
+    {
+        "input_value", "system_message", "system_prompt", "stream", "verbose", "tools", "tools_metadata",
+        "model", "model_name", "model_id", "deployment_name", "provider", "agent_llm", "temperature",
+        "max_tokens", "max_output_tokens", "max_iterations", "n_messages", "handle_parsing_errors", "format_instructions",
+        "output_schema", "schema_name", "add_current_date_tool", "add_calculator_tool", "is_refresh", "context_id",
+        "sender", "sender_name", "session_id", "agent_description", "memory", "order", "template", "code",
+        "max_retries", "timeout",
+    }
+)  # fmt: skip
+"""Fields that are carried over by themselves, or say nothing about the reply."""
+_MAX_TOKENS: Final = 200_000
+_MOST_STEPS: Final = 100
+_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "str": {"type": "string"},
+        "text": {"type": "string"},
+        "int": {"type": "integer"},
+        "float": {"type": "number"},
+        "bool": {"type": "boolean"},
+        "boolean": {"type": "boolean"},
+        "dict": {"type": "object"},
+        "list": {"type": "array", "items": {"type": "string"}},
+    }
+)
+"""Types of a field of structured output as JSON Schema."""
+_BUILT_IN: Final[Mapping[str, str]] = MappingProxyType(
+    {"add_current_date_tool": "the current date", "add_calculator_tool": "a calculator"}
+)
+_OBJECTS: Final = "objects"
+
+
+def language_model(component: Component) -> None:
+    """Become an ``llm``, or a ``model`` where other components use it as their model."""
+    if any(wire.kind == "model" for wire in component.leaving):
+        _shared_model(component)
+        return
+    main = component.becomes("llm", _settings(component))
+    _finish_model(component, main)
+    data = main.node["data"]
+    asked = component.takes("input_value", main, "input", "text")
+    if asked is None:
+        data["prompt"] = component.template("input_value")
+        if not data["prompt"]:
+            component.lose("nothing is asked: no wire leads to its input", "", "input_value")
+    if component.takes("system_message", main, "system", "text") is None and (
+        system := component.template("system_message")
+    ):
+        data["system"] = system
+    component.outputs["text_output"] = component.outputs["text"] = Plug(main, "output")
+
+
+def _shared_model(component: Component) -> None:
+    main = component.becomes("model", _settings(component))
+    _finish_model(component, main)
+    component.outputs["model_output"] = Plug(main, "output")
+    for wire in component.leaving:
+        if wire.kind != "model":
+            component.lose("it is asked and also the model of another component", wire.out)
+    for wire in component.arriving:
+        component.lose("it is the model of another component, and also reads", wire.source.id)
+
+
+def agent(component: Component) -> None:
+    """Become an ``agent``, with its tools linked to it."""
+    data = _settings(component)
+    rounds = component.number("max_iterations")
+    if rounds is not None and rounds >= 1:
+        data["maxSteps"] = int(min(rounds, _MOST_STEPS))
+    main = component.becomes("agent", data)
+    _finish_model(component, main)
+    data = main.node["data"]
+    if component.takes("system_prompt", main, "systemPrompt", "text") is None and (
+        system := component.template("system_prompt")
+    ):
+        data["systemPrompt"] = system
+    _ask_agent(component, main)
+    for wire in component.arriving:
+        if wire.field == "tools":
+            component.inputs["tools"] = Plug(main, "tools")
+            if wire.kind != "tool":
+                component.lose("what is wired to its tools is none", wire.source.id, "tools")
+    built_in = [noun for name, noun in _BUILT_IN.items() if component.flag(name)]
+    if built_in:
+        component.node.change(
+            f"{' and '.join(built_in)} are tools of its own there, which an agent has not here",
+            hint="link a tool of yours, or write the date into its prompt",
+        )
+    component.outputs["response"] = Plug(main, "output")
+
+
+def _ask_agent(component: Component, main: Target) -> None:
+    """Let it read its input: with the earlier turns where that is a message of the chat."""
+    asked = component.takes("input_value", main, "input", "text")
+    turns = component.number("n_messages")
+    reads_turns = turns is None or turns > 0
+    if asked is None:
+        main.node["data"]["userPrompt"] = component.template("input_value")
+        if not main.node["data"]["userPrompt"]:
+            component.lose("nothing is asked: no wire leads to its input", "", "input_value")
+    elif asked.source.kind == "ChatInput" and reads_turns:
+        component.inputs["input_value"] = Plug(main, "messages")
+        component.node.change(
+            "the earlier turns that it reads are all those that come with the message here; there the "
+            f"last {int(turns or 100)} that were stored of the session"
+        )
+    elif reads_turns:
+        component.node.change("it is not shown the earlier turns of the session")
+
+
+def structured_output(component: Component) -> None:
+    """Become an ``agent`` whose reply fits a schema: a list of objects, as its engine asks for it."""
+    item = _schema(component)
+    objects = {"type": "array", "items": item}
+    schema = {"type": "object", "properties": {_OBJECTS: objects}, "required": [_OBJECTS]}
+    main = component.becomes("agent", {**_settings(component), "outputSchema": schema})
+    _finish_model(component, main)
+    data = main.node["data"]
+    if component.takes("input_value", main, "input", "text") is None:
+        data["userPrompt"] = component.template("input_value")
+        if not data["userPrompt"]:
+            component.lose("nothing is read: no wire leads to its input", "", "input_value")
+    if component.takes("system_prompt", main, "systemPrompt", "text") is None and (
+        system := component.template("system_prompt")
+    ):
+        data["systemPrompt"] = system
+    used = {wire.out for wire in component.leaving}
+    rows = f"input.{_OBJECTS}"
+    one = f'{rows}[0] if {rows} | length == 1 else {{"results": {rows}}}'
+    results = {
+        "structured_output": one,
+        "dataframe_output": rows,
+        "structured_output_dataframe": rows,
+    }
+    for name, expression in results.items():
+        if name in used:
+            made = component.adds("transform", {"expression": f"{{{{ {expression} }}}}"}, name)
+            new_edge(component.graph, main.id, made.id)
+            component.outputs[name] = Plug(made, "output")
+    component.node.targets.sort(key=lambda target: target.id != main.id)
+
+
+def _schema(component: Component) -> dict[str, Any]:
+    """Return the schema of one object from the table in the form."""
+    properties: dict[str, Any] = {}
+    rows = objects_in({"rows": component.value("output_schema")}, "rows")
+    for number, row in rows:
+        name, kind = text_of(row, "name"), text_of(row, "type")
+        made = _SCHEMAS.get(kind)
+        if made is None or not name or name in properties:
+            component.lose(
+                "this field of its schema has no name of its own, or a type that is not known",
+                f"{name}: {kind}",
+                f"output_schema/value/{number}",
+            )
+            continue
+        many = row.get("multiple") in (True, "True", "true")
+        schema: dict[str, Any] = {"type": "array", "items": dict(made)} if many else dict(made)
+        if description := text_of(row, "description"):
+            schema["description"] = description
+        properties[name] = schema
+    if not properties:
+        component.lose("its schema has no fields", "", "output_schema")
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _settings(component: Component) -> dict[str, Any]:
+    """Return ``provider``, ``model`` and the settings of a model."""
+    provider, model = _chosen(component)
+    data: dict[str, Any] = {k: v for k, v in (("provider", provider), ("model", model)) if v}
+    temperature = component.number("temperature")
+    if temperature is not None and 0 <= temperature <= 2:
+        data["temperature"] = temperature
+    for name in ("max_tokens", "max_output_tokens"):
+        longest = component.number(name)
+        if longest is not None and 1 <= longest <= _MAX_TOKENS:
+            data["maxTokens"] = int(longest)
+    return data
+
+
+def _chosen(component: Component) -> tuple[str, str]:
+    """Return provider and model, as any version of the form names them."""
+    if any(wire.field in ("model", "llm", "agent_llm") for wire in component.arriving):
+        return "", ""
+    chosen = object_of(component.fields, "model").get("value")
+    if isinstance(chosen, list):
+        chosen = next(iter(cast("list[Any]", chosen)), None)
+    if isinstance(chosen, dict):
+        entry = cast("Mapping[str, Any]", chosen)
+        return _provider(text_of(entry, "provider")), text_of(entry, "name")
+    provider = PROVIDER_OF_COMPONENT.get(component.kind, "")
+    for name in () if provider else ("provider", "agent_llm"):
+        provider = provider or _provider(component.text(name))
+    named = [name for field in _NAMES_OF_MODEL if (name := component.text(field))]
+    return provider, named[0] if named else ""
+
+
+def _provider(name: str) -> str:
+    plain = name.strip().lower()
+    return _PROVIDERS.get(plain, "-".join(plain.split()))
+
+
+def _finish_model(component: Component, main: Target) -> None:
+    """Link a model that is wired, name what the operator provides, and what is left to the provider."""
+    data = main.node["data"]
+    for name in ("model", "llm", "agent_llm"):
+        if main.node["type"] != "model" and any(w.field == name for w in component.arriving):
+            component.takes(name, main, "model", "model")
+            break
+    else:
+        if provider := text_of(data, "provider"):
+            component.conversion.needs("provider", provider, main)
+        elif "model" not in data:
+            component.node.change(
+                "no model is chosen there: the default one is asked here",
+                component.pointer("model"),
+            )
+    left = [
+        name for name in component.fields
+        if name not in _NO_BEARING and not name.startswith("_") and component.is_filled(name)
+        and not object_of(component.fields, name).get("password")
+    ]  # fmt: skip
+    if left:
+        component.node.change(f"settings that are left to the provider: {', '.join(sorted(left))}")
+
+
+def read_page(component: Component) -> None:
+    """Become a ``tool`` or ``toolset`` of the operator, where models may read pages with it."""
+    if not component.is_tool:
+        component.node.becomes_placeholder("no step here follows the links of pages")
+        component.becomes("placeholder")
+        return
+    names = [name for _, name in _actions(component)] or ["fetch_content"]
+    if len(names) == 1:
+        main = component.becomes("tool", {"name": names[0]})
+    else:
+        main = component.becomes("toolset", {"names": names})
+    for name in names:
+        component.conversion.needs("tool", name, main)
+    component.outputs[TOOL_OUTPUT] = Plug(main, "tools")
+    component.node.change(
+        f"a tool of yours reads pages here: {', '.join(names)}",
+        hint="register a tool of this name, or remove it and let the provider search the web",
+    )
+
+
+def web_search(component: Component) -> None:
+    """Let the provider search, for the agents that use it; the wires to them say so."""
+    if not component.leaving or not all(is_searched_by(wire.target) for wire in component.leaving):
+        component.node.becomes_placeholder(
+            "only agents can search the web here, with what their provider offers"
+        )
+        component.becomes("placeholder")
+        return
+    component.node.change(
+        "the provider of the agent searches the web here, in its own way",
+        hint="choose a provider that can: planwave check names those that cannot",
+    )
+
+
+def is_searched_by(component: Component) -> bool:
+    """Return whether a component is an agent, which may search the web."""
+    return component.kind == "Agent" and not component.node.code
+
+
+def link_search(component: Component) -> None:
+    """Switch on the search of the agents to which a web search is linked."""
+    for wire in component.leaving:
+        main = wire.target.node.entry
+        if main.node["type"] == "agent":
+            main.node["data"]["tools"] = {"web_search": True}
+        if main not in component.node.targets:
+            component.node.targets.append(main)
+        wire.edge.absorbed("the agent has the search of its provider switched on")
+
+
+def _actions(component: Component) -> list[tuple[int, str]]:
+    """Return the names under which models are offered a component, but those switched off."""
+    rows = list_of(object_of(component.fields, "tools_metadata"), "value")
+    return [
+        (number, literal(name))
+        for number, row in objects_in({"rows": rows}, "rows")
+        if row.get("status") is not False and (name := text_of(row, "name"))
+    ]

@@ -80,7 +80,8 @@ def _swap(draw: st.DrawFn, holder: Any, key: Any, number: int, secrets: list[str
     """Give a text the value of another one of its container, such as the id of the next node."""
     other = draw(st.sampled_from(list(holder) if isinstance(holder, dict) else range(len(holder))))
     if isinstance(holder[other], str) and isinstance(holder[key], str):
-        holder[key] = holder[other]
+        # A secret that nothing marks as one cannot be told from other texts.
+        holder[key] = holder[key] if re.search(r"hidden\d", holder[other]) else holder[other]
 
 
 def _hide_by_key(draw: st.DrawFn, holder: Any, key: Any, number: int, secrets: list[str]) -> None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from planwave.interop.importing.drafts import Target, new_edge
-from planwave.interop.importing.langflow.flow import TOOL_OUTPUT, Component, Plug
+from planwave.interop.importing.langflow.flow import TOOL_OUTPUT, Component, Plug, Wire
 from planwave.interop.importing.reading import list_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import literal
 
@@ -80,17 +80,26 @@ def language_model(component: Component) -> None:
         return
     main = component.becomes("llm", _settings(component))
     _finish_model(component, main)
-    data = main.node["data"]
-    asked = component.takes("input_value", main, "input", "text")
-    if asked is None:
-        data["prompt"] = component.template("input_value")
-        if not data["prompt"]:
-            component.lose("nothing is asked: no wire leads to its input", "", "input_value")
-    if component.takes("system_message", main, "system", "text") is None and (
-        system := component.template("system_message")
-    ):
-        data["system"] = system
+    _read_input(component, main, "prompt")
+    _read_system(component, main, "system_message", "system")
     component.outputs["text_output"] = component.outputs["text"] = Plug(main, "output")
+
+
+def _read_input(component: Component, main: Target, prompt: str) -> Wire | None:
+    """Take what a wire brings as the prompt, or the text in the form."""
+    wire = component.takes("input_value", main, "input", "text")
+    if wire is None:
+        main.node["data"][prompt] = component.template("input_value")
+        if not main.node["data"][prompt].strip():
+            component.lose("nothing is asked: no wire leads to its input", "", "input_value")
+    return wire
+
+
+def _read_system(component: Component, main: Target, name: str, handle: str) -> None:
+    """Take a system prompt of a wire, or of the form."""
+    wire = component.takes(name, main, handle, "text")
+    if wire is None and (system := component.template(name)):
+        main.node["data"][handle] = system
 
 
 def _shared_model(component: Component) -> None:
@@ -112,11 +121,7 @@ def agent(component: Component) -> None:
         data["maxSteps"] = int(min(rounds, _MOST_STEPS))
     main = component.becomes("agent", data)
     _finish_model(component, main)
-    data = main.node["data"]
-    if component.takes("system_prompt", main, "systemPrompt", "text") is None and (
-        system := component.template("system_prompt")
-    ):
-        data["systemPrompt"] = system
+    _read_system(component, main, "system_prompt", "systemPrompt")
     _ask_agent(component, main)
     for wire in component.arriving:
         if wire.field == "tools":
@@ -134,14 +139,10 @@ def agent(component: Component) -> None:
 
 def _ask_agent(component: Component, main: Target) -> None:
     """Let it read its input: with the earlier turns where that is a message of the chat."""
-    asked = component.takes("input_value", main, "input", "text")
+    asked = _read_input(component, main, "userPrompt")
     turns = component.number("n_messages")
     reads_turns = turns is None or turns > 0
-    if asked is None:
-        main.node["data"]["userPrompt"] = component.template("input_value")
-        if not main.node["data"]["userPrompt"]:
-            component.lose("nothing is asked: no wire leads to its input", "", "input_value")
-    elif asked.source.kind == "ChatInput" and reads_turns:
+    if asked is not None and asked.source.kind == "ChatInput" and reads_turns:
         component.inputs["input_value"] = Plug(main, "messages")
         component.node.change(
             "the earlier turns that it reads are all those that come with the message here; there the "
@@ -158,15 +159,8 @@ def structured_output(component: Component) -> None:
     schema = {"type": "object", "properties": {_OBJECTS: objects}, "required": [_OBJECTS]}
     main = component.becomes("agent", {**_settings(component), "outputSchema": schema})
     _finish_model(component, main)
-    data = main.node["data"]
-    if component.takes("input_value", main, "input", "text") is None:
-        data["userPrompt"] = component.template("input_value")
-        if not data["userPrompt"]:
-            component.lose("nothing is read: no wire leads to its input", "", "input_value")
-    if component.takes("system_prompt", main, "systemPrompt", "text") is None and (
-        system := component.template("system_prompt")
-    ):
-        data["systemPrompt"] = system
+    _read_input(component, main, "userPrompt")
+    _read_system(component, main, "system_prompt", "systemPrompt")
     used = {wire.out for wire in component.leaving}
     rows = f"input.{_OBJECTS}"
     one = f'{rows}[0] if {rows} | length == 1 else {{"results": {rows}}}'

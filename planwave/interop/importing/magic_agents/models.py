@@ -16,6 +16,7 @@ _ROLES: Final = frozenset({"system", "user", "assistant"})
 _ENGINE: Final = ("engine", "provider")
 _MODEL: Final = ("model", "model_name")
 _API: Final = ("api_info", "config", "credentials")
+_MAX_TOKENS: Final = 200_000
 _TOOLS: Final = ("handle-tool", "handle_tool")
 _LLM_FIELDS: Final[Mapping[str, str]] = {
     "handle-system-context": "system",
@@ -114,7 +115,12 @@ def _settings(step: Step, has_tools: bool) -> dict[str, Any]:
             "a temperature from 0 to 2 is possible", str(temperature), f"{pointer}/temperature"
         )
     limit = number_of(step.data, "max_tokens") or number_of(step.data, "max_output_tokens")
-    if limit is not None and limit >= 1:
+    if limit is not None and limit > _MAX_TOKENS:
+        step.node.change(
+            f"more than {_MAX_TOKENS} tokens of a reply are left to the provider",
+            f"{pointer}/max_tokens",
+        )
+    elif limit is not None and limit >= 1:
         data["maxTokens"] = int(limit)
     is_json = step.data.get("json_output") is True or step.data.get("json_mode") is True
     if is_json and has_tools:

@@ -75,6 +75,11 @@ def _empty(left: Value, right: Value) -> str:
     return f"not {left.guarded()}"
 
 
+def _absent(left: Value, right: Value) -> str:
+    """Return whether a number or a truth value is empty: neither 0 nor false is."""
+    return f'{left.guarded()} in [none, ""]'
+
+
 def _length(operator: str) -> _Comparison:
     return lambda left, right: f"({left.guarded('[]')} | length) {operator} {number_of(right)}"
 
@@ -86,6 +91,10 @@ def _is(value: bool) -> _Comparison:
 _COMMON: Final = {
     "exists": _exists, "notExists": _not(_exists), "empty": _empty, "notEmpty": _not(_empty),
     "isEmpty": _empty, "isNotEmpty": _not(_empty),
+}  # fmt: skip
+_SINGLE: Final = {
+    **_COMMON, "empty": _absent, "notEmpty": _not(_absent), "isEmpty": _absent,
+    "isNotEmpty": _not(_absent),
 }  # fmt: skip
 _BY_TYPE: Final[Mapping[str, Mapping[str, _Comparison]]] = MappingProxyType(
     {
@@ -99,11 +108,11 @@ _BY_TYPE: Final[Mapping[str, Mapping[str, _Comparison]]] = MappingProxyType(
             "equals": _number_equals, "notEquals": _not(_number_equals), "equal": _number_equals,
             "notEqual": _not(_number_equals), "gt": _ordered(">"), "lt": _ordered("<"), "gte": _ordered(">="),
             "lte": _ordered("<="), "larger": _ordered(">"), "smaller": _ordered("<"),
-            "largerEqual": _ordered(">="), "smallerEqual": _ordered("<="), **_COMMON,
+            "largerEqual": _ordered(">="), "smallerEqual": _ordered("<="), **_SINGLE,
         },
         "boolean": {
             "true": _is(True), "false": _is(False), "equals": _text_equals, "equal": _text_equals,
-            "notEquals": _not(_text_equals), "notEqual": _not(_text_equals), **_COMMON,
+            "notEquals": _not(_text_equals), "notEqual": _not(_text_equals), **_SINGLE,
         },
         "array": {
             "contains": _in_list, "notContains": _not(_in_list), "lengthEquals": _length("=="),
@@ -206,6 +215,6 @@ def _combined(parts: list[str], is_any: bool, fields: Fields, given: Any, pointe
     if not parts:
         fields.lose("a condition without any comparison", str(given), pointer)
         return "false"
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) == 1:  # it stands before an "if" of its own
+        return f"({parts[0]})" if " if " in parts[0] else parts[0]
     return (" or " if is_any else " and ").join(f"({part})" for part in parts)

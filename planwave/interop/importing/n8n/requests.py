@@ -28,6 +28,9 @@ _SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """The header of a credential, and what stands before the secret in it."""
 
 
+_ADDRESSES: Final = ("http://", "https://", "{{")
+
+
 def _request(making: Making) -> None:
     parameters = making.parameters
     method = text_of(parameters, "method") or text_of(parameters, "requestMethod") or "GET"
@@ -35,6 +38,8 @@ def _request(making: Making) -> None:
         making.lose(f"requests here have no method {method}", method, "method")
         method = "GET"
     data: dict[str, Any] = {"url": making.text("url")}
+    if not data["url"].startswith(_ADDRESSES):
+        making.lose("its address is none of http", text_of(parameters, "url"), "url")
     if method != "GET":
         data["method"] = method
     if making.step.version < 3:

@@ -292,6 +292,22 @@ def test_a_secret_in_a_header_becomes_one_of_the_operator() -> None:
     assert secret[7:] not in json.dumps([imported.document, imported.report])
 
 
+def test_the_secret_of_a_step_with_a_number_for_an_id_has_a_name_that_can_be_one() -> None:
+    headers = {"X-Api-Key": "abcdefgh12345678"}
+    imported = _imported(_node("1", "fetch", url="https://x.example/", headers=headers))
+    assert _target(imported, "1")["data"]["secretHeaders"] == {"X-Api-Key": "{secret_1_x_api_key}"}
+    assert {each.code for each in findings_of(imported)} <= {"unknown-secret"}
+
+
+def test_a_limit_of_tokens_that_no_model_has_is_left_to_the_provider() -> None:
+    imported = _imported(
+        _USER, _node("l", "llm", max_tokens=10**9), edges="u.x l.handle_user_message"
+    )
+    assert "maxTokens" not in _target(imported, "l").get("data", {})
+    assert outcomes(imported)["l"] == "changed"
+    assert not findings_of(imported)
+
+
 def test_requests_keep_their_fields() -> None:
     imported = _imported(
         _USER,

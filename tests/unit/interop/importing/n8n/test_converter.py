@@ -288,6 +288,9 @@ _COMPARISONS = [
     ("array", "contains", ["a", "b"], "b", True), ("array", "notContains", ["a"], "b", True),
     ("array", "lengthEquals", ["a"], 1, True), ("array", "lengthGt", ["a"], 1, False),
     ("array", "notEmpty", ["a"], "", True), ("array", "empty", [], "", True),
+    ("number", "empty", 0, "", False), ("number", "notEmpty", 0, "", True), ("number", "empty", None, "", True),
+    ("boolean", "empty", False, "", False), ("boolean", "notEmpty", None, "", False),
+    ("number", "gt", 3, "={{ $json.v - 1 }}", True),
     ("object", "empty", {}, "", True), ("object", "notEmpty", {"a": 1}, "", True),
 ]  # fmt: skip
 
@@ -305,6 +308,24 @@ async def test_conditions_choose_as_in_n8n(
     )  # fmt: skip
     assert "placeholder" not in outcomes(made).values()
     assert ("Yes" in await _run(made)) is holds
+
+
+def test_a_comparison_of_two_numbers_that_are_texts_is_one_condition() -> None:
+    made = imported(
+        workflow(
+            _START, _data(v=[1]), _if("Choose", "={{ $json.v.length }}", "x", "gt", "number"),
+            ways="Start > Data, Data > Choose",
+        )
+    )  # fmt: skip
+    assert not findings_of(made)
+
+
+@pytest.mark.parametrize("url", ["", "example.com/x", "ftp://h.example/x", "5"])
+def test_an_address_that_cannot_be_requested_is_lost(url: str) -> None:
+    request = node("Ask", "n8n-nodes-base.httpRequest", {"url": url}, version=4.2)
+    made = imported(workflow(_START, request, ways="Start > Ask"))
+    assert outcomes(made)["Ask"] == "placeholder"
+    assert {each.code for each in findings_of(made)} == {"placeholder"}
 
 
 def test_a_condition_without_counterpart_is_lost() -> None:

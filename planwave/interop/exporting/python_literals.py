@@ -84,7 +84,7 @@ def _has_lines(text: str) -> bool:
 def _text(text: str) -> str:
     if not _has_lines(text):
         return text_literal(text)
-    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = f'{escaped[:-1]}\\"'
+    body = text.rstrip('"')
+    escaped = body.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    escaped += '\\"' * (len(text) - len(body))
     return f'"""\\\n{escaped}"""'

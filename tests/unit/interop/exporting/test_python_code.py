@@ -139,3 +139,13 @@ def test_a_graph_that_no_builder_makes_is_written_as_its_document() -> None:
     code = python_code(graph, REGISTRY)
     assert "GraphBuilder" not in code
     assert run_program(code) == graph
+
+
+@pytest.mark.parametrize(
+    "ending", ['"', '""', '"""', '""""', '"""""', '\\"""', '\\\\"', "\\", '"""\\']
+)
+@pytest.mark.parametrize("lines", ["a\nb", '"""\n"', "\\\n\\"])
+def test_texts_of_several_lines_end_in_any_quotes(lines: str, ending: str) -> None:
+    text = lines + ending
+    assert ast.literal_eval(literal(text)) == text
+    assert ast.literal_eval(literal({"a": [text]})) == {"a": [text]}

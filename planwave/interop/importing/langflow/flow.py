@@ -41,6 +41,7 @@ _KIND_OF_OUTPUT: Final[Mapping[str, ValueKind]] = {
     "dataframe_output": "table",
     "structured_output_dataframe": "table",
     "done": "table",
+    "batch_results": "table",
     "model_output": "model",
     TOOL_OUTPUT: "tool",
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from planwave.interop.importing.langflow.batches import batch_run
 from planwave.interop.importing.langflow.braces import read_braces
 from planwave.interop.importing.langflow.flow import LINKS, Component, Plug, ValueKind
 from planwave.interop.importing.langflow.models import (
@@ -174,6 +175,7 @@ KINDS: Final[Mapping[str, Callable[[Component], None]]] = MappingProxyType(
         "StructuredOutput": structured_output,
         "StructuredOutputComponent": structured_output,
         "URLComponent": read_page,
+        "BatchRunComponent": batch_run,
         **dict.fromkeys(SEARCHES, web_search),
         **dict.fromkeys(PROVIDER_OF_COMPONENT, language_model),
     }

@@ -78,8 +78,8 @@ def language_model(component: Component) -> None:
     if any(wire.kind == "model" for wire in component.leaving):
         _shared_model(component)
         return
-    main = component.becomes("llm", _settings(component))
-    _finish_model(component, main)
+    main = component.becomes("llm", model_settings(component))
+    settle_model(component, main)
     _read_input(component, main, "prompt")
     _read_system(component, main, "system_message", "system")
     component.outputs["text_output"] = component.outputs["text"] = Plug(main, "output")
@@ -103,8 +103,8 @@ def _read_system(component: Component, main: Target, name: str, handle: str) -> 
 
 
 def _shared_model(component: Component) -> None:
-    main = component.becomes("model", _settings(component))
-    _finish_model(component, main)
+    main = component.becomes("model", model_settings(component))
+    settle_model(component, main)
     component.outputs["model_output"] = Plug(main, "output")
     for wire in component.leaving:
         if wire.kind != "model":
@@ -115,12 +115,12 @@ def _shared_model(component: Component) -> None:
 
 def agent(component: Component) -> None:
     """Become an ``agent``, with its tools linked to it."""
-    data = _settings(component)
+    data = model_settings(component)
     rounds = component.number("max_iterations")
     if rounds is not None and rounds >= 1:
         data["maxSteps"] = int(min(rounds, _MOST_STEPS))
     main = component.becomes("agent", data)
-    _finish_model(component, main)
+    settle_model(component, main)
     _read_system(component, main, "system_prompt", "systemPrompt")
     _ask_agent(component, main)
     for wire in component.arriving:
@@ -157,8 +157,8 @@ def structured_output(component: Component) -> None:
     item = _schema(component)
     objects = {"type": "array", "items": item}
     schema = {"type": "object", "properties": {_OBJECTS: objects}, "required": [_OBJECTS]}
-    main = component.becomes("agent", {**_settings(component), "outputSchema": schema})
-    _finish_model(component, main)
+    main = component.becomes("agent", {**model_settings(component), "outputSchema": schema})
+    settle_model(component, main)
     _read_input(component, main, "userPrompt")
     _read_system(component, main, "system_prompt", "systemPrompt")
     used = {wire.out for wire in component.leaving}
@@ -201,7 +201,7 @@ def _schema(component: Component) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _settings(component: Component) -> dict[str, Any]:
+def model_settings(component: Component) -> dict[str, Any]:
     """Return ``provider``, ``model`` and the settings of a model."""
     provider, model = _chosen(component)
     data: dict[str, Any] = {k: v for k, v in (("provider", provider), ("model", model)) if v}
@@ -237,7 +237,7 @@ def _provider(name: str) -> str:
     return _PROVIDERS.get(plain, "-".join(plain.split()))
 
 
-def _finish_model(component: Component, main: Target) -> None:
+def settle_model(component: Component, main: Target) -> None:
     """Link a model that is wired, name what the operator provides, and what is left to the provider."""
     data = main.node["data"]
     for name in ("model", "llm", "agent_llm"):
@@ -283,7 +283,8 @@ def read_page(component: Component) -> None:
 
 def web_search(component: Component) -> None:
     """Let the provider search, for the agents that use it; the wires to them say so."""
-    if not component.leaving or not all(is_searched_by(wire.target) for wire in component.leaving):
+    helps = bool(component.leaving) and all(map(_is_search_of_agent, component.leaving))
+    if not helps or component.arriving:
         component.node.becomes_placeholder(
             "only agents can search the web here, with what their provider offers"
         )
@@ -295,9 +296,10 @@ def web_search(component: Component) -> None:
     )
 
 
-def is_searched_by(component: Component) -> bool:
-    """Return whether a component is an agent, which may search the web."""
-    return component.kind == "Agent" and not component.node.code
+def _is_search_of_agent(wire: Wire) -> bool:
+    """Return whether a wire gives a tool to an agent, which may search the web."""
+    is_agent = wire.target.kind == "Agent" and not wire.target.node.code
+    return is_agent and (wire.kind, wire.field) == ("tool", "tools")
 
 
 def link_search(component: Component) -> None:

@@ -313,6 +313,69 @@ def test_searches_and_pages_are_tools_and_no_steps() -> None:
     assert [*outcomes(imported).values()] == ["mapped", *["placeholder"] * 3]
 
 
+async def test_a_batch_run_asks_for_each_row_and_adds_the_reply() -> None:
+    rows = [{"q": "one", "n": 1}, {"q": "two", "n": 2}]
+    parts = [{"name": "q", "type": "str"}, {"name": "n", "type": "int"}]
+    imported = _imported(
+        [
+            _IN, _component("StructuredOutput-1", output_schema=parts, model="m"), _OUT,
+            _component("BatchRunComponent-1", column_name="q", model="m", system_message="Be {brief}."),
+        ],
+        "ChatInput-1.message > StructuredOutput-1.input_value",
+        "StructuredOutput-1.dataframe_output > BatchRunComponent-1.df",
+        "BatchRunComponent-1.batch_results > ChatOutput-1.input_value",
+    )  # fmt: skip
+
+    def reply(request: Any) -> str:
+        return json.dumps({"objects": rows}) if request.schema else f"{request.prompt}!"
+
+    output, requests = await _run(imported, None, reply)
+    assert output == [
+        row | {"model_response": f"{row['q']}!", "batch_index": i} for i, row in enumerate(rows)
+    ]
+    assert {each.system for each in requests[1:]} == {"Be {brief}."}
+
+
+@pytest.mark.parametrize(
+    ("fields", "edges"),
+    [
+        ({}, ["Table-1.dataframe_output > BatchRunComponent-1.df"]),
+        ({"column_name": "q"}, []),
+        (
+            {"column_name": "q"},
+            [
+                "Table-1.dataframe_output > BatchRunComponent-1.df",
+                "ChatInput-1.message > BatchRunComponent-1.system_message",
+            ],
+        ),
+    ],
+)
+def test_a_batch_run_that_asks_something_else_cannot_run(
+    fields: dict[str, str], edges: list[str]
+) -> None:
+    imported = _imported(
+        [_IN, _component("Table-1"), _component("BatchRunComponent-1", **fields)], *edges
+    )
+    assert outcomes(imported)["BatchRunComponent-1"] == "placeholder"
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["UnifiedWebSearch-1.message > Agent-1.input_value"],
+        [
+            "UnifiedWebSearch-1.component_as_tool > Agent-1.tools",
+            "ChatInput-1.message > UnifiedWebSearch-1.query",
+        ],
+    ],
+)
+def test_a_search_that_is_no_tool_of_an_agent_is_a_placeholder(edges: list[str]) -> None:
+    parts = [_IN, _component("UnifiedWebSearch-1"), _component("Agent-1", input_value="Go")]
+    found = outcomes(_imported(parts, *edges))
+    assert found["UnifiedWebSearch-1"] == "placeholder"
+    assert found["Agent-1"] == "changed"
+
+
 # -- loops -----------------------------------------------------------------------------------------
 
 _LOOP = [
@@ -460,15 +523,15 @@ def test_a_real_agent_has_its_tools_linked_and_its_search_switched_on() -> None:
 
 _KINDS = (
     "ChatInput", "TextInput", "ChatOutput", "Prompt", "ParserComponent", "TypeConverterComponent", "Agent", "StructuredOutput",
-    "URLComponent", "UnifiedWebSearch", "LanguageModelComponent", "OpenAIModel", "LoopComponent", "note", "Other",
+    "URLComponent", "UnifiedWebSearch", "LanguageModelComponent", "OpenAIModel", "LoopComponent", "BatchRunComponent", "note", "Other",
 )  # fmt: skip
 _OUTS = st.sampled_from(
     ["message", "text", "prompt", "response", "text_output", "item", "done", "dataframe_output", "structured_output",
-     "component_as_tool", "model_output", "parsed_text", "data_output", "a b"]
+     "component_as_tool", "model_output", "parsed_text", "data_output", "batch_results", "a b"]
 )  # fmt: skip
 _FIELDS = (
     "input_value", "input_data", "system_message", "system_prompt", "tools", "model", "data", "template", "a", "pattern",
-    "mode", "max_iterations", "temperature", "n_messages", "output_schema", "tools_metadata", "files", "sep",
+    "mode", "df", "column_name", "max_iterations", "temperature", "n_messages", "output_schema", "tools_metadata", "files", "sep",
 )  # fmt: skip
 _PARTS = st.sampled_from(["{a}", "{text}", "{{", "}}", "{", "}", "{a.b}", *ODD_TEXTS])
 _ROWS = [{"name": "a", "type": "str", "multiple": "True"}, {"name": "b", "type": "list"}]
@@ -501,7 +564,7 @@ def flows(draw: st.DrawFn) -> dict[str, Any]:
     edges = []
     for _ in range(draw(st.integers(0, 9)) if ids else 0):
         source, target = draw(st.sampled_from(ids)), draw(st.sampled_from([*ids, "gone"]))
-        field = draw(st.sampled_from([*_FIELDS[:10], "@item", "@item"]))
+        field = draw(st.sampled_from([*_FIELDS[:10], "df", "@item", "@item"]))
         edges.append(f"{source}.{draw(_OUTS)} > {target}.{field}")
     return _document(components, edges)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from planwave.graph.json_values import pointer_part
 from planwave.interop.importing.conversion import Conversion, SourceNode
 from planwave.interop.importing.reading import list_of, number_of, object_of, text_of
 
@@ -40,6 +41,20 @@ _NEEDED_BY_STEP: Final[Mapping[str, str]] = {
     "sub_workflow": "its workflow is another file: import that as a flow, and name it in an inner",
 }
 """Settings without which a step would do something else."""
+_READ_OF_STEP: Final = frozenset(
+    {
+        "id", "type", "name", "description", "prompt", "model", "depends_on", "parallel_over", "output_schema",
+        "approval_config", "max_turns", "retry", "timeout", "policies",
+    }
+)  # fmt: skip
+"""Settings that are carried over, or have no bearing on what a step does."""
+_DECIDING: Final = frozenset(
+    {
+        "if", "when", "unless", "condition", "conditions", "enabled", "disabled", "skip", "skip_if", "run_if",
+        "foreach", "for_each", "loop", "while", "until", "repeat",
+    }
+)  # fmt: skip
+"""Names of settings that say whether, or how often, a step runs; none is known of the format."""
 _GUARDS: Final = frozenset({"redact", "inject_approval", "block"})
 """Actions of policies that keep a step from doing harm: without them it may not run."""
 _LOST_OF_WORKFLOW: Final[Mapping[str, tuple[str, str]]] = {
@@ -122,6 +137,17 @@ def note_settings_of_step(
     for name, message in _NEEDED_BY_STEP.items():
         if fields.get(name):
             node.lose(message, _short(fields[name]), f"{node.pointer}/{name}")
+    for name in sorted(
+        fields.keys() - _READ_OF_STEP - _LOST_OF_STEP.keys() - _NEEDED_BY_STEP.keys()
+    ):
+        pointer, message = (
+            f"{node.pointer}/{pointer_part(name)}",
+            f"its setting {name!r} is not known here",
+        )
+        if name in _DECIDING:
+            node.lose(message, _short(fields[name]), pointer)
+        elif fields[name] not in (None, "", [], {}):
+            node.change(message, pointer, code="import-ignored")
     if _guards(fields):
         message = "a policy guards it, and policies are not applied here"
         node.lose(message, _short(fields["policies"]), f"{node.pointer}/policies")

@@ -259,6 +259,17 @@ def test_a_step_that_would_do_something_else_cannot_run(more: dict[str, Any]) ->
     assert outcomes(_imported(_step("a", **more)))["a"] == "placeholder"
 
 
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ({"enabled": False}, "placeholder"), ({"when": "input.x"}, "placeholder"),
+        ({"seed/x": 3}, "changed"), ({"seed": None}, "mapped"), ({"description": "d"}, "mapped"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_is_not_known_is_said(more: dict[str, Any], outcome: str) -> None:
+    assert outcomes(_imported(_step("a", **more)))["a"] == outcome
+
+
 def test_a_policy_of_the_workflow_that_guards_its_steps_makes_them_placeholders() -> None:
     guards = {"id": "p", "trigger": {}, "action": {"type": "redact"}}
     imported = _imported(_step("a"), policies=[guards])

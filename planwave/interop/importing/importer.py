@@ -83,6 +83,7 @@ _CONVERTERS: Final[Mapping[str, str]] = MappingProxyType(
         "agentflow": "planwave.interop.importing.agentflow",
         "dify": "planwave.interop.importing.dify.convert",
         "covalt": "planwave.interop.importing.covalt.convert",
+        "flowise": "planwave.interop.importing.flowise.convert",
         "magic-agents": "planwave.interop.importing.magic_agents.convert",
         "sandcastle": "planwave.interop.importing.sandcastle.workflow",
         "langflow": "planwave.interop.importing.langflow.convert",

@@ -44,6 +44,9 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "interop/exporting": "dot mermaid python_literals status_colours",
     "interop/importing": "branches jinja_filters json_schemas loops own reading",
     "interop/importing/covalt": "convert expressions flow kinds",
+    "interop/importing/flowise": (
+        "chains conditions convert flow kinds models references requests rich_text steps"
+    ),
     "interop/importing/javascript": "methods operators syntax tokens values",
     "interop/importing/magic_agents": (
         "convert fields flow graphs inner kinds loops models rendered requests"

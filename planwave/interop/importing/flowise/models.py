@@ -46,6 +46,8 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _SEARCH: Final = "web_search_preview"
 _MAX_STEPS: Final = 100
+_MOST_SPEAKERS: Final = 100
+"""Steps whose replies a conversation has, as many as the longest path of a graph by default."""
 HUMAN_INPUT: Final = "humanInputAgentflow"
 _DECISIONS: Final[Mapping[str, str]] = {"0": "proceed", "1": "reject"}
 _SPEAKING: Final = frozenset({"llmAgentflow", "agentAgentflow", "executeFlowAgentflow"})
@@ -306,9 +308,10 @@ def _memory(step: Step, prefix: str) -> str | None:
 def conversation(step: Step) -> str:
     """Return what the model steps before a step said, as an expression of a list."""
     pieces = [piece] if (piece := of_top(step, step.flow.history)) else []
-    for each in step.scope.earlier(step):
-        if not each.said:
-            continue
+    speakers = [each for each in step.scope.earlier(step) if each.said]
+    if len(speakers) > _MOST_SPEAKERS:
+        step.lose(f"its conversation has replies of {len(speakers)} steps: too many", step.id)
+    for each in speakers[:_MOST_SPEAKERS]:
         opening = _if_first(each, each.opening)
         said = f"[{', '.join(one.expression for one in _said_to(step, each))}]"
         both = f"{opening} + {said}" if opening else said
@@ -335,15 +338,15 @@ def asked(step: Step) -> list[Said]:
 
 def _if_first(step: Step, said: Sequence[Said]) -> str:
     """Return messages that are sent only where no model step ran before; "" where one always did."""
-    if not said:
-        return ""
-    before = [each for each in step.scope.earlier(step) if each.said]
-    if any(step.scope.has_run(each, step) for each in before):
+    if step.is_first is None:
+        before = [each for each in step.scope.earlier(step) if each.said]
+        is_late = any(step.scope.has_run(each, step) for each in before)
+        others = " or ".join(each.ran for each in before)
+        step.is_first = "false" if is_late else f"not ({others})" if others else "true"
+    if not said or step.is_first == "false":
         return ""
     items = f"[{', '.join(one.expression for one in said)}]"
-    if not before:
-        return items
-    return f"({items} if not ({' or '.join(each.ran for each in before)}) else [])"
+    return items if step.is_first == "true" else f"({items} if {step.is_first} else [])"
 
 
 # -- tools -----------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ class Step:
         exits: Where edges out of it begin, by the number of the output; "" for a step with one.
         said: What it adds to the shared conversation.
         opening: What it adds before that where it is the first model step of a run.
+        is_first: An expression of whether no model step ran before it; None until somebody asks.
     """
 
     flow: Flow
@@ -97,6 +98,7 @@ class Step:
     exits: dict[str, Exits] = field(default_factory=dict[str, Exits])
     said: list[Said] = field(default_factory=list[Said])
     opening: list[Said] = field(default_factory=list[Said])
+    is_first: str | None = None
 
     @property
     def pointer(self) -> str:

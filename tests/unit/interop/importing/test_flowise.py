@@ -394,6 +394,14 @@ def test_500_steps_convert() -> None:
     assert imported.report["summary"]["mapped"] == 500
 
 
+def test_500_steps_that_share_a_conversation_convert() -> None:
+    steps = [_start(), *(_remembering(i, "a") for i in range(499))]
+    edges = [_edge(a["id"], b["id"]) for a, b in pairwise(steps)]
+    imported = import_text(json.dumps({"nodes": steps, "edges": edges}))
+    assert len(json.dumps(imported.document)) < 4_000_000
+    assert imported.report["summary"]["placeholder"] == 398
+
+
 # -- files of others, where they are present -------------------------------------------------------
 
 

@@ -340,9 +340,11 @@ def _if_first(step: Step, said: Sequence[Said]) -> str:
     """Return messages that are sent only where no model step ran before; "" where one always did."""
     if step.is_first is None:
         before = [each for each in step.scope.earlier(step) if each.said]
-        is_late = any(step.scope.has_run(each, step) for each in before)
-        others = " or ".join(each.ran for each in before)
-        step.is_first = "false" if is_late else f"not ({others})" if others else "true"
+        if any(step.scope.has_run(each, step) for each in reversed(before)):
+            step.is_first = "false"
+        else:
+            others = " or ".join(each.ran for each in before)
+            step.is_first = f"not ({others})" if others else "true"
     if not said or step.is_first == "false":
         return ""
     items = f"[{', '.join(one.expression for one in said)}]"

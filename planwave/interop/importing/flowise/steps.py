@@ -219,17 +219,19 @@ class Scope:
 
     def earlier(self, step: Step) -> list[Step]:
         """Return the steps from which edges lead to one, in order."""
-        return [each for each in self.steps if self.is_before(each, step)]
+        marks = reversed(f"{self._before.get(step, 0):b}")
+        return [each for each, mark in zip(self.steps, marks, strict=False) if mark == "1"]
 
     def beside(self, step: Step) -> list[Step]:
         """Return the steps that may run at the same time: neither before nor after, nor on another branch."""
+        before, bit = self._before[step] | self._bit[step], self._bit[step]
+        guards = self._guards[step]
         return [
             each
             for each in self.steps
-            if each is not step
-            and not self.is_before(each, step)
-            and not self.is_before(step, each)
-            and not are_exclusive([self._guards[each], self._guards[step]])
+            if not before & self._bit[each]
+            and not self._before[each] & bit
+            and not are_exclusive([self._guards[each], guards])
         ]
 
     def branch(self, choosing: Step, step: Step) -> str:

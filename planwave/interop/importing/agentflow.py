@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
+from planwave.graph.json_values import pointer_part
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
 from planwave.interop.importing.drafts import GraphDraft
 from planwave.interop.importing.importer import Source
@@ -309,6 +310,10 @@ def _agent(workflow: _Workflow, task: _Task, graph: GraphDraft) -> None:
     }
     if tools:
         data["tools"] = tools
+    for name, is_on in object_of(given, "tools").items():
+        if is_on and name not in ("web_search", "subagents"):
+            pointer = f"{node.pointer}/data/tools/{pointer_part(name)}"
+            node.change(f"its tool {name!r} is not known here", pointer, code="import-ignored")
     prompt = _text(given.get("userPrompt"))
     if any(sub == task.id for _, sub, _ in workflow.delegations):
         data["delegate"] = "exclusive"

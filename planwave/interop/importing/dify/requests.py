@@ -100,6 +100,11 @@ def http_request(step: Step) -> None:
     main = step.becomes("fetch", request.data, policy)
     for secret in request.secrets:
         step.app.conversion.needs("secret", secret, main)
+    if step.data.get("ssl_verify") is False:
+        step.node.change(
+            "certificates are always checked here, and there they are not",
+            f"{step.pointer}/ssl_verify",
+        )
     if "retry" not in policy and "onError" not in policy:
         step.node.change(
             "a status from 400 on fails the step here; there it leaves as any other one"

@@ -360,3 +360,12 @@ def test_ways_that_never_divide_become_loops_or_are_refused(data: st.DataObject)
     imported = _imported(_START, *branches, edges=", ".join(ways))
     if not imported.report["lost"]:
         assert not findings_of(imported)
+
+
+def test_a_tool_that_is_not_known_is_said() -> None:
+    tools = {"code_interpreter": True, "web_search": True, "shell": False}
+    imported = _imported(_START, _node("a", tools=tools), edges="s a")
+    assert outcomes(imported)["a"] == "changed"
+    assert "'code_interpreter'" in _notes(imported, "a")
+    assert "shell" not in _notes(imported, "a")
+    assert _by_id(imported)["a"]["data"]["tools"] == {"web_search": True}

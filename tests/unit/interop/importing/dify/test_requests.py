@@ -182,3 +182,8 @@ def test_a_default_value_leaves_after_a_failure() -> None:
     )  # fmt: skip
     result = run_sync(graph_of(made), {"v": "", "w": ""}, replace={"h": failing})
     assert result.output == {"body": "nothing"}
+
+
+def test_certificates_that_are_not_checked_are_said() -> None:
+    notes = request(ssl_verify=False).report["nodes"][1]["notes"]
+    assert any(note["pointer"].endswith("/data/ssl_verify") for note in notes)

@@ -48,6 +48,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
         "chains conditions convert flow kinds models references requests rich_text steps"
     ),
     "interop/importing/javascript": "methods operators syntax tokens values",
+    "interop/importing/langflow": "batches braces convert flow kinds loops models",
     "interop/importing/magic_agents": (
         "convert fields flow graphs inner kinds loops models rendered requests"
     ),

@@ -67,15 +67,16 @@ _FORMS: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ASSIGNED: Final = re.compile(
-    r"""(?<![A-Za-z0-9_-])(?P<name>[A-Za-z_][A-Za-z0-9_-]{1,40})(?P<between>\\?["']?\]?\s{0,4}[:=]>?\s{0,4}\\?["']?)
-        (?P<value>(?:(?:Bearer|Basic)\s+)?[^\s"'\\,;&{}<>()\[\]]{6,})""",
-    re.VERBOSE,
+    r"""(?<![A-Za-z0-9_-])(?P<name>[A-Za-z_][A-Za-z0-9_-]{1,40})\\?["']?\]?\s{0,4}[:=]>?\s{0,4}\\?["']?"""
+)
+_VALUE: Final = re.compile(
+    r"""(?P<scheme>(?:Bearer|Basic)\s+)?(?P<bare>[^\s"'\\,;&{}<>()\[\]]{6,})"""
 )
 """``name: value`` and ``name=value`` in texts: headers as lines, queries of URLs, JSON in a text."""
 _NO_VALUES: Final = (MARK, "$", "{{")
 _LIKELY: Final = re.compile(r"[0-9_+/=-]|\S{16}")
 """A text after ``password:`` that is no word of a sentence."""
-_REFERENCE: Final = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\A\$[A-Z_]+\Z|\A=", re.DOTALL)
+_REFERENCE: Final = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\A\$[A-Z_]+\Z|\A=")
 _REST: Final = re.compile(r"\S{8}")
 """What is too long beside a reference to be the name of a scheme."""
 _MARKS: Final[Mapping[str, Callable[[Any], bool]]] = {
@@ -242,14 +243,13 @@ class _Walk:
         copied = start = 0
         while (match := _ASSIGNED.search(text, start)) is not None:
             start = match.end("name")
-            value = match["value"]
-            if not is_secret_key(match["name"]) or value.startswith(_NO_VALUES):
+            at = match.end()
+            if not is_secret_key(match["name"]) or text.startswith(_NO_VALUES, at):
                 continue
-            scheme = re.match(r"(?:Bearer|Basic)\s+", value)
-            kept = scheme[0] if scheme else ""
-            if not (kept or _LIKELY.search(value)):
+            value = _VALUE.match(text, at)  # not in the search: it may be long, and is read once
+            if value is None or not (value["scheme"] or _LIKELY.search(value[0])):
                 continue
-            self._removed.append(Removed(pointer, match["name"], value.removeprefix(kept)))
-            parts += [text[copied : match.start("value")], kept, MARK]
-            copied = start = match.end()
+            self._removed.append(Removed(pointer, match["name"], value["bare"]))
+            parts += [text[copied:at], value["scheme"] or "", MARK]
+            copied = start = value.end()
         return "".join([*parts, text[copied:]])

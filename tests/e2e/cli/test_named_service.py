@@ -25,7 +25,11 @@ HERE_ONLY = {
 }  # fmt: skip
 NO_PLACE = {"config show", "config path"}
 """What looks at the settings alone."""
-MORE = {"flow save": ["graph.json"], "notifications resend": ["--all"]}
+MORE = {
+    "export": ["last", "--to", "mermaid"],
+    "flow save": ["graph.json"],
+    "notifications resend": ["--all"],
+}
 """What these need though neither argument is required."""
 COMMANDS = [each for each in every_command() if each.runs]
 

@@ -2784,7 +2784,7 @@ export type Operations = {
     path: Record<string, never>;
     query: Record<string, never>;
     body: ExportRequest;
-    answer: unknown;
+    answer: string;
   };
   /** Begin a chat: `POST /api/chats`. */
   createChat: {

@@ -11,12 +11,12 @@ import jsonschema_rs
 import pytest
 
 from planwave.interop.exporting.graph_schema import DIALECT, PLAN_FIELDS, graph_schema
-from planwave.nodes.registry import default_registry
 from planwave.service.plans.documents import _PLAN_FIELDS  # pyright: ignore[reportPrivateUsage]
 from tests.support.graph.any_documents import example_files, read_example
+from tests.support.llm.fake_providers import library_registry
 from tests.support.paths import ROOT
 
-REGISTRY = default_registry()
+REGISTRY = library_registry()
 SCHEMA = graph_schema([REGISTRY.describe(name) for name in REGISTRY.names()])
 VALIDATOR = jsonschema_rs.Draft202012Validator(SCHEMA)
 EXAMPLES = [file for file in example_files() if "_package" not in file.parent.name]

@@ -51,6 +51,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
     "restoreRevision": AuditAction("plan.edited"),
     "approveRevision": AuditAction("plan.approved"),
     "deletePlan": AuditAction("plan.deleted", is_strict=True),
+    "importFile": AuditAction("file.imported"),
     "createFlow": AuditAction("flow.saved"),
     "updateFlow": AuditAction("flow.saved"),
     "editFlow": AuditAction("flow.saved"),
@@ -91,6 +92,7 @@ ACTIONS: Final[Mapping[str, AuditAction]] = {
 EXEMPT: Final[Mapping[str, str]] = {
     "validatePlan": "it changes nothing",
     "checkGraph": "it changes nothing",
+    "exportGraph": "it changes nothing",
     "receiveWebhook": "the trigger writes a line for each execution that it starts",
     "/mcp": "each call of a tool that changes something writes a line",
     "listExecutions": "it reads",
@@ -106,6 +108,8 @@ EXEMPT: Final[Mapping[str, str]] = {
     "loadExecution": "it reads",
     "/ws/{execution_id:path}": "it reads",
     "getFlow": "it reads",
+    "exportExecution": "it reads",
+    "exportFlow": "it reads",
     "listModels": "it reads",
     "getModel": "it reads",
 }

@@ -107,7 +107,8 @@ async def test_every_route_that_reads_an_execution_waits(
 
     async def ask_plainly(client: InProcessClient, execution_id: str) -> int:
         path = route.replace("{execution_id}", execution_id).replace("{other_id}", execution_id)
-        return (await client.get(path.replace("{path:path}", "h"))).status_code
+        query = {"to": "mermaid"} if route.endswith("/export") else None
+        return (await client.get(path.replace("{path:path}", "h"), params=query)).status_code
 
     chosen = ask if route.endswith("/events") else ask_plainly
     assert await assert_waits(tmp_path, may_write, chosen) == 200

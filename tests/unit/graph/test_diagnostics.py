@@ -61,7 +61,7 @@ OF_OPERATIONS = {"invalid-title", "unknown-edge", "unknown-node"}
 """Codes of operations that cannot be applied to a plan."""
 
 
-WITH_NAMES_OF_HEADERS = {"conversation.py", "webhook.py", "webhook_reply.py"}
+WITH_NAMES_OF_HEADERS = {"conversation.py", "fetch.py", "webhook.py", "webhook_reply.py"}
 """Modules whose texts look like codes."""
 
 

@@ -11,7 +11,7 @@ _STARTS_AS_HTML: Final = re.compile(r"\s*<(?:p|div|h[1-6]|ul|ol|blockquote|pre|t
 _BLOCKS: Final = frozenset(
     {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "table", "tr"}
 )  # fmt: skip
-_MARKS: Final = {"strong": "**", "b": "**", "em": "_", "i": "_", "code": "`"}
+_MARKS: Final = {"strong": "**", "b": "**", "em": "_", "i": "_"} | dict.fromkeys(("code",), "`")
 _SPACES: Final = re.compile(r"[ \t\r\n]+")
 _QUOTE: Final = "> "
 

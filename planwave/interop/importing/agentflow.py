@@ -283,6 +283,12 @@ def _link(workflow: _Workflow, sub: _Task, agent: _Task, edge: SourceEdge) -> No
     edge.becomes(sub.node.target, agent.node.target, "tools-out", "tools", channel="link")
 
 
+_AGENT_FIELDS: Final = frozenset(
+    {"agentName", "systemPrompt", "userPrompt", "model", "reasoningEffort", "tools", "collapsed"}
+)
+"""What its engine reads of an agent, and how the editor shows it."""
+
+
 def _start(workflow: _Workflow, task: _Task, graph: GraphDraft) -> None:
     given = task.data.get("initialInput")
     data = {"initialInput": given} if given not in (None, "") else {}
@@ -308,6 +314,9 @@ def _agent(workflow: _Workflow, task: _Task, graph: GraphDraft) -> None:
         for name in ("web_search", "subagents")
         if object_of(given, "tools").get(name) is True
     }
+    for name in sorted(given.keys() - _AGENT_FIELDS):
+        pointer = f"{node.pointer}/data/{pointer_part(name)}"
+        node.change(f"its field {name!r} is not known here", pointer, code="import-ignored")
     if tools:
         data["tools"] = tools
     for name, is_on in object_of(given, "tools").items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from planwave.graph.model import Json
 from planwave.interop.importing.drafts import GraphDraft, Target, new_edge, owners_of, reroute
 from planwave.interop.importing.regions import drawn_back_edges
-from planwave.interop.importing.secrets import MARK, Removed, Withheld
+from planwave.interop.importing.secrets import Removed, holds_withheld, plain, secret_name
 
 if TYPE_CHECKING:
     from planwave.shapes.imports import (
@@ -199,6 +199,11 @@ class SourceNode:
         """Return a new graph for a field of its last target, such as the body of a loop."""
         return GraphDraft(f"{self.target.path}/{f'{label}/' if label else ''}", self)
 
+    def secret_name(self, header: str) -> str:
+        """Return the name of a secret of the operator for a header; no other step has it."""
+        label = self.name or self.kind
+        return secret_name(self._conversion.secret_names, self.pointer, label, header)
+
     def note(
         self, code: Code, message: str, pointer: str | None = None, hint: str | None = None
     ) -> None:
@@ -335,6 +340,7 @@ class Conversion:
         self.graph = GraphDraft()
         self.options: dict[str, Json] = {}
         self.code = ""
+        self.secret_names: dict[str, str] = {}
         self.nodes: list[SourceNode] = []
         self.edges: list[SourceEdge] = []
         self._notes: list[ImportNote] = []
@@ -422,7 +428,7 @@ class Conversion:
             **{name: text for name, text in around.items() if text},
             **self.graph.document(),
         }
-        return cast("ImportedDocument", _plain(document)), self._report(text, removed)
+        return cast("ImportedDocument", plain(document)), self._report(text, removed)
 
     def _settle_secrets(self, removed: Sequence[Removed]) -> None:
         """Note each secret at its node; a node that would send the mark instead of it cannot run."""
@@ -437,7 +443,7 @@ class Conversion:
                     )
         for node in self.nodes:
             made = [target for target in node.targets if target.node["type"] != _PLACEHOLDER]
-            if any(_holds_withheld(target.node) for target in made):
+            if any(holds_withheld(target.node) for target in made):
                 node.becomes_placeholder("it needs a secret that was not copied")
 
     def _settle_edge(self, edge: SourceEdge) -> None:
@@ -544,7 +550,7 @@ class Conversion:
                 "dropped": counts["dropped"],
             },
         }
-        return cast("ImportReport", _plain(report))
+        return cast("ImportReport", plain(report))
 
 
 def _note(code: Code, message: str, pointer: str, hint: str | None = None) -> ImportNote:
@@ -575,25 +581,6 @@ def _shown(graph: GraphDraft, owners: Mapping[tuple[int, str], SourceNode]) -> d
 
 def _is_lost(graph: GraphDraft) -> bool:
     return any(owner.outcome in _GONE for owner in owners_of(graph))
-
-
-def _holds_withheld(value: object) -> bool:
-    if isinstance(value, str):
-        return isinstance(value, Withheld) or MARK in value
-    if isinstance(value, dict):
-        fields = cast("dict[str, object]", value)
-        is_graph = fields.keys() == {"nodes", "edges"}  # its nodes are looked at one by one
-        return not is_graph and any(map(_holds_withheld, fields.values()))
-    return isinstance(value, list) and any(map(_holds_withheld, cast("list[object]", value)))
-
-
-def _plain(value: Any) -> Any:
-    """Return a copy of a document in which what was withheld is plain text."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in cast("Iterable[Any]", value)]
-    return MARK if isinstance(value, Withheld) else value
 
 
 def _unique(targets: Iterable[Target]) -> list[Target]:

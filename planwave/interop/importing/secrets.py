@@ -8,7 +8,7 @@ are not secrets. Converters see a ``Withheld`` in its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.graph.json_values import pointer_part
@@ -16,6 +16,7 @@ from planwave.graph.json_values import pointer_part
 MARK: Final = "[secret removed]"
 """What stands in place of a secret inside a longer text."""
 
+_NAME_CHARS: Final = 60
 _KEYS: Final = frozenset(
     {
         "apikey", "secret", "secretkey", "clientsecret", "appsecret", "password", "passwd", "pwd",
@@ -122,6 +123,24 @@ class Removed(NamedTuple):
     value: str
 
 
+def secret_name(names: dict[str, str], pointer: str, label: str, header: str) -> str:
+    """Return the name of a secret of the operator for a header of a step; no other step has it.
+
+    Args:
+        names: The pointer of the step of each name so far; the new one is added.
+        pointer: Where the step stands.
+        label: What the step is called.
+        header: The header that the secret is sent in.
+    """
+    words = re.sub(r"[^A-Za-z0-9]+", "_", f"{label}_{header}").strip("_").lower()
+    stem = (words if words[:1].isalpha() else f"secret_{words}".rstrip("_"))[:_NAME_CHARS]
+    name, number = stem, 1
+    while names.setdefault(name, pointer) != pointer:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
+
+
 def is_secret_key(name: str) -> bool:
     """Return whether what a key holds is a secret, by its name alone."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
@@ -139,6 +158,26 @@ def without_secrets(value: Any, pointer: str = "") -> tuple[Any, list[Removed]]:
     """
     removed: list[Removed] = []
     return _Walk(removed).value(value, pointer), removed
+
+
+def holds_withheld(value: object) -> bool:
+    """Return whether JSON would send the mark of a secret; graphs inside it are left out."""
+    if isinstance(value, str):
+        return isinstance(value, Withheld) or MARK in value
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        is_graph = fields.keys() == {"nodes", "edges"}  # its nodes are looked at one by one
+        return not is_graph and any(map(holds_withheld, fields.values()))
+    return isinstance(value, list) and any(map(holds_withheld, cast("list[object]", value)))
+
+
+def plain(value: Any) -> Any:
+    """Return a copy of a document in which what was withheld is plain text."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in cast("Iterable[Any]", value)]
+    return MARK if isinstance(value, Withheld) else value
 
 
 class _Walk:

@@ -14,6 +14,8 @@ import pytest
 
 from planwave.providers.protocols import ModelRequest
 from tests.support.conformance.converted_runs import (
+    SEARCH_HOST,
+    SECRET,
     ConvertedRun,
     RuleModels,
     imported_graph,
@@ -51,15 +53,20 @@ async def _run(case: str) -> None:
     # The service of the case with a loop gave nothing when it was recorded.
     found = {} if "fetch" in case else {"organic": [_FOUND]}
     body = json.dumps(found).encode()
-    network = FakeNetwork({"google.serper.dev": [PUBLIC]}, response(body, kind="application/json"))
+    network = FakeNetwork({SEARCH_HOST: [PUBLIC]}, response(body, kind="application/json"))
     rebuilt = imported_graph(flow, "magic-agents")._replace(inputs=_given(flow, expected))
     seen = await run_converted(rebuilt, RuleModels(_echo), outbound=network.client())
     compare(case, _here(seen, flow), _recorded(expected, flow), DIFFERENCES)
+    assert all(SECRET.encode() in request for request in network.requests)
     asked = [json.loads(request.partition(b"\r\n\r\n")[2])["q"] for request in network.requests]
     assert sorted(asked) == sorted(_QUERIES.get(case.rpartition("/")[2], []))
 
 
-_QUERIES: Final[Mapping[str, list[str]]] = {}
+_QUERIES: Final[Mapping[str, list[str]]] = {
+    "parallel_fetch_aggregation": ["AI news", "AI latest updates", "AI 2024"],
+    "run_agent": ["entropy"],
+}
+"""What each case that sends requests searches for."""
 
 
 def _given(flow: _Json, expected: _Json) -> dict[str, _Json]:
@@ -143,4 +150,4 @@ def test_every_recording_is_accounted_for() -> None:
     assert DIFFERENCES.keys() <= set(cases)
     counts = {"match": len(cases) - len(DIFFERENCES), "differ": len(DIFFERENCES)}
     print(f"\n{counts}")  # noqa: T201
-    assert counts == {"match": 45, "differ": 30}
+    assert counts == {"match": 46, "differ": 29}

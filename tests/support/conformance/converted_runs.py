@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from pydantic import SecretStr
+
 from planwave.errors import GraphInvalid, InputError, ProviderError
 from planwave.events import Event, ExecutionState
 from planwave.events.logs.text_log import execution_logs
@@ -19,6 +21,7 @@ from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.interop.importing.importer import import_text
 from planwave.jsonio import dumps_exact
 from planwave.nodes.agents.tool import TOOL, Tool, ToolCallContext
+from planwave.nodes.secrets import Secret
 from planwave.nodes.services import NodeServices
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallScope, Delta, ModelProfile, ModelReply, ModelRequest
@@ -34,6 +37,9 @@ PROVIDERS = {
     "x": ("y",),
 }  # fmt: skip
 _PROFILES = {"gpt-5": ModelProfile(web_search=True)}
+SEARCH_HOST = "google.serper.dev"
+"""The service that the recorded flows ask; secrets may be sent to it alone."""
+SECRET = "the operator's own key"
 Rule = Callable[[ModelRequest, int], str]
 """The reply to a request, given how many there were by then."""
 
@@ -47,6 +53,7 @@ class ConvertedGraph(NamedTuple):
         inputs: Nodes that are settled from outside.
         trigger: What expressions see as ``trigger``.
         answers: To the requests, in the order in which they are made.
+        secrets: The names of those that the operator provides.
     """
 
     document: Mapping[str, Any]
@@ -54,6 +61,7 @@ class ConvertedGraph(NamedTuple):
     inputs: Mapping[str, Mapping[str, Any]] = {}
     trigger: Any = None
     answers: Sequence[dict[str, Any]] = ()
+    secrets: Sequence[str] = ()
 
 
 def imported_graph(
@@ -62,7 +70,8 @@ def imported_graph(
     """Import a graph of another engine; it runs with the options that its report names."""
     document, report, _ = import_text(dumps_exact(source), kind)
     options: dict[str, Any] = {**report["options"]}
-    return ConvertedGraph({**document}, RunOptions(**options), answers=answers)
+    secrets = tuple(each["name"] for each in report["setup"] if each["what"] == "secret")
+    return ConvertedGraph({**document}, RunOptions(**options), answers=answers, secrets=secrets)
 
 
 class RaisingNode:
@@ -162,8 +171,11 @@ async def run_converted(
         renderer = Renderer(wall_s=60.0) if renders else None
         if renderer is not None:
             stack.push_async_callback(renderer.close)
+        secrets = {
+            each: Secret(each, SecretStr(SECRET), (SEARCH_HOST,)) for each in rebuilt.secrets
+        }
         service = await stack.enter_async_context(
-            Service(_dependencies(models, off, renderer, outbound))
+            Service(_dependencies(models, off, renderer, outbound, secrets))
         )
         try:
             plan = await service.plans.read(rebuilt.document)
@@ -200,6 +212,7 @@ def _dependencies(
     off: Sequence[str],
     renderer: Renderer | None,
     outbound: OutboundClient | None,
+    secrets: Mapping[str, Secret],
 ) -> Any:
     providers: Any = ListedProviders(PROVIDERS, off=off, profiles=_PROFILES)
     catalogue = library_registry(providers, [RaisingNode(), NamedTool()])
@@ -207,6 +220,8 @@ def _dependencies(
         dependencies(),
         catalogue=catalogue,
         providers=providers,
-        node_services=lambda goal: NodeServices(models, providers, goal, outbound=outbound),
+        node_services=lambda goal: NodeServices(
+            models, providers, goal, outbound=outbound, secrets=secrets
+        ),
         renderer=renderer,
     )

@@ -16,7 +16,6 @@ _EACH_ITEM = (
 )
 _FROMJSON = "The filter fromjson is there, instead of failing the step that uses it."
 _BRANCH_VALUE = "A branch gets what arrived at the choice, not the record of how it was made."
-_SECRET = "A key in the headers is not copied: the request fails until the operator provides it as a secret."
 
 DIFFERENCES: dict[str, Difference] = {
     "magic_agents/current/build_invalid_edge_source": Difference(
@@ -200,10 +199,20 @@ DIFFERENCES: dict[str, Difference] = {
             "shown": "ECHO(sys='',user=\"Summarize these descriptions: ECHO(sys='',user='Describe Python in one sentence'), ECHO(sys='',user='Describe JavaScript in one sentence'), ECHO(sys='',user='Describe Go in one sentence')\")",
         },
     ),
-    "magic_agents/legacy/parallel_fetch_aggregation": Difference(
-        _SECRET, {"outputs": {"fetch-node": None}}
+    "magic_agents/legacy/run_agent": Difference(
+        "The recorded run was given up after its first step; here it searches and answers.",
+        {
+            "outputs": {
+                "llm-rewrite": {"query": "entropy"},
+                "fetch": {
+                    "organic": [{"title": "T", "snippet": "S", "link": "L", "imageUrl": "I"}]
+                },
+                "llm-final": "ECHO(sys='using the next XML information <search_results><result>"
+                "<title>T</title><link>L</link><snippet>S</snippet></result></search_results> "
+                "respond the user question',user='que es la entropia?, dame las referencias')",
+            }
+        },
     ),
-    "magic_agents/legacy/run_agent": Difference(_SECRET, {"outputs": {"fetch": None}}),
     "magic_agents/legacy/run_agent_loop": Difference(
         "The recorded run was given up after its first step; here the model is asked for each item.",
         {

@@ -77,10 +77,9 @@ def _end_where_others_go_on(app: App, top: Scope) -> None:
         for step in results:
             end = step.add("end", {}, "end")
             new_edge(end.graph, step.main.id, end.id)
-    if len(results) > 1:
-        app.conversion.note(
-            "import-changed",
-            "where a run comes to several of its ends, the result is an object by step",
+    for step in results if len(results) > 1 else ():
+        step.node.change(
+            "where a run comes to several of its ends, the result is an object by step"
         )
 
 

@@ -60,7 +60,7 @@ class _Request:
             self.headers[name] = self.step.text(value, pointer)
 
     def _secret_header(self, header: str, scheme: str, secret: str) -> None:
-        secret = secret or _secret_name(header, self.step)
+        secret = secret or self.step.node.secret_name(header)
         self.secret_headers[header] = f"{scheme}{{{secret}}}"
         self.secrets.append(secret)
 
@@ -165,7 +165,7 @@ def _authorize(request: _Request) -> None:
         return
     key = config.get("api_key")
     named = _SECRET_REFERENCE.match(key) if isinstance(key, str) else None
-    secret = _secret_name(header, step)
+    secret = step.node.secret_name(header)
     if named is not None and not named["scheme"]:
         secret = named["name"]
     elif isinstance(key, str) and "{{#" in key:
@@ -176,20 +176,6 @@ def _authorize(request: _Request) -> None:
     request.secrets.append(secret)
     if kind == "basic":
         step.node.change("the secret is the credentials in base64", f"{step.pointer}/authorization")
-
-
-def _secret_name(header: str, step: Step) -> str:
-    """Return a name, which no other step has, for a secret that has none in the file."""
-    title = _named(step.node.name) or _named(step.id)
-    name = f"{title}_{_named(header)}".strip("_")
-    name = name if name[:1].isalpha() else f"secret_{name}"
-    if step.app.secret_names.setdefault(name, step) is not step:
-        name = f"{name}_{_named(step.id)}"
-    return name
-
-
-def _named(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").lower()
 
 
 def _add_body(request: _Request) -> None:

@@ -330,7 +330,6 @@ class App:
     )
     loop_variables: dict[Step, LoopVariables] = field(default_factory=dict[Step, "LoopVariables"])
     code_parts: list[str] = field(default_factory=list[str])
-    secret_names: dict[str, Step] = field(default_factory=dict[str, Step])
     code_names: set[str] = field(default_factory=set[str])
     drafts: list[GraphDraft] = field(default_factory=list[GraphDraft])
     holders: dict[int, Target] = field(default_factory=dict[int, Target])

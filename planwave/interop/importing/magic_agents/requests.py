@@ -126,8 +126,7 @@ def _secret_headers(step: Step, headers: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for header, value in headers.items():
         if isinstance(value, Withheld):
-            name = re.sub(r"[^A-Za-z0-9]+", "_", f"{step.id}_{header}").strip("_").lower()[:60]
-            name = name if name[:1].isalpha() else f"secret_{name}"[:60]
+            name = step.node.secret_name(header)
             found[header] = f"{value.scheme}{{{name}}}"
     return found
 

@@ -362,6 +362,12 @@ def test_ways_that_never_divide_become_loops_or_are_refused(data: st.DataObject)
         assert not findings_of(imported)
 
 
+def test_a_field_of_an_agent_that_is_not_known_is_said() -> None:
+    imported = _imported(_START, _node("a", userPrompt="Hi", temperature=0.2), edges="s a")
+    assert imported.report["nodes"][1]["outcome"] == "changed"
+    assert "its field 'temperature' is not known here" in str(imported.report["nodes"][1]["notes"])
+
+
 def test_a_tool_that_is_not_known_is_said() -> None:
     tools = {"code_interpreter": True, "web_search": True, "shell": False}
     imported = _imported(_START, _node("a", tools=tools), edges="s a")

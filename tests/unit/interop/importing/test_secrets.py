@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.interop.importing.secrets import MARK, Withheld, is_secret_key, without_secrets
+from planwave.interop.importing.secrets import (
+    MARK,
+    Withheld,
+    is_secret_key,
+    secret_name,
+    without_secrets,
+)
 
 CANARY = "c4n4ry-8f3b2a91d7"
 
@@ -172,3 +178,13 @@ def test_a_long_text_is_read_in_a_time_that_grows_with_it(part: str) -> None:
     begun = time.process_time()
     without_secrets({"x": part * 60_000, "headers": part * 60_000, "password": part * 60_000})
     assert time.process_time() - begun < 4
+
+
+def test_two_steps_never_share_the_name_of_a_secret() -> None:
+    names: dict[str, str] = {}
+    made = [
+        secret_name(names, pointer, label, "X-Api-Key")
+        for pointer, label in (("/0", "a-b"), ("/1", "a b"), ("/2", "1"), ("/3", ""), ("/0", "a-b"))
+    ]
+    assert made == ["a_b_x_api_key", "a_b_x_api_key_2", "secret_1_x_api_key", "x_api_key", made[0]]
+    assert all(len(secret_name(names, f"/{i}", "x" * 100, "y")) <= 64 for i in range(9))

@@ -64,6 +64,13 @@ def test_steps_beside_the_end_do_not_add_to_the_result() -> None:
     assert run_sync(graph_of(made), {"v": 1}).output == {"o": 1}
 
 
+def test_several_ends_say_that_their_results_stay_apart() -> None:
+    ends = [step(each, "end", outputs=[output(each, "s", "v")]) for each in ("y", "z")]
+    made = import_text(app([start("v"), *ends], [edge("s", "y"), edge("s", "z")]))
+    assert [n["outcome"] for n in made.report["nodes"]] == ["mapped", "changed", "changed"]
+    assert run_sync(graph_of(made), {"v": 1}).output == {"y": {"y": 1}, "z": {"z": 1}}
+
+
 def test_steps_that_nothing_leads_to_are_left_out_as_they_are_never_run_there() -> None:
     steps = [start("v"), template("a", "A"), template("x", "X"), template("y", "Y")]
     made = import_text(app(steps, [edge("s", "a"), edge("x", "y"), edge("y", "a")]))

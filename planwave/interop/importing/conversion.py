@@ -8,7 +8,7 @@ meaning is one too, and an edge that became nothing makes its target one.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -274,13 +274,7 @@ class SourceNode:
         for other in others:
             reroute(other, kept)
             other.graph.nodes.remove(other.node)
-        gone = {id(other.node) for other in others}
-        for node in self._conversion.nodes:
-            if any(id(each.node) in gone for each in node.targets):
-                node.targets = [each for each in node.targets if id(each.node) not in gone]
-                node.targets += (
-                    [] if any(each.node is kept.node for each in node.targets) else [kept]
-                )
+        self._conversion.replace_targets(others, kept)
         _make_placeholder(kept.node, self)
 
     def main_first(self) -> list[Target]:
@@ -298,8 +292,8 @@ class SourceNode:
     def _remove(target: Target, by_id: Mapping[int, SourceEdge]) -> None:
         graph = target.graph
         graph.nodes.remove(target.node)
-        for edge in [e for e in graph.edges if target.id in (e["source"], e["target"])]:
-            graph.edges.remove(edge)
+        for edge in graph.edges_at(target.id):
+            graph.remove_edge(edge)
             if (source_edge := by_id.get(id(edge))) is not None:
                 source_edge.edges = [each for each in source_edge.edges if each[1] is not edge]
                 source_edge.drop("import-dangling", "it leads to or from a node that is left out")
@@ -343,6 +337,7 @@ class Conversion:
         self.secret_names: dict[str, str] = {}
         self.nodes: list[SourceNode] = []
         self.edges: list[SourceEdge] = []
+        self._users: defaultdict[int, list[SourceNode]] = defaultdict(list)
         self._notes: list[ImportNote] = []
         self._lost: list[LostPart] = []
         self._setup: dict[tuple[SetupKind, str], list[Target]] = {}
@@ -382,6 +377,16 @@ class Conversion:
         self.options[name] = value
         self.note("import-changed", message, pointer)
 
+    def replace_targets(self, gone: Sequence[Target], kept: Target) -> None:
+        """Name another node in the report where some were taken out of the graph."""
+        nodes = {id(each.node) for each in gone}
+        users = {id(node): node for each in nodes for node in self._users[each]}
+        for node in users.values():
+            node.targets = [each for each in node.targets if id(each.node) not in nodes]
+            if all(each.node is not kept.node for each in node.targets):
+                node.targets.append(kept)
+                self._users[id(kept.node)].append(node)
+
     def use_provider(self, provider: str, model: str | None) -> None:
         """Let every step that names a provider ask another one.
 
@@ -418,6 +423,9 @@ class Conversion:
             self._settle_edge(edge)
         by_edge = {id(made): each for each in self.edges for _, made in each.edges}
         self._break_cycles(by_edge)
+        for node in self.nodes:
+            for target in node.targets:
+                self._users[id(target.node)].append(node)
         for node in self._inner_first():
             node.finish(by_edge)
         self._settle_bodies()
@@ -462,7 +470,7 @@ class Conversion:
             while backs := drawn_back_edges(graph.edges, _shown(graph, owners)):
                 for edge, path in backs:
                     circle = " → ".join(path)
-                    graph.edges.remove(edge)
+                    graph.remove_edge(edge)
                     message = f"it closes the cycle {circle}, which is no loop here"
                     if (source_edge := by_edge.get(id(edge))) is not None:
                         source_edge.edges = [e for e in source_edge.edges if e[1] is not edge]

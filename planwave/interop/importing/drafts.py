@@ -34,6 +34,7 @@ class GraphDraft:
         self._reserved: set[str] = set()
         self._numbers: Counter[str] = Counter()
         self._edge_number = 0
+        self._edges_at: dict[str, dict[int, dict[str, Any]]] | None = None
 
     def document(self) -> dict[str, Json]:
         """Return ``{"nodes", "edges"}``, which share the lists of this draft until it is finished."""
@@ -63,6 +64,37 @@ class GraphDraft:
         node_id = self.new_id(wanted)
         self._reserved.add(node_id)
         return node_id
+
+    def add_edge(self, edge: dict[str, Any]) -> None:
+        """Add an edge; its ends change by ``move_end`` alone."""
+        self.edges.append(edge)
+        self._edges_at = None
+
+    def remove_edge(self, edge: dict[str, Any]) -> None:
+        """Take out an edge that is there."""
+        self.edges.remove(edge)
+        for end in ("source", "target"):
+            self._index().get(edge[end], {}).pop(id(edge), None)
+
+    def edges_at(self, node_id: str) -> list[dict[str, Any]]:
+        """Return the edges that begin or end at a node."""
+        return list(self._index().get(node_id, {}).values())
+
+    def move_end(self, edge: dict[str, Any], end: str, node_id: str) -> None:
+        """Let an edge begin (``source``) or end (``target``) at another node."""
+        index = self._index()
+        index.get(edge[end], {}).pop(id(edge), None)
+        edge[end] = node_id
+        index.setdefault(node_id, {})[id(edge)] = edge
+
+    def _index(self) -> dict[str, dict[int, dict[str, Any]]]:
+        """Return the edges by their ends; worked out anew after edges were added."""
+        if self._edges_at is None:
+            self._edges_at = {}
+            for edge in self.edges:
+                for end in ("source", "target"):
+                    self._edges_at.setdefault(edge[end], {})[id(edge)] = edge
+        return self._edges_at
 
     def new_edge_id(self) -> str:
         """Return an id that no edge of this graph had so far."""
@@ -105,23 +137,21 @@ def new_edge(
         "targetHandle": target_handle,
         "data": {"channel": channel},
     }
-    graph.edges.append(edge)
+    graph.add_edge(edge)
     return edge
 
 
 def reroute(old: Target, new: Target) -> None:
     """Let the edges of one node begin and end at another one; those between the two go."""
     graph = old.graph
-    for edge in list(graph.edges):
+    for edge in graph.edges_at(old.id):
         ends = (edge["source"], edge["target"])
-        if old.id not in ends:
-            continue
         if new.id in ends or ends[0] == ends[1]:
-            graph.edges.remove(edge)
+            graph.remove_edge(edge)
             continue
         for end in ("source", "target"):
             if edge[end] == old.id:
-                edge[end] = new.id
+                graph.move_end(edge, end, new.id)
 
 
 def owners_of(graph: GraphDraft) -> Iterator[SourceNode]:

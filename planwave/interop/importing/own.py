@@ -37,7 +37,7 @@ def convert(source: Source) -> Conversion:
     for number, edge in enumerate(document["edges"]):
         ends = (by_id.get(str(edge.get(end))) for end in ("source", "target"))
         entry = conversion.source_edge(f"{prefix}/edges/{number}", *ends)
-        graph.edges.append(edge if "id" in edge else {"id": next(free), **edge})
+        graph.add_edge(edge if "id" in edge else {"id": next(free), **edge})
         entry.edges.append((graph, graph.edges[-1]))
         entry.outcome = "mapped"
     return conversion

@@ -313,7 +313,7 @@ def conversation(step: Step) -> str:
         step.lose(f"its conversation has replies of {len(speakers)} steps: too many", step.id)
     for each in speakers[:_MOST_SPEAKERS]:
         opening = _if_first(each, each.opening)
-        said = f"[{', '.join(one.expression for one in _said_to(step, each))}]"
+        said = _said_to(step, each)
         both = f"{opening} + {said}" if opening else said
         is_sure = step.scope.has_run(each, step)
         pieces.append(both if is_sure else f"(({both}) if {each.ran} else [])")
@@ -322,12 +322,13 @@ def conversation(step: Step) -> str:
     return " + ".join(pieces) or "[]"
 
 
-def _said_to(step: Step, speaker: Step) -> list[Said]:
+def _said_to(step: Step, speaker: Step) -> str:
     """Return what a step added to the conversation; a person's decision stands there as the user's message."""
-    if speaker.kind != HUMAN_INPUT:
-        return speaker.said
-    decision = _DECISIONS.get(step.scope.branch(speaker, step), "decided")
-    return [*speaker.said, Said("user", quoted(decision))]
+    said = speaker.said_expressions
+    if speaker.kind == HUMAN_INPUT:
+        decision = _DECISIONS.get(step.scope.branch(speaker, step), "decided")
+        said = [*said, Said("user", quoted(decision)).expression]
+    return f"[{', '.join(said)}]"
 
 
 def asked(step: Step) -> list[Said]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from planwave.interop.importing.branches import Guard, are_exclusive, guards_of
@@ -109,6 +110,11 @@ class Step:
     def main(self) -> Target:
         """The node that its output is read from: the first that it became."""
         return self.node.targets[0]
+
+    @cached_property
+    def said_expressions(self) -> list[str]:
+        """What it adds to the shared conversation, as expressions; once that is certain."""
+        return [each.expression for each in self.said]
 
     @property
     def ran(self) -> str:

@@ -9,6 +9,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final
 
 from planwave.errors import OutboundError
+from planwave.http_headers import HeaderFault, request_header_fault
 
 if TYPE_CHECKING:
     import httpx2
@@ -22,25 +23,14 @@ _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
 _NOT_IN_URLS: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _CREDENTIALS: Final = re.compile(r"//[^/\s]*@")
 _MAX_SHOWN_CHARS: Final = 300
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_HEADER_VALUE: Final = re.compile(r"([\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?)?")
-_OWN_HEADERS: Final = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-"""Headers that describe the connection, which the client sets by itself."""
+_FAULTS: Final[Mapping[HeaderFault, tuple[str, str | None]]] = {
+    "name": ("{} is not the name of a header", None),
+    "own": ("the header {} is set by planwave", "remove it"),
+    "value": (
+        "the value of the header {} cannot be sent",
+        "a value is one line of ASCII characters, without spaces at its ends",
+    ),
+}
 
 
 class AllowedServices:
@@ -190,23 +180,11 @@ def check_headers(headers: Mapping[str, str]) -> None:
         OutboundError: ``header-refused``.
     """
     for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
+        fault = request_header_fault(name, value)
+        if fault is not None:
+            message, hint = _FAULTS[fault]
             raise OutboundError(
-                f"{name!r} is not the name of a header", code="header-refused", retryable=False
-            )
-        if name.lower() in _OWN_HEADERS:
-            raise OutboundError(
-                f"the header {name!r} is set by planwave",
-                code="header-refused",
-                hint="remove it",
-                retryable=False,
-            )
-        if not _HEADER_VALUE.fullmatch(value):
-            raise OutboundError(
-                f"the value of the header {name!r} cannot be sent",
-                code="header-refused",
-                hint="a value is one line of ASCII characters, without spaces at its ends",
-                retryable=False,
+                message.format(repr(name)), code="header-refused", hint=hint, retryable=False
             )
 
 

@@ -19,6 +19,7 @@ from planwave.foreign_formats import (
 )
 from planwave.graph.reading.document_text import parse_document_text
 from planwave.interop.importing.conversion import Conversion
+from planwave.interop.importing.headers import settle_headers
 from planwave.interop.importing.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def import_text(
     conversion = convert(Source(clean, pointer, write_code))
     if provider is not None:
         conversion.use_provider(provider, model)
+    for node in conversion.nodes:
+        settle_headers(node)
     document, report = conversion.finish(characters, removed)
     return Imported(document, report, conversion.code)
 

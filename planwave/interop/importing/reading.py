@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NoReturn, cast
+
+_MOST_LEVELS: Final = 32
+"""Levels of a JSON text; the graphs around it are nested, too."""
 
 
 def text_of(document: Mapping[str, Any], name: str) -> str:
@@ -41,3 +45,31 @@ def position_of(position: Mapping[str, Any]) -> tuple[float, float] | None:
     """Return ``(x, y)`` of ``{"x", "y"}``, or None."""
     x, y = number_of(position, "x"), number_of(position, "y")
     return None if x is None or y is None else (x, y)
+
+
+def json_of(text: str) -> Any:
+    """Return the value of a JSON text that stands in a document.
+
+    Raises:
+        ValueError: It is none, or one that no graph holds: nested too deep, or with ``NaN``.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refused)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return value
+    raise ValueError("it is nested too deep")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from planwave.interop.importing.drafts import Target, new_edge
 from planwave.interop.importing.javascript.values import STRING
 from planwave.interop.importing.n8n.kinds import Kind, Making, flow_name, literal_data
-from planwave.interop.importing.reading import object_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, output_of
 
 
@@ -83,7 +83,7 @@ def _response_body(making: Making, kind: str, headers: dict[str, str]) -> Target
 def _json_body(making: Making, written: Any, at: str, headers: dict[str, str]) -> Target:
     if isinstance(written, str) and not written.startswith("="):
         try:
-            value = literal_data(json.loads(written))
+            value = literal_data(json_of(written))
         except ValueError:
             making.lose("its JSON is none", written, "responseBody")
             value = None

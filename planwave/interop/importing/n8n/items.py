@@ -12,7 +12,7 @@ from planwave.interop.importing.javascript.values import STRING
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.placement import split_problem
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
-from planwave.interop.importing.reading import object_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, path, quoted
 
 
@@ -87,7 +87,7 @@ def _typed(making: Making, text: str, kind: str, pointer: str) -> Any:
     """Return a literal with the type that its field says."""
     if kind in ("array", "object"):
         try:
-            return json.loads(text)
+            return json_of(text)
         except ValueError:
             making.step.node.lose("a value is no JSON", text, pointer)
             return None
@@ -117,7 +117,7 @@ def _raw_set(making: Making) -> None:
     include = making.parameters.get("includeOtherFields") is True
     if isinstance(written, str) and not written.startswith("="):
         try:
-            written = json.loads(written)
+            written = json_of(written)
         except ValueError:
             making.lose("its JSON is none", str(written), "jsonOutput")
             written = {}

@@ -11,6 +11,7 @@ from planwave.interop.importing.drafts import GraphDraft, Target, new_edge
 from planwave.interop.importing.n8n.fields import Placement
 from planwave.interop.importing.n8n.kinds import Kind, Making, flow_name
 from planwave.interop.importing.n8n.requests import http_tool, tool_name
+from planwave.interop.importing.n8n.schemas import Schema, extracted_schema, written_schema
 from planwave.interop.importing.n8n.workflow import Envelope, Link, Step, Workflow
 from planwave.interop.importing.reading import list_of, number_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, literal
@@ -26,6 +27,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
 )  # fmt: skip
 _MODEL, _TOOL = "ai_languageModel", "ai_tool"
 _MEMORY, _PARSER = "ai_memory", "ai_outputParser"
+_AUTOFIXING: Final = "outputParserAutofixing"
 _MODEL_OPTIONS: Final = frozenset(
     ("temperature", "maxTokens", "maxTokensToSample", "maxOutputTokens")
 )
@@ -102,16 +104,15 @@ class Helpers:
             tool = self.place(link)
             link.edge.becomes(tool, target, "tools", "tools", channel="link")
 
-    def schema(self) -> dict[str, Any] | None:
-        """Return the schema of the result; a parser that has none makes the step a placeholder."""
-        for link in self.of(_PARSER):
-            step = self.step(link)
-            schema = _schema_of(step) if step.kind == "outputParserStructured" else None
+    def add_schema(self, data: dict[str, Any]) -> None:
+        """Add the schema of the result; a parser that has none makes the step a placeholder."""
+        for link in self.of(_PARSER)[:1]:
+            schema = _schema_of_parser(self._making.workflow, self.step(link))
             if schema is None:
-                self._making.lose("how its result is read", step.name)
-                return None
-            return schema
-        return None
+                self._making.lose("how its result is read", link.source)
+            else:
+                data["outputSchema"] = schema.document
+                schema.note(self._making.step)
 
     def memory(self) -> Link | None:
         """Return the memory; one that has no counterpart makes the step a placeholder."""
@@ -127,7 +128,7 @@ class Helpers:
         for link in self._links:
             if link.edge.outcome is not None:
                 continue
-            step, is_lost = self.step(link), self._making.step.node.is_lost
+            is_lost = self._making.step.node.is_lost
             if not self._fits(link):
                 link.edge.drop("import-dangling", f"{link.source!r} is no helper of this kind")
                 self._making.lose(f"a helper of the kind {link.kind}", link.source)
@@ -135,15 +136,31 @@ class Helpers:
             is_part = link.kind in _PARTS & _TAKEN.get(self._making.step.kind, frozenset())
             if is_part and not is_lost:
                 is_kept = link.kind == _MEMORY and memory is not None
-                step.node.targets.append(memory if is_kept and memory is not None else target)
-                step.node.change("it is part of the step that it is linked to")
-                link.edge.absorbed("what it leads to is part of the step")
+                self._take_in(link, memory if is_kept and memory is not None else target)
                 continue
             if link.kind not in _TAKEN.get(self._making.step.kind, ()) or link.kind in _PARTS:
                 self._making.lose(f"a helper of the kind {link.kind}", link.source)
             helper = self.place(link)
             handle = _HANDLES.get(link.kind, (link.kind, link.kind))
             link.edge.becomes(helper, target, *handle, channel="link")
+
+    def _take_in(self, link: Link, target: Target) -> None:
+        """Say that a helper is part of a node, with the helpers that it has itself."""
+        step = self.step(link)
+        step.node.targets.append(target)
+        step.node.change("it is part of the step that it is linked to")
+        link.edge.absorbed("what it leads to is part of the step")
+        if step.kind != _AUTOFIXING:
+            return
+        step.node.change(
+            "the model of the step itself is asked again for a result that does not fit"
+        )
+        for inner in self._making.workflow.links:
+            if inner.target == step.name and inner.edge.outcome is None:
+                node = self.step(inner).node
+                node.targets.append(target)
+                node.change("it is part of the step that its parser belongs to")
+                inner.edge.absorbed("what it leads to is part of the step")
 
     def place(self, link: Link) -> Target:
         """Return the node of a helper in the graph of the step."""
@@ -318,9 +335,7 @@ def _agent(making: Making) -> None:
     making.ignore(
         frozenset(("systemMessage", "maxIterations", "returnIntermediateSteps", "enableStreaming"))
     )
-    schema = Helpers(making).schema()
-    if schema is not None:
-        data["outputSchema"] = schema
+    Helpers(making).add_schema(data)
     system = making.fields.template(
         making.options.get("systemMessage", _HELPFUL), f"{making.at}/options/systemMessage"
     )
@@ -338,17 +353,29 @@ def _chain(making: Making) -> None:
         else:
             making.step.node.lose(f"a message of the kind {kind}", text_of(each, "message"), at)
     data = dict[str, Any]()
-    schema = Helpers(making).schema()
-    if schema is not None:
-        data["outputSchema"] = schema
-    _ask(
-        making, "llm" if schema is None else "agent", data, _prompt(making, name), "\n".join(system)
-    )
+    Helpers(making).add_schema(data)
+    node_type = "agent" if "outputSchema" in data else "llm"
+    _ask(making, node_type, data, _prompt(making, name), "\n".join(system))
 
 
-def _chain_envelope(workflow: Workflow, step: Step) -> Envelope:
-    has_parser = bool(workflow.helpers(step.name, _PARSER))
-    return Envelope({("output" if has_parser else "text",): ("output", ())})
+def _schema_of_parser(workflow: Workflow, parser: Step) -> Schema | None:
+    """Return the schema of a parser, or of the one that an auto-fixing parser corrects."""
+    if parser.kind == _AUTOFIXING and (inner := workflow.helpers(parser.name, _PARSER)):
+        parser = workflow.steps[inner[0].source]
+    return written_schema(parser) if parser.kind == "outputParserStructured" else None
+
+
+def _parsed_envelope(name: str) -> Callable[[Workflow, Step], Envelope]:
+    """Return the form of a step: a field for a text, or ``output`` for what a parser reads."""
+
+    def envelope(workflow: Workflow, step: Step) -> Envelope:
+        parsers = workflow.helpers(step.name, _PARSER)
+        if not parsers:
+            return Envelope({(name,): ("output", ())})
+        schema = _schema_of_parser(workflow, workflow.steps[parsers[0].source])
+        return (schema or Schema({})).envelope("output")
+
+    return envelope
 
 
 def _open_ai(making: Making) -> None:
@@ -393,66 +420,17 @@ def _open_ai_envelope(workflow: Workflow, step: Step) -> Envelope:
 
 def _extract(making: Making) -> None:
     kind = text_of(making.parameters, "schemaType") or "fromAttributes"
-    schema = _attributes(making) if kind == "fromAttributes" else _schema_of(making.step)
+    schema = extracted_schema(making.step)
     if schema is None:
         making.lose("the schema of what it extracts", kind, "schemaType")
-        schema = {"type": "object"}
+        schema = Schema({"type": "object"})
+    schema.note(making.step)
     system = making.fields.template(
         making.options.get("systemPromptTemplate", _EXTRACT),
         f"{making.at}/options/systemPromptTemplate",
     )
     making.step.node.change("an agent whose result has a schema takes its place")
-    _ask(making, "agent", {"outputSchema": schema}, making.text("text"), system)
-
-
-def _attributes(making: Making) -> dict[str, Any] | None:
-    properties, required = dict[str, Any](), list[str]()
-    given = object_of(making.parameters, "attributes")
-    for _, each in objects_in(given, "attributes"):
-        name, kind = text_of(each, "name"), text_of(each, "type") or "string"
-        properties[name] = {
-            "type": kind if kind in ("string", "number", "boolean") else "string",
-            "description": text_of(each, "description"),
-        }
-        if each.get("required") is True:
-            required.append(name)
-    if not properties:
-        return None
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    return schema | ({"required": required} if required else {})
-
-
-def _schema_of(step: Step) -> dict[str, Any] | None:
-    """Return the schema that a step has as JSON, or that of its example."""
-    kind = text_of(step.parameters, "schemaType") or (
-        "fromJson" if step.version > 1.1 else "manual"
-    )
-    name = "jsonSchemaExample" if kind == "fromJson" else "inputSchema"
-    written = step.parameters.get(name, step.parameters.get("jsonSchema"))
-    if not isinstance(written, str) or written.startswith("="):
-        return None
-    try:
-        value = json.loads(written)
-    except ValueError:
-        return None
-    if kind == "fromJson":
-        return _schema_of_example(value)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
-
-
-def _schema_of_example(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        properties = {name: _schema_of_example(each) for name, each in fields.items()}
-        return {"type": "object", "properties": properties, "required": list(properties)}
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return {"type": "array", **({"items": _schema_of_example(items[0])} if items else {})}
-    if isinstance(value, bool):
-        return {"type": "boolean"}
-    if isinstance(value, int | float):
-        return {"type": "number"}
-    return {"type": "string"} if isinstance(value, str) else {}
+    _ask(making, "agent", {"outputSchema": schema.document}, making.text("text"), system)
 
 
 def _categories(step: Step) -> list[tuple[str, str]]:
@@ -573,8 +551,8 @@ _HELPERS: Final[Mapping[str, Callable[[Making], None]]] = MappingProxyType(
 )
 
 
-def _output(name: str) -> Callable[[Workflow, Step], Envelope]:
-    return lambda workflow, step: Envelope({(name,): ("output", ())})
+def _extract_envelope(workflow: Workflow, step: Step) -> Envelope:
+    return (extracted_schema(step) or Schema({})).envelope("output")
 
 
 def _summary_envelope(workflow: Workflow, step: Step) -> Envelope:
@@ -583,10 +561,10 @@ def _summary_envelope(workflow: Workflow, step: Step) -> Envelope:
 
 MODELS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        "agent": Kind(_agent, envelope=_output("output")),
-        "chainLlm": Kind(_chain, envelope=_chain_envelope),
+        "agent": Kind(_agent, envelope=_parsed_envelope("output")),
+        "chainLlm": Kind(_chain, envelope=_parsed_envelope("text")),
         "openAi": Kind(_open_ai, envelope=_open_ai_envelope),
-        "informationExtractor": Kind(_extract, envelope=_output("output")),
+        "informationExtractor": Kind(_extract, envelope=_extract_envelope),
         "textClassifier": Kind(_classify, _classify_handles, passes=True),
         "sentimentAnalysis": Kind(_classify, _classify_handles, passes=True),
         "chainSummarization": Kind(

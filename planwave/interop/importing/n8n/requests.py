@@ -11,7 +11,7 @@ from typing import Any, Final
 from planwave.interop.importing.javascript.values import STRING
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
-from planwave.interop.importing.reading import object_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.secrets import Withheld
 from planwave.interop.importing.templates import literal
 
@@ -29,6 +29,14 @@ _SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 _ADDRESSES: Final = ("http://", "https://", "{{")
+_TOOL_ADDRESS: Final = re.compile(
+    r"https?://(?P<host>[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?)(?::\d{1,5})?"
+    r"(?P<rest>(?:[/?][!-\"$-\[\]-~]*)?)"
+)
+"""An address of which a model fills in parts of the path and of the query."""
+_PLACEHOLDER: Final = re.compile(r"\{[A-Za-z_][A-Za-z0-9_-]*\}")
+_NUMBER: Final = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
+_IPV4: Final = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)")
 
 
 def _request(making: Making) -> None:
@@ -142,7 +150,7 @@ def _json_body(making: Making, data: dict[str, Any], headers: dict[str, Any]) ->
     written = making.parameters.get("jsonBody")
     if isinstance(written, str) and not written.startswith("="):
         try:
-            data["json"] = literal_data(json.loads(written))
+            data["json"] = literal_data(json_of(written))
         except ValueError:
             making.lose("its JSON is none", written, "jsonBody")
         return
@@ -217,9 +225,7 @@ def http_tool(making: Making) -> None:
         making.lose(f"requests here have no method {method}", method, "method")
         method = "GET"
     properties, required = _placeholders(making)
-    url = text_of(parameters, "url")
-    if url.startswith("="):
-        making.lose("the address of a tool is calculated", url, "url")
+    url = _tool_address(making)
     headers = dict[str, Any]()
     for part, holder in (
         ("Query", "parametersQuery"),
@@ -250,6 +256,24 @@ def http_tool(making: Making) -> None:
     target = making.becomes("http_tool", data)
     for name in secrets.values():
         making.workflow.conversion.needs("secret", secret_in(name), target)
+
+
+def _tool_address(making: Making) -> str:
+    url = text_of(making.parameters, "url")
+    if url.startswith("="):
+        making.lose("the address of a tool is calculated", url, "url")
+    elif not _is_tool_address(url):
+        making.lose("its address is none of http", url, "url")
+    return url
+
+
+def _is_tool_address(url: str) -> bool:
+    """Return whether an address has a host, and braces only around names after that."""
+    match = _TOOL_ADDRESS.fullmatch(url.strip())
+    if match is None or set("{}") & set(_PLACEHOLDER.sub("", match["rest"])):
+        return False
+    last = match["host"].removesuffix(".").rpartition(".")[2]
+    return not _NUMBER.fullmatch(last) or _IPV4.fullmatch(match["host"]) is not None
 
 
 def tool_name(name: str) -> str:

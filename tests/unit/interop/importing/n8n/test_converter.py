@@ -328,6 +328,65 @@ def test_an_address_that_cannot_be_requested_is_lost(url: str) -> None:
     assert {each.code for each in findings_of(made)} == {"placeholder"}
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["", "example.com", "https://", "https://{host}/x", "https://a.example.com/{x y}", "https://1.2.3/x",
+     "https://a.example.com/#x", "https://u:p@a.example.com/"],
+)  # fmt: skip
+def test_an_address_that_no_tool_can_request_is_lost(url: str) -> None:
+    agent = node("Agent", f"{CHAIN}agent", {"promptType": "define", "text": "x"})
+    tool = node("Ask", f"{CHAIN}toolHttpRequest", {"url": url})
+    ways = "Start > Agent, Model >ai_languageModel> Agent, Ask >ai_tool> Agent"
+    made = imported(workflow(_START, agent, _model(), tool, ways=ways))
+    assert outcomes(made)["Ask"] == "placeholder"
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, '{"a": NaN}', "[" * 60 + "]" * 60])
+def test_json_that_no_graph_holds_is_lost(text: str) -> None:
+    body = {
+        "url": "https://a.example.com",
+        "method": "POST",
+        "sendBody": True,
+        "specifyBody": "json",
+    }
+    made = imported(
+        workflow(
+            _START, node("Ask", "httpRequest", {**body, "jsonBody": text}, version=4.2),
+            node("Raw", "set", {"mode": "raw", "jsonOutput": text}, version=3.4),
+            node("Reply", "respondToWebhook", {"respondWith": "json", "responseBody": text}),
+            ways="Start > Ask, Ask > Raw, Raw > Reply",
+        )
+    )  # fmt: skip
+    assert {outcomes(made)[name] for name in ("Ask", "Raw", "Reply")} == {"placeholder"}
+
+
+def test_headers_that_are_not_for_a_graph_are_left_out() -> None:
+    sent = [
+        {"name": "Connection", "value": "keep-alive"},
+        {"name": "X-Id", "value": "={{ $json.id }}"},
+    ]
+    answered = [{"name": "Cache-Control", "value": "no-store"}, {"name": "X-Id", "value": "7"}]
+    request = {
+        "url": "https://a.example.com",
+        "sendHeaders": True,
+        "headerParameters": {"parameters": sent},
+    }
+    reply = {
+        "respondWith": "json",
+        "responseBody": "{}",
+        "options": {"responseHeaders": {"entries": answered}},
+    }
+    made = imported(
+        workflow(
+            _START, node("Ask", "httpRequest", request, version=4.2), node("Reply", "respondToWebhook", reply),
+            ways="Start > Ask, Ask > Reply",
+        )
+    )  # fmt: skip
+    assert outcomes(made) == {"Start": "mapped", "Ask": "changed", "Reply": "changed"}
+    assert set(by_name(made)["Ask"]["data"]["headers"]) == {"X-Id"}
+    assert by_name(made)["Reply"]["data"]["headers"] == {"X-Id": "7"}
+
+
 def test_a_condition_without_counterpart_is_lost() -> None:
     made = imported(
         workflow(_START, _if("Choose", "={{ $json.v }}", "^a", "regex"), ways="Start > Choose")
@@ -360,6 +419,58 @@ async def test_a_second_model_is_the_fallback_and_a_parser_the_schema() -> None:
     assert ask["data"]["fallback"] == [{"provider": "anthropic", "model": "gpt-4o-mini"}]
     assert set(ask["data"]["outputSchema"]["properties"]) == {"name", "tags"}
     assert by_name(made)["After"]["data"]["fields"] == {"name": "{{ input.name | default(none) }}"}
+
+
+@pytest.mark.parametrize(
+    ("parser", "schema"),
+    [
+        ({"jsonSchemaExample": '[{"n": 1}]'}, {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}}),
+        ({"schemaType": "manual", "inputSchema": '{"type": "array", "items": {"type": "string"}}'}, {"type": "array", "items": {"type": "string"}}),
+        ({"schemaType": "manual", "inputSchema": '{"type": ["string", null]}'}, {}),
+        ({"schemaType": "manual", "inputSchema": '{"rows": {"type": "array"}}'}, {}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["chainLlm", "agent", "informationExtractor"])
+def test_a_result_that_is_no_object_is_a_field_of_one(
+    kind: str, parser: dict[str, Any], schema: dict[str, Any]
+) -> None:
+    given = {"promptType": "define", "text": "Hi"}
+    ways = "Start > Ask, Ask > After, Model >ai_languageModel> Ask"
+    helpers = [_model()]
+    if kind == "informationExtractor":
+        given |= {"schemaType": "fromJson", **parser}
+    else:
+        helpers.append(node("Form", f"{CHAIN}outputParserStructured", parser, version=1.2))
+        ways += ", Form >ai_outputParser> Ask"
+    ask = node("Ask", CHAIN + kind, given, version=1.7)
+    made = imported(
+        workflow(_START, ask, *helpers, _set("After", x="={{ $json.output }}"), ways=ways)
+    )
+    assert "placeholder" not in outcomes(made).values()
+    assert outcomes(made)["Ask"] == "changed"
+    assert by_name(made)["Ask"]["data"]["outputSchema"] == {
+        "type": "object", "properties": {"result": schema}, "required": ["result"],
+    }  # fmt: skip
+    after = by_name(made)["After"]["data"]["fields"]["x"]
+    assert after == "{{ input.result | default(none) }}"
+
+
+def test_an_auto_fixing_parser_is_part_of_the_step_that_asks_again() -> None:
+    made = imported(
+        workflow(
+            _START, node("Ask", f"{CHAIN}chainLlm", {"promptType": "define", "text": "Hi"}, version=1.7),
+            _model(), _model("Other"), node("Fix", f"{CHAIN}outputParserAutofixing"),
+            node("Form", f"{CHAIN}outputParserStructured", {"jsonSchemaExample": '{"a": 1}'}, version=1.2),
+            _set("After", a="={{ $json.output.a }}"),
+            ways="Start > Ask, Ask > After, Model >ai_languageModel> Ask, Other >ai_languageModel> Fix, "
+            "Form >ai_outputParser> Fix, Fix >ai_outputParser> Ask",
+        )
+    )  # fmt: skip
+    assert outcomes(made) == {
+        "Start": "mapped", "Ask": "mapped", "Model": "mapped", "Other": "changed", "Fix": "changed",
+        "Form": "changed", "After": "mapped",
+    }  # fmt: skip
+    assert set(by_name(made)["Ask"]["data"]["outputSchema"]["properties"]) == {"a"}
 
 
 async def test_a_classifier_sends_what_arrives_on() -> None:

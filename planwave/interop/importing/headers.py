@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from planwave.http_headers import (
     LOCATION,
@@ -47,6 +48,9 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "webhook_reply": _ANSWER,
 }
 """The types of nodes with headers."""
+_MEANING: Final = frozenset({"proxy-authorization", "upgrade"})
+"""Headers of a connection that say more than how a body is sent."""
+_HOST: Final = "host"
 
 
 def settle_headers(node: SourceNode) -> None:
@@ -62,10 +66,28 @@ def settle_headers(node: SourceNode) -> None:
             kept = {
                 name: value for name, value in written.items() if _stays(node, rule, name, value)
             }
+            if rule is _REQUEST:
+                _lose_with_meaning(node, written, data.get("url"))
             if kept:
                 data[field] = kept
             else:
                 del data[field]
+
+
+def _lose_with_meaning(node: SourceNode, written: Mapping[str, Any], url: object) -> None:
+    """Lose a request that means something else without what is left out."""
+    for name, value in written.items():
+        if name.lower() in _MEANING:
+            node.lose(f"requests here cannot have the header {name!r}", name)
+        elif name.lower() == _HOST and isinstance(url, str) and value != _host_of(url):
+            node.lose("it asks for another host than that of its address", name)
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).netloc or None
+    except ValueError:
+        return None
 
 
 def _stays(node: SourceNode, rule: _Rule, name: str, value: Any) -> bool:

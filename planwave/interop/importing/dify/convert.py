@@ -11,6 +11,7 @@ from planwave.interop.importing.dify.flow import convert_steps, read_graph
 from planwave.interop.importing.dify.kinds import KINDS
 from planwave.interop.importing.dify.prompt_apps import convert_prompt_app
 from planwave.interop.importing.dify.regions import settle_paths
+from planwave.interop.importing.dify.secret_variables import secrets_read_in
 from planwave.interop.importing.dify.steps import App, Scope, Step
 from planwave.interop.importing.dify.values import Missing, Read, json_expression
 from planwave.interop.importing.drafts import new_edge
@@ -95,13 +96,21 @@ class _Variables:
         self._read: set[str] = set()
         self._of_run = dict(_by_name(workflow, "environment_variables"))
         self._of_chat = dict(_by_name(workflow, "conversation_variables"))
-        self.secrets = frozenset(
+        marked = frozenset(
             name
             for name, fields in self._of_run.items()
             if text_of(fields, "value_type") == "secret" or _is_withheld(fields.get("value"))
         )
+        self.secrets = marked | (self._of_run.keys() & set(secrets_read_in(workflow.get("graph"))))
         for name in sorted(self.secrets):
             conversion.needs("secret", name)
+        for name in sorted(self.secrets - marked):
+            conversion.note(
+                "import-secret-removed",
+                f"the environment variable {name!r} is used as a secret: its value was not copied",
+                f"{pointer}/environment_variables",
+                hint="provide it as a secret of the operator",
+            )
         for number, fields in objects_in(workflow, "conversation_variables"):
             name = text_of(fields, "name")
             conversion.lose(

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from planwave.interop.importing import headers
 from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.headers import settle_headers
 from planwave.interop.importing.secrets import MARK, Withheld
+from planwave.nodes.library import LIBRARY
 
 
 def _settled(node_type: str, **data: Any) -> tuple[str, dict[str, Any]]:
@@ -56,3 +58,30 @@ def test_a_header_that_cannot_be_sent_is_lost(node_type: str, headers: dict[str,
 )  # fmt: skip
 def test_other_headers_stay(node_type: str, headers: dict[str, Any]) -> None:
     assert _settled(node_type, headers=headers) == ("mapped", {"headers": headers})
+
+
+def test_every_type_that_sends_headers_is_in_the_table() -> None:
+    sending = {
+        node_type.node_type
+        for node_type in LIBRARY
+        if "secret_headers" in getattr(getattr(node_type, "Data", None), "model_fields", ())
+    }
+    assert sending == {each for each, rule in headers._RULES.items() if rule is headers._REQUEST}
+
+
+@pytest.mark.parametrize(
+    ("url", "header", "outcome"),
+    [
+        ("https://a.example/x", {"Host": "a.example"}, "changed"),
+        ("https://a.example:8443/x", {"host": "a.example:8443"}, "changed"),
+        ("https://a.example/x", {"Host": "b.example"}, "placeholder"),
+        ("https://{{ input }}/x", {"Host": "a.example"}, "placeholder"),
+        ("https://[a", {"Host": "a"}, "placeholder"),
+        ("https://a.example/x", {"Upgrade": "websocket"}, "placeholder"),
+        ("https://a.example/x", {"Proxy-Authorization": "{{ input }}"}, "placeholder"),
+    ],
+)
+def test_a_header_without_which_a_request_means_something_else_is_lost(
+    url: str, header: dict[str, str], outcome: str
+) -> None:
+    assert _settled("fetch", url=url, headers=header) == (outcome, {"url": url})

@@ -130,6 +130,7 @@ def test_two_steps_of_one_title_have_secrets_of_their_own() -> None:
         {"url": f"{URL}?api_key={SECRET}"},
         {"params": f"api_key:{SECRET}"},
         {"headers": "a b: c"},
+        {"headers": "X-Name: 名"},
         {"headers": "{{#s.v#}}: c"},
         {"body": {"type": "binary", "data": []}},
         {"body": {"type": "form-data", "data": [{"key": "f", "type": "file"}]}},

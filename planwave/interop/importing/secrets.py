@@ -183,6 +183,14 @@ def plain(value: Any) -> Any:
 class _Walk:
     def __init__(self, removed: list[Removed]) -> None:
         self._removed = removed
+        self._are_secret: dict[str, bool] = {}
+
+    def _is_secret(self, name: str) -> bool:
+        """Return the same as ``is_secret_key``, found out once: a file repeats its keys."""
+        found = self._are_secret.get(name)
+        if found is None:
+            found = self._are_secret[name] = is_secret_key(name)
+        return found
 
     def value(self, value: Any, pointer: str) -> Any:
         if isinstance(value, dict):
@@ -196,16 +204,16 @@ class _Walk:
         named = next(
             (fields[k] for k in ("name", "key", "label") if isinstance(fields.get(k), str)), ""
         )
-        is_marked = is_secret_key(named) or any(
+        is_marked = self._is_secret(named) or any(
             name in fields and says(fields[name]) for name, says in _MARKS.items()
         )
         copy: dict[str, Any] = {}
         for written, value in fields.items():
             name = self._key(written, pointer, copy)
             inside = f"{pointer}/{pointer_part(name)}"
-            if is_secret_key(name) and isinstance(value, dict):
+            if self._is_secret(name) and isinstance(value, dict):
                 copy[name] = self._described(cast("dict[str, Any]", value), inside, name)
-            elif is_secret_key(name) or (is_marked and name == "value"):
+            elif self._is_secret(name) or (is_marked and name == "value"):
                 copy[name] = self._withheld(
                     value, inside, _Walk([])._text(named, "") if name == "value" else name
                 )

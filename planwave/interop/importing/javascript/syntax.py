@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from planwave.interop.importing.javascript.tokens import (
@@ -150,6 +151,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 """Operators and words that are not read, and what they are called."""
 
 
+@lru_cache(maxsize=256)
 def parse(text: str) -> Node:
     """Parse one expression.
 

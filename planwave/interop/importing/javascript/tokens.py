@@ -51,6 +51,7 @@ _OPERATORS: Final = (
     ">>", "+", "-", "*", "/", "%", "<", ">", "=", "!", "?", ":", ".", ",", "(", ")", "[", "]", "{", "}",
     "&", "|", "^", "~", ";",
 )  # fmt: skip
+_OPERATOR: Final = re.compile("|".join(map(re.escape, _OPERATORS)))
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _CODE: Final = re.compile(r"u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})")
 
@@ -85,12 +86,13 @@ def next_token(text: str, position: int, end: int) -> Token:
 
 
 def _operator(text: str, position: int, end: int) -> Token:
-    for operator in _OPERATORS:
-        if text.startswith(operator, position) and position + len(operator) <= end:
-            if operator == "?." and text[position + 2 : position + 3].isdigit():
-                continue
-            return Token("operator", operator, position, position + len(operator))
-    raise Untranslatable(f"the character {text[position]!r}")
+    match = _OPERATOR.match(text, position, end)
+    if match is None:
+        raise Untranslatable(f"the character {text[position]!r}")
+    operator = match[0]
+    if operator == "?." and text[position + 2 : position + 3].isdigit():
+        operator = "?"
+    return Token("operator", operator, position, position + len(operator))
 
 
 def _number(text: str, match: re.Match[str], end: int) -> Token:

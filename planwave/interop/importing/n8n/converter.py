@@ -56,7 +56,7 @@ def convert(source: Source) -> Conversion:
         _describe(workflow, step)
     _check_outputs(workflow)
     workflow.steps = {name: workflow.steps[name] for name in in_order(workflow)}
-    workflow.ways.sort(key=lambda way: way.input)
+    workflow.ways.sort_by_input()
     _Converter(workflow).place()
     _note_the_file(workflow, document)
     return conversion
@@ -95,16 +95,19 @@ def _placeholder_handles(workflow: Workflow, step: Step) -> list[str]:
 
 def _check_outputs(workflow: Workflow) -> None:
     """Leave out connections from outputs that a step does not have."""
-    for way in list(workflow.ways):
-        step = workflow.steps[way.source]
-        if way.output < len(step.handles):
+
+    def is_there(way: Way) -> bool:
+        return way.output < len(workflow.steps[way.source].handles)
+
+    for way in workflow.ways:
+        if is_there(way):
             continue
-        workflow.ways.remove(way)
         message = f"{way.source} has no output {way.output}"
         way.edge.drop("import-dangling", message)
         workflow.steps[way.target].node.lose(
             message, way.source, way.edge.pointer, code="import-dangling"
         )
+    workflow.ways.keep(is_there)
 
 
 class _Converter:

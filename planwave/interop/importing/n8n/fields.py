@@ -254,13 +254,14 @@ class Fields:
             origins = workflow.origins(name)
             if len(origins) != 1:
                 raise Untranslatable(f"what arrives at {name!r}, from several steps,")
-            name = origins.pop()
+            (name,) = origins
             found = self._placement.result_of(name, self._graph)
             if found is None:
                 raise Untranslatable(f"the step {name!r}, which does not lead here,")
         if found is None:
             raise Untranslatable(f"the step {name!r}, which does not lead here,")
-        if found[0].startswith("nodes[") and name not in workflow.before(self._step.name):
+        is_node, own = found[0].startswith("nodes["), self._step.name
+        if is_node and (name == own or not workflow.is_before(name, own)):
             raise Untranslatable(f"the step {name!r}, which does not lead here,")
         return field_of(*found, steps, used)
 

@@ -48,8 +48,7 @@ class Helpers:
 
     def __init__(self, making: Making) -> None:
         self._making = making
-        self._links = [link for link in making.workflow.links if link.target == making.step.name]
-        self._links.sort(key=lambda link: link.input)
+        self._links = making.workflow.links.into(making.step.name)
 
     def of(self, kind: str) -> list[Link]:
         """Return the links of one kind, from helpers that are of it."""
@@ -155,8 +154,8 @@ class Helpers:
         step.node.change(
             "the model of the step itself is asked again for a result that does not fit"
         )
-        for inner in self._making.workflow.links:
-            if inner.target == step.name and inner.edge.outcome is None:
+        for inner in self._making.workflow.links.into(step.name):
+            if inner.edge.outcome is None:
                 node = self.step(inner).node
                 node.targets.append(target)
                 node.change("it is part of the step that its parser belongs to")
@@ -297,9 +296,10 @@ def _memory(making: Making, step: Step) -> dict[str, Any]:
         for name in making.workflow.origins(making.step.name)
     ):
         chats = [
-            name
-            for name in making.workflow.before(making.step.name)
-            if making.workflow.steps[name].kind in ("chatTrigger", "manualChatTrigger")
+            step.name
+            for step in making.workflow.steps.values()
+            if step.kind in ("chatTrigger", "manualChatTrigger")
+            and making.workflow.is_before(step.name, making.step.name)
         ]
         if len(chats) == 1:
             written = f"={{{{ $({json.dumps(chats[0])}).item.json.sessionId }}}}"

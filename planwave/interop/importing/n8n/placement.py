@@ -317,7 +317,7 @@ class Placer:
             origins = self.workflow.origins(name) if self.workflow.steps[name].passes else {name}
             if len(origins) != 1:
                 continue
-            origin = origins.pop()
+            (origin,) = origins
             if self.placement.graphs.get(origin) is not graph or origin in self._owners:
                 continue
             if not self.workflow.steps[origin].node.targets:
@@ -361,8 +361,11 @@ class Placer:
     def arriving(self, name: str) -> list[Way]:
         """Return the ways that lead to a step from the same graph, without those that lead back to it."""
         ways = [way for way in self.workflow.into(name) if way.source not in self._owners]
-        if len(ways) < 2:
+        is_before = self.workflow.is_before
+        if len(ways) < 2 or not any(is_before(name, way.source) for way in ways):
             return ways
+        if not self._owners:
+            return [way for way in ways if way.source != name and not is_before(name, way.source)]
         after = self.workflow.after([name], frozenset(self._owners))
         return [way for way in ways if way.source not in after]
 

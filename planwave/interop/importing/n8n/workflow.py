@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from planwave.graph.json_values import pointer_part
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
@@ -84,6 +83,64 @@ class Link(NamedTuple):
     edge: SourceEdge
 
 
+_AnyWay = TypeVar("_AnyWay", Way, Link)
+
+
+class Connections(Generic[_AnyWay]):
+    """Connections of one sort, in order, which are found by the steps at their ends."""
+
+    def __init__(self) -> None:
+        self._all: list[_AnyWay] = []
+        self._by_end: tuple[_ByStep[_AnyWay], _ByStep[_AnyWay]] | None = None
+
+    def __iter__(self) -> Iterator[_AnyWay]:
+        return iter(self._all)
+
+    def add(self, connection: _AnyWay) -> None:
+        """Add one at the end."""
+        self._all.append(connection)
+        self._by_end = None
+
+    def keep(self, is_kept: Callable[[_AnyWay], bool]) -> None:
+        """Leave out all others."""
+        self._all = [each for each in self._all if is_kept(each)]
+        self._by_end = None
+
+    def remove_step(self, name: str) -> None:
+        """Leave out those that lead to or from a step."""
+        self.keep(lambda each: name not in (each.source, each.target))
+
+    def sort_by_input(self) -> None:
+        """Order them by the input that they lead to."""
+        self._all.sort(key=_input_of)
+        self._by_end = None
+
+    def into(self, name: str) -> Sequence[_AnyWay]:
+        """Return those that lead to a step, by its inputs."""
+        return self._ends()[0].get(name, ())
+
+    def out_of(self, name: str) -> Sequence[_AnyWay]:
+        """Return those that lead on from a step."""
+        return self._ends()[1].get(name, ())
+
+    def _ends(self) -> tuple[_ByStep[_AnyWay], _ByStep[_AnyWay]]:
+        if self._by_end is None:
+            into, out_of = dict[str, list[_AnyWay]](), dict[str, list[_AnyWay]]()
+            for each in self._all:
+                out_of.setdefault(each.source, []).append(each)
+            for each in sorted(self._all, key=_input_of):
+                into.setdefault(each.target, []).append(each)
+            self._by_end = into, out_of
+        return self._by_end
+
+
+_ByStep = Mapping[str, Sequence[_AnyWay]]
+
+
+def _input_of(connection: Way | Link) -> int:
+    return connection.input
+
+
 @dataclass
 class Workflow:
     """The steps and connections of one file, while they are converted."""
@@ -91,74 +148,102 @@ class Workflow:
     conversion: Conversion
     pointer: str
     steps: dict[str, Step] = field(default_factory=dict[str, Step])
-    ways: list[Way] = field(default_factory=list[Way])
-    links: list[Link] = field(default_factory=list[Link])
+    ways: Connections[Way] = field(default_factory=Connections[Way])
+    links: Connections[Link] = field(default_factory=Connections[Link])
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _before: _Before | None = None
+    _arrival: _Arriving | None = None
 
-    def into(self, name: str) -> list[Way]:
+    def into(self, name: str) -> Sequence[Way]:
         """Return the ways that lead to a step, by its inputs."""
-        return sorted((w for w in self.ways if w.target == name), key=lambda way: way.input)
+        return self.ways.into(name)
 
-    def out_of(self, name: str) -> list[Way]:
+    def out_of(self, name: str) -> Sequence[Way]:
         """Return the ways that lead on from a step."""
-        return [way for way in self.ways if way.source == name]
+        return self.ways.out_of(name)
 
     def helpers(self, name: str, kind: str) -> list[Link]:
         """Return the helpers of one kind of a step, by their inputs."""
-        found = [link for link in self.links if link.target == name and link.kind == kind]
-        return sorted(found, key=lambda link: link.input)
+        return [link for link in self.links.into(name) if link.kind == kind]
 
-    def uses(self, name: str) -> list[Link]:
-        """Return what a helper is linked to."""
-        return [link for link in self.links if link.source == name]
+    def is_before(self, first: str, name: str) -> bool:
+        """Return whether ways lead from a step to another one, or around to itself.
 
-    def before(self, name: str) -> set[str]:
-        """Return the steps from which ways lead to a step."""
-        sources = defaultdict[str, list[str]](list)
-        for way in self.ways:
-            sources[way.target].append(way.source)
-        return _reached([name], sources) - ({name} if name not in sources[name] else set())
+        It is asked once the ways are known.
+        """
+        if self._before is None:
+            self._before = _Before(self)
+        return self._before.has(first, name)
 
     def after(self, names: Sequence[str], without: frozenset[str] = frozenset()) -> set[str]:
         """Return the steps to which ways lead from some steps, which are among them."""
-        targets = defaultdict[str, list[str]](list)
-        for way in self.ways:
-            if way.source not in without and way.target not in without:
-                targets[way.source].append(way.target)
-        return _reached(names, targets) - without
+
+        def following(name: str) -> Iterable[str]:
+            if name in without:
+                return ()
+            return (way.target for way in self.out_of(name) if way.target not in without)
+
+        return _reached(names, following) - without
 
     def has_errors(self, name: str) -> bool:
         """Return whether what arrives at a step may be the error of another one."""
-        waiting, seen = [name], {name}
-        while waiting:
-            for way in self.into(waiting.pop()):
-                source = self.steps[way.source]
-                if source.handles[way.output] == "error":
-                    return True
-                if source.passes and way.source not in seen:
-                    seen.add(way.source)
-                    waiting.append(way.source)
-        return False
+        return self._arriving(name).has_errors
 
-    def origins(self, name: str) -> set[str]:
+    def origins(self, name: str) -> frozenset[str]:
         """Return the steps whose results arrive at a step, before which others only pass them on."""
-        found, waiting, seen = set[str](), [way.source for way in self.into(name)], set[str]()
-        while waiting:
-            source = waiting.pop()
-            if source in seen:
-                continue
-            seen.add(source)
-            if self.steps[source].passes:
-                waiting += [way.source for way in self.into(source)]
-            else:
-                found.add(source)
-        return found
+        return self._arriving(name).origins
+
+    def _arriving(self, name: str) -> _Arriving:
+        """Return what arrives at a step; each parameter of it asks again, once the ways are known."""
+        if self._arrival is None or self._arrival.name != name:
+            found, waiting, seen, has_errors = set[str](), [name], {name}, False
+            while waiting:
+                for way in self.into(waiting.pop()):
+                    source = self.steps[way.source]
+                    has_errors = has_errors or source.handles[way.output] == "error"
+                    if not source.passes:
+                        found.add(way.source)
+                    elif way.source not in seen:
+                        seen.add(way.source)
+                        waiting.append(way.source)
+            self._arrival = _Arriving(name, frozenset(found), has_errors)
+        return self._arrival
 
 
-def _reached(names: Sequence[str], following: Mapping[str, Sequence[str]]) -> set[str]:
-    found, waiting = set(names), list(names)
+class _Arriving(NamedTuple):
+    """The steps whose results arrive at a step, and whether errors may."""
+
+    name: str
+    origins: frozenset[str]
+    has_errors: bool
+
+
+class _Before:
+    """The steps before each step, as bits of a number: a set for each would be too many in a large file."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        names = in_order(workflow)
+        self._bits = {name: 1 << number for number, name in enumerate(names)}
+        self._found = dict.fromkeys(names, 0)
+        is_changed = True
+        while is_changed:  # once for a workflow without cycles, and once more to see that
+            is_changed = False
+            for name in names:
+                found = self._found[name]
+                for way in workflow.into(name):
+                    found |= self._found[way.source] | self._bits[way.source]
+                if found != self._found[name]:
+                    self._found[name], is_changed = found, True
+
+    def has(self, first: str, name: str) -> bool:
+        return bool(self._found[name] & self._bits[first])
+
+
+def _reached(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    found = set(names)
+    waiting = list(found)
     while waiting:
-        new = [each for each in following.get(waiting.pop(), ()) if each not in found]
+        new = [each for each in following(waiting.pop()) if each not in found]
         found.update(new)
         waiting += new
     return found
@@ -233,6 +318,7 @@ def _list(value: Any) -> list[Any]:
 
 def read_connections(workflow: Workflow, value: Any) -> None:
     """Announce each connection."""
+    seen = set[tuple[str, int, str, int]]()
     for each in connections(value, f"{workflow.pointer}/connections"):
         source, target = (workflow.steps.get(name) for name in (each.source, each.target))
         ends = [step and step.node for step in (source, target)]
@@ -240,18 +326,15 @@ def read_connections(workflow: Workflow, value: Any) -> None:
         if source is None or target is None:
             continue
         if each.kind != MAIN:
-            workflow.links.append(Link(source.name, each.kind, target.name, each.input, edge))
+            workflow.links.add(Link(source.name, each.kind, target.name, each.input, edge))
         elif target.is_trigger:
             edge.drop("import-dangling", "a trigger has no input")
-        elif any(
-            (way.source, way.output, way.target, way.input)
-            == (each.source, each.output, each.target, each.input)
-            for way in workflow.ways
-        ):
+        elif (ends := (each.source, each.output, each.target, each.input)) in seen:
             target.node.lose("the same connection is there twice", each.target, each.pointer)
             edge.drop("import-changed", "the same connection is there twice")
         else:
-            workflow.ways.append(Way(source.name, each.output, target.name, each.input, edge))
+            seen.add(ends)
+            workflow.ways.add(Way(*ends, edge))
 
 
 def drop_disabled(workflow: Workflow) -> None:
@@ -263,7 +346,7 @@ def drop_disabled(workflow: Workflow) -> None:
         leaving = workflow.out_of(name)
         step.node.drop("import-ignored", "it is switched off")
         del workflow.steps[name]
-        workflow.ways = [way for way in workflow.ways if name not in (way.source, way.target)]
+        workflow.ways.remove_step(name)
         _drop_links(workflow, name, "it leads to or from a step that is switched off")
         following = [way for way in leaving if way.output == 0 and way.target != name]
         for way in arriving:
@@ -283,17 +366,21 @@ def _join(workflow: Workflow, arriving: Sequence[Way], following: Sequence[Way])
     first = following[0]
     for way in arriving:
         for after in following:
-            workflow.ways.append(Way(way.source, way.output, after.target, after.input, way.edge))
+            workflow.ways.add(Way(way.source, way.output, after.target, after.input, way.edge))
         way.edge.note("import-changed", message)
     if first.edge.outcome is None:
         first.edge.absorbed("what arrives at a step that is switched off goes on to this one")
 
 
 def _drop_links(workflow: Workflow, name: str, message: str) -> None:
-    for link in workflow.links:
-        if name in (link.source, link.target):
-            link.edge.drop("import-ignored", message)
-    workflow.links = [link for link in workflow.links if name not in (link.source, link.target)]
+    gone = [*workflow.links.into(name), *workflow.links.out_of(name)]
+    for link in gone:
+        link.edge.drop("import-ignored", message)
+    if gone:
+        workflow.links.remove_step(name)
+
+
+_NEVER: Final = "it leads from or to a step that never runs"
 
 
 def drop_what_never_runs(workflow: Workflow) -> None:
@@ -303,14 +390,14 @@ def drop_what_never_runs(workflow: Workflow) -> None:
         message = "it has no trigger: here its first steps begin"
         workflow.conversion.note("import-changed", message, workflow.pointer)
         return
-    reached = workflow.after(triggers)
+    reached, gone = workflow.after(triggers), set[str]()
     helpers = {link.source: link.target for link in workflow.links}
     for name in list(workflow.steps):
         user, seen = name, {name}
         while user not in reached and user in helpers and helpers[user] not in seen:
             user = helpers[user]
             seen.add(user)
-        uses = [link.target for link in workflow.uses(name)]
+        uses = [link.target for link in workflow.links.out_of(name)]
         is_used = user in reached or any(each in reached for each in uses)
         if name in reached or is_used:
             continue
@@ -318,18 +405,16 @@ def drop_what_never_runs(workflow: Workflow) -> None:
             "import-ignored", "it never runs: no way from a trigger leads to it"
         )
         del workflow.steps[name]
-        message = "it leads from or to a step that never runs"
-        for way in [way for way in workflow.ways if name in (way.source, way.target)]:
-            way.edge.drop("import-ignored", message)
-            workflow.ways.remove(way)
-        _drop_links(workflow, name, message)
+        gone.add(name)
+        _drop_links(workflow, name, _NEVER)
+    for way in workflow.ways:
+        if not gone.isdisjoint((way.source, way.target)):
+            way.edge.drop("import-ignored", _NEVER)
+    workflow.ways.keep(lambda way: gone.isdisjoint((way.source, way.target)))
 
 
 def in_order(workflow: Workflow) -> list[str]:
     """Return the names of the steps, each after those that lead to it where there is no cycle."""
-    following = defaultdict[str, list[str]](list)
-    for way in workflow.ways:
-        following[way.source].append(way.target)
     arriving = {way.target for way in workflow.ways}
     roots = [name for name in workflow.steps if name not in arriving]
     order, seen = list[str](), set[str]()
@@ -337,7 +422,7 @@ def in_order(workflow: Workflow) -> list[str]:
         if root in seen:
             continue
         seen.add(root)
-        path = [(root, iter(following[root]))]
+        path = [(root, _targets(workflow, root))]
         while path:
             name, targets = path[-1]
             target = next((each for each in targets if each not in seen), None)
@@ -346,5 +431,9 @@ def in_order(workflow: Workflow) -> list[str]:
                 path.pop()
             else:
                 seen.add(target)
-                path.append((target, iter(following[target])))
+                path.append((target, _targets(workflow, target)))
     return order[::-1]
+
+
+def _targets(workflow: Workflow, name: str) -> Iterator[str]:
+    return (way.target for way in workflow.out_of(name))

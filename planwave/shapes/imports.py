@@ -101,6 +101,14 @@ class ImportReport(TypedDict):
     summary: ImportSummary
 
 
+class ImportRecord(TypedDict):
+    """Where a plan comes from: a file of another program, whose text is not kept."""
+
+    imported_at: str
+    report: ImportReport
+    """What became of the file, as `POST /api/import` gave it; `source_sha256` tells the file again."""
+
+
 class ImportedDocument(GraphDocument):
     """The graph, with its title and goal where the source has them."""
 

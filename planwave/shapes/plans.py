@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from planwave.principals import PrincipalDocument
 from planwave.shapes.common import Author, GraphDocument, JsonSchema, PlanStatus, Publication
 from planwave.shapes.graphs import DiagnosticResponse
+from planwave.shapes.imports import ImportRecord
 
 
 class PlanOrigin(TypedDict):
@@ -43,6 +44,9 @@ class PlanDocument(GraphDocument):
     """That of its hash; null where nobody approved it."""
     origin: NotRequired[PlanOrigin]
     """The flow that it was copied from; left out for all others."""
+    imported_from: NotRequired[ImportRecord]
+    """The file that its first revision was imported from, or the last one since; left out for all others. A plan
+    that is saved as a flow may say it too; one of another form is ignored."""
     provider: str | None
     """The provider of the model that wrote it; null for a plan that no model wrote."""
     model: str | None

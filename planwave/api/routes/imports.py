@@ -124,7 +124,8 @@ async def import_file(
     report = await service.flows.check_references(report)
     saved = None
     if body.save_as_flow is not None:
-        saved = (await service.flows.create(body.save_as_flow, graph=document, draft=True)).plan_id
+        graph = {**document, "imported_from": {"report": imported.report}}
+        saved = (await service.flows.create(body.save_as_flow, graph=graph, draft=True)).plan_id
     response: ImportResponse = {
         "report": imported.report,
         "document": imported.document,

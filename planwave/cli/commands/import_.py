@@ -163,7 +163,7 @@ def import_(
     convert = _import_there if ctx.service_url else _import_here
     result = convert(ctx, settings, read_json_file(file), options)
     written = _write_files(result, output, report, write_code)
-    saved = None if flow_name is None else _saved(ctx, settings, flow_name, result.document)
+    saved = None if flow_name is None else _saved(ctx, settings, flow_name, result)
     if ctx.console().json:
         findings = [each.as_json() for each in result.diagnostics]
         ctx.console().result({**result._asdict(), "diagnostics": findings, "saved": saved})
@@ -211,7 +211,9 @@ def _import_there(
     return _Result(answer["document"], answer["report"], diagnostics, answer["code"])
 
 
-def _saved(ctx: CommandContext, settings: Settings, name: str, document: ImportedDocument) -> str:
+def _saved(ctx: CommandContext, settings: Settings, name: str, result: _Result) -> str:
+    """Save the graph as a flow, which keeps the report; return its id."""
+    document = {**result.document, "imported_from": {"report": result.report}}
     source = Source("the graph", dumps_exact(document).encode())
 
     async def save() -> str:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, NotFound
 from planwave.graph.checking.checker import check
@@ -25,14 +25,18 @@ from planwave.service.flows.flow_queries import (
 )
 from planwave.service.flows.flow_references import flow_named, unknown_flow, unknown_flows
 from planwave.service.plans.documents import (
+    IMPORTED_FROM,
     CheckReport,
+    import_of,
+    import_record,
     load_plan,
     plan_from_graph,
     raise_for_graph,
     raise_for_run,
     record_of,
+    with_import,
 )
-from planwave.service.plans.plan_service import ContentChange, PlanChange, PlanService
+from planwave.service.plans.plan_service import PlanChange, PlanService
 from planwave.service.plans.revisions import Editor
 from planwave.storage.records import PlanRecord
 from planwave.storage.sqlite.flow_names import name_key
@@ -112,7 +116,7 @@ class FlowService(FlowQueries):
                 plan = await self._name_plan(plan, name, description, draft=draft)
             if plan.name is not None and name_key(plan.name) == name_key(name):
                 return await self._newest(plan.plan_id)
-            record = self._copy(own_id, await self.startable(plan))
+            record = self._copy(own_id, await self.startable(plan), plan)
         text = _default_description(record) if description is None else description
         record = replace(record, name=name, description=self._validate_description(text))
         await self._store.save_plan(record)
@@ -155,11 +159,11 @@ class FlowService(FlowQueries):
         if graph is not None and graph_of is not None:
             raise InputError("a flow has one graph", hint="give either a graph or a plan")
         if graph_of is not None:
-            graph = self._plans.readable_plan(await load_plan(self._store, graph_of)).graph.document
+            graph = self._graph_of(await load_plan(self._store, graph_of))
         if description is not None:
             self._validate_description(description)
-        change = PlanChange(
-            None if graph is None else self._content_change(graph, draft=draft),
+        change = PlanChange() if graph is None else self._change_to(graph, draft=draft)
+        change = change._replace(
             name=None if name is None else _validate_name(name),
             description=description,
             takes_drafts=draft,
@@ -289,7 +293,8 @@ class FlowService(FlowQueries):
             takes_drafts=draft,
         )
         titled = plan if report.envelope.get("title") else replace(plan, title=name)
-        return replace(record_of(titled), author="api")
+        imported = import_record(report, plan.created_at, self._dependencies.limits)
+        return replace(with_import(record_of(titled), imported), author="api")
 
     async def _name_plan(
         self, plan: PlanRecord, name: str, description: str | None, *, draft: bool
@@ -302,7 +307,7 @@ class FlowService(FlowQueries):
         change = PlanChange(name=name, description=self._validate_description(text), of_flow=False)
         return (await self._plans.change(plan.plan_id, change)).plan
 
-    def _copy(self, plan_id: str, flow: Flow) -> PlanRecord:
+    def _copy(self, plan_id: str, flow: Flow, original: PlanRecord) -> PlanRecord:
         """Return a new plan with the graph of a flow, which it names as its origin."""
         report = self._plans.check(flow.graph)
         now = self._dependencies.timestamp()
@@ -311,18 +316,28 @@ class FlowService(FlowQueries):
         )
         record = record_of(replace(plan, title=flow.title, user_prompt=flow.description))
         origin = {"plan_id": flow.plan_id, "revision": flow.revision}
-        return replace(record, document={**record.document, "origin": origin}, author="api")
+        copied = replace(record, document={**record.document, "origin": origin}, author="api")
+        return with_import(copied, import_of(original))
 
-    def _content_change(
-        self, source: str | bytes | Mapping[str, Json], *, draft: bool
-    ) -> ContentChange:
+    def _graph_of(self, plan: PlanRecord) -> dict[str, Json]:
+        """Return the graph of a stored plan, with what the plan says of an import."""
+        graph = self._plans.readable_plan(plan).graph.document
+        return {**graph, IMPORTED_FROM: cast("Json", import_of(plan))}
+
+    def _change_to(self, source: str | bytes | Mapping[str, Json], *, draft: bool) -> PlanChange:
+        """Return the change to a graph, with what its document says of an import."""
         report = self._plans.check(source)
         if not draft:
             raise_for_graph(report.diagnostics)
         graph = report.graph_document()
         if graph is None:
             raise GraphInvalid(report.diagnostics)
-        return lambda content: PlanContent(content.title, graph)
+
+        def content(present: PlanContent) -> PlanContent:
+            return PlanContent(present.title, graph)
+
+        now, limits = self._dependencies.timestamp(), self._dependencies.limits
+        return PlanChange(content, imported=import_record(report, now, limits))
 
     def _validate_description(self, description: str) -> str:
         most = self._dependencies.limits.goal_chars

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from planwave.errors import (
     GraphInvalid,
     InputError,
+    LimitExceeded,
     NotFound,
     UnavailableProvider,
     UnknownModel,
@@ -26,6 +30,7 @@ from planwave.graph.reading.documents import is_execution_document, read_graph
 from planwave.jsonio import dumps_trusted, is_plain
 from planwave.principals import current_principal
 from planwave.settings import Limits
+from planwave.shapes.imports import ImportRecord
 from planwave.storage.records import PlanRecord
 
 if TYPE_CHECKING:
@@ -35,11 +40,13 @@ if TYPE_CHECKING:
 
 
 _GRAPH_FIELDS: Final = ("nodes", "edges")
+IMPORTED_FROM: Final = "imported_from"
+"""The field of a plan's document that says what it was imported from."""
 _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
         "model", "diagnostics", "fixes", "attempts", "forecast", "name", "description",
-        "published", "live_revision", "approval", "inputs", "origin",
+        "published", "live_revision", "approval", "inputs", "origin", IMPORTED_FROM,
     }
 )  # fmt: skip
 """What the API shows of a plan around its graph; anything else at the top is an unknown field."""
@@ -243,6 +250,50 @@ def plan_from_graph(
         fixes=tuple(finding.fix for finding in report.diagnostics if finding.fix),
         forecast=forecast(graph, _text(envelope.get("user_prompt"))) if report.is_sound else {},
     )
+
+
+def import_record(report: CheckReport, now: str, limits: Limits) -> ImportRecord | None:
+    """Return what a plan document says of the file that it was imported from.
+
+    Args:
+        report: The check of the document.
+        now: The time of an import that names none: it is made now.
+        limits: The record may have as many bytes as a graph.
+
+    Returns:
+        None where the document names no import, or in another form.
+
+    Raises:
+        LimitExceeded: ``plan_bytes``.
+    """
+    given = report.envelope.get(IMPORTED_FROM)
+    if not isinstance(given, dict):
+        return None
+    try:
+        record = _import_records().validate_python({"imported_at": now, **given}, strict=True)
+    except ValidationError:
+        return None
+    if (size := len(dumps_trusted(record))) > limits.plan_bytes:
+        raise LimitExceeded("plan_bytes", limits.plan_bytes, size, what="the record of an import")
+    return record
+
+
+def with_import(record: PlanRecord, imported: ImportRecord | None) -> PlanRecord:
+    """Return a plan that was imported; the same one where ``imported`` is None."""
+    if imported is None:
+        return record
+    document = {**record.document, IMPORTED_FROM: imported}
+    return replace(record, document=document, plain=record.plain and is_plain(imported))
+
+
+def import_of(record: PlanRecord) -> ImportRecord | None:
+    """Return what a plan says of the file that it was imported from; None for others."""
+    return record.document.get(IMPORTED_FROM)
+
+
+@cache
+def _import_records() -> TypeAdapter[ImportRecord]:
+    return TypeAdapter(ImportRecord)
 
 
 def record_of(plan: Plan) -> PlanRecord:

@@ -44,17 +44,20 @@ from planwave.service.plans.documents import (
     CheckedPlan,
     CheckReport,
     check_source,
+    import_of,
     load_plan,
     plan_from_graph,
     plan_of,
     raise_for_graph,
     record_of,
+    with_import,
 )
 from planwave.service.plans.revisions import Editor, PlanQueries, current_revision
 from planwave.storage.records import PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
     from planwave.shapes.graphs import ForecastResponse
+    from planwave.shapes.imports import ImportRecord
     from planwave.storage.sqlite.sql_store import Store
 
 GRAPH_PARTS = ("nodes", "edges")
@@ -75,6 +78,7 @@ class PlanChange(NamedTuple):
         of_flow: True refuses a plan without a name; False leaves a plan that has one as it is.
         takes_drafts: Whether a graph with errors is stored, as a draft; otherwise it is refused.
         force: Whether to remove what leads to a name that is taken away.
+        imported: The file that the graph comes from; None leaves what the plan says of one.
     """
 
     content: ContentChange | None = None
@@ -84,6 +88,7 @@ class PlanChange(NamedTuple):
     of_flow: bool | None = None
     takes_drafts: bool = True
     force: bool = False
+    imported: ImportRecord | None = None
 
 
 class EditedPlan(NamedTuple):
@@ -342,6 +347,9 @@ class PlanService(PlanQueries):
         saved = _Saved(plan, None)
         if change.content is not None:
             saved = self._with_content(plan, change, change.content, author, note)
+        if change.imported not in (None, import_of(saved.plan)):
+            record = replace(with_import(saved.plan, change.imported), edits=plan.edits + 1)
+            saved = saved._replace(plan=record)
         name = None if change.takes_name else change.name or plan.name
         description = plan.description if change.description is None else change.description
         if (name, description) == (plan.name, plan.description):

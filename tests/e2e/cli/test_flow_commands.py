@@ -89,6 +89,18 @@ def saying(text: str) -> dict[str, Any]:
     return {**STARTS, "nodes": [start, {**echo, "data": {"text": text}}]}
 
 
+def test_an_imported_flow_says_where_it_comes_from_and_so_does_its_document_elsewhere(
+    name: str,
+) -> None:
+    task = {"id": "a", "name": "Facts", "description": "Find facts.", "dependencies": []}
+    source = {"title": "Note", "nodes": [task]}
+    done = invoke_ok("import", "-", "--save-flow", name, stdin=source)
+    plan = invoke_ok("show", done["saved"])
+    assert plan["imported_from"]["report"] == done["report"]
+    moved = invoke_ok("flow", "save", f"{name} moved", "-", "--draft", stdin=plan)
+    assert invoke_ok("show", moved["plan_id"])["imported_from"] == plan["imported_from"]
+
+
 def test_flow_is_saved_listed_shown_run_and_removed(name: str) -> None:
     created = invoke_ok("flow", "save", name, "-", "--description", "why", stdin=STARTS)
     assert (created["name"], created["description"], created["revision"]) == (name, "why", 1)

@@ -858,6 +858,93 @@ export type PlanOrigin = {
   revision: number;
 };
 
+/** What differs from the source, and where. */
+export type ImportNote = {
+  code: string;
+  message: string;
+  /** JSON pointer into the source. */
+  pointer: string;
+  hint?: string;
+};
+
+/** What became of one node of the source. */
+export type ImportedNode = {
+  /** JSON pointer of the node in the source; of a Mermaid flowchart the line. */
+  source: string;
+  source_kind: string;
+  source_name: string;
+  /** `changed`: it runs, and differs as the notes say. `placeholder`: it has no counterpart and must be replaced. `dropped`: it is not in the graph. */
+  outcome: "mapped" | "changed" | "placeholder" | "dropped";
+  /** The nodes it became; those in the graph of another one as `loop/step`. */
+  target: string[];
+  notes: ImportNote[];
+};
+
+/** What became of one edge of the source. */
+export type ImportedEdge = {
+  source: string;
+  outcome: "mapped" | "changed" | "placeholder" | "dropped";
+  /** The edges it became; those in the graph of another node as `loop/e1`. */
+  target: string[];
+  notes: ImportNote[];
+};
+
+/** A part of the source that is not in the graph. */
+export type LostPart = {
+  pointer: string;
+  code: string;
+  /** The part as it was written, at most 200 characters, without secrets. */
+  text: string;
+  message: string;
+};
+
+/** A secret that stood in the source and was not copied. */
+export type RemovedSecret = {
+  pointer: string;
+  name: string;
+};
+
+/** What the operator provides before the graph can run. */
+export type ImportSetup = {
+  what: "provider" | "mcp" | "secret" | "flow" | "tool";
+  name: string;
+  /** The nodes of the graph that need it. */
+  used_by: string[];
+};
+
+/** How many nodes of the source came over, and how. */
+export type ImportSummary = {
+  mapped: number;
+  changed: number;
+  placeholder: number;
+  dropped: number;
+};
+
+/** What became of a file: every node and edge of the source once. */
+export type ImportReport = {
+  kind: string;
+  kind_version: string | null;
+  title: string;
+  source_sha256: string;
+  /** Options of the run that the source had in its graph, such as `scheduling`. */
+  options: Record<string, unknown>;
+  nodes: ImportedNode[];
+  edges: ImportedEdge[];
+  /** What is said of the file as a whole. */
+  notes: ImportNote[];
+  lost: LostPart[];
+  secrets: RemovedSecret[];
+  setup: ImportSetup[];
+  summary: ImportSummary;
+};
+
+/** Where a plan comes from: a file of another program, whose text is not kept. */
+export type ImportRecord = {
+  imported_at: string;
+  /** What became of the file, as `POST /api/import` gave it; `source_sha256` tells the file again. */
+  report: ImportReport;
+};
+
 /** A plan in its newest revision: a titled graph made for a goal. */
 export type PlanResponse = {
   nodes: NodeDocument[];
@@ -883,6 +970,8 @@ export type PlanResponse = {
   approval: ApprovalResponse | null;
   /** The flow that it was copied from; left out for all others. */
   origin?: PlanOrigin;
+  /** The file that its first revision was imported from, or the last one since; left out for all others. A plan that is saved as a flow may say it too; one of another form is ignored. */
+  imported_from?: ImportRecord;
   /** The provider of the model that wrote it; null for a plan that no model wrote. */
   provider: string | null;
   model: string | null;
@@ -1571,86 +1660,6 @@ export type FlowResponse = {
   /** The JSON Schema of its inputs, as its entry nodes declare them; null for a graph that cannot be read. */
   inputs: Record<string, unknown> | null;
   graph: GraphDocument;
-};
-
-/** What differs from the source, and where. */
-export type ImportNote = {
-  code: string;
-  message: string;
-  /** JSON pointer into the source. */
-  pointer: string;
-  hint?: string;
-};
-
-/** What became of one node of the source. */
-export type ImportedNode = {
-  /** JSON pointer of the node in the source; of a Mermaid flowchart the line. */
-  source: string;
-  source_kind: string;
-  source_name: string;
-  /** `changed`: it runs, and differs as the notes say. `placeholder`: it has no counterpart and must be replaced. `dropped`: it is not in the graph. */
-  outcome: "mapped" | "changed" | "placeholder" | "dropped";
-  /** The nodes it became; those in the graph of another one as `loop/step`. */
-  target: string[];
-  notes: ImportNote[];
-};
-
-/** What became of one edge of the source. */
-export type ImportedEdge = {
-  source: string;
-  outcome: "mapped" | "changed" | "placeholder" | "dropped";
-  /** The edges it became; those in the graph of another node as `loop/e1`. */
-  target: string[];
-  notes: ImportNote[];
-};
-
-/** A part of the source that is not in the graph. */
-export type LostPart = {
-  pointer: string;
-  code: string;
-  /** The part as it was written, at most 200 characters, without secrets. */
-  text: string;
-  message: string;
-};
-
-/** A secret that stood in the source and was not copied. */
-export type RemovedSecret = {
-  pointer: string;
-  name: string;
-};
-
-/** What the operator provides before the graph can run. */
-export type ImportSetup = {
-  what: "provider" | "mcp" | "secret" | "flow" | "tool";
-  name: string;
-  /** The nodes of the graph that need it. */
-  used_by: string[];
-};
-
-/** How many nodes of the source came over, and how. */
-export type ImportSummary = {
-  mapped: number;
-  changed: number;
-  placeholder: number;
-  dropped: number;
-};
-
-/** What became of a file: every node and edge of the source once. */
-export type ImportReport = {
-  kind: string;
-  kind_version: string | null;
-  title: string;
-  source_sha256: string;
-  /** Options of the run that the source had in its graph, such as `scheduling`. */
-  options: Record<string, unknown>;
-  nodes: ImportedNode[];
-  edges: ImportedEdge[];
-  /** What is said of the file as a whole. */
-  notes: ImportNote[];
-  lost: LostPart[];
-  secrets: RemovedSecret[];
-  setup: ImportSetup[];
-  summary: ImportSummary;
 };
 
 /** The graph, with its title and goal where the source has them. */

@@ -43,6 +43,11 @@ async def test_it_is_saved_as_a_flow_where_asked() -> None:
         answer = await calls.post_json("/api/import", body)
         flow = await calls.get_json(f"/api/flows/{answer['saved']}")
         assert flow["name"] == "note"
+        plan = await calls.get_json(f"/api/plans/{answer['saved']}")
+        assert plan["imported_from"] == {
+            "imported_at": plan["created_at"],
+            "report": answer["report"],
+        }
 
 
 async def test_a_graph_with_placeholders_is_saved_as_a_draft() -> None:

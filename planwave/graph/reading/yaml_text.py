@@ -12,8 +12,8 @@ and ``2026-01-01`` are text. So is ``010``, which is 8 in YAML 1.1 and 10 in YAM
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 _NOT_ALLOWED: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    "|(?<=[\n\r\x85\u2028\u2029])\ufeff"
 )
-"""Characters that stand in a YAML text only as escapes (YAML 1.2, production ``c-printable``)."""
+"""Characters that stand in a YAML text only as escapes (YAML 1.2, production ``c-printable``), and byte order
+marks that begin a later line: the two parsers of PyYAML differ on what those are."""
 _CONSTANTS: Final[dict[str, bool | None]] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
@@ -69,11 +71,10 @@ def parse_yaml(
     if (found := _NOT_ALLOWED.search(characters)) is not None:
         raise _not_printable(characters, found.start())
     tree = _Tree(depth)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    events = cast("Iterator[yaml.Event]", yaml.parse(characters, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
+    # The compiled parser is ten times as fast; PyYAML may have been built without it.
+    new_parser = cast("Callable[[str], _Parser]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
-        for event in events:
-            tree.add(event)
+        tree.read(new_parser(characters))
     except GraphInvalid:
         raise
     except (yaml.YAMLError, ValueError) as error:  # the latter: an escape beyond Unicode
@@ -82,6 +83,14 @@ def parse_yaml(
     if errors := json_findings(value):
         raise GraphInvalid(errors)
     return value
+
+
+class _Parser(Protocol):
+    """What this reader uses of the two parsers of PyYAML."""
+
+    def get_event(self) -> yaml.Event | None: ...
+
+    def dispose(self) -> None: ...
 
 
 class _Collection:
@@ -94,7 +103,7 @@ class _Collection:
         self.items: list[Any] = []
 
     def takes_key(self) -> bool:
-        return self.is_mapping and len(self.items) % 2 == 0
+        return self.is_mapping and not len(self.items) & 1
 
     def value(self) -> Json:
         if not self.is_mapping:
@@ -107,9 +116,24 @@ class _Tree:
     """The value that the events of a text build, in constant time for each."""
 
     def __init__(self, depth: int) -> None:
+        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
+        import yaml
+
         self._depth = depth
         self._documents = 0
         self._open = [_Collection(is_mapping=False)]
+        self._actions: dict[type[yaml.Event], Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._add_scalar,
+            yaml.MappingStartEvent: self._start_mapping,
+            yaml.SequenceStartEvent: self._start_sequence,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.AliasEvent: self._refuse_alias,
+            yaml.DocumentStartEvent: self._start_document,
+            yaml.DocumentEndEvent: _pass,
+            yaml.StreamStartEvent: _pass,
+            yaml.StreamEndEvent: _pass,
+        }
 
     def document(self) -> Json:
         """Return the value of the only document.
@@ -121,36 +145,37 @@ class _Tree:
             raise _error("invalid-yaml", "not YAML: the document is empty")
         return self._open[0].items[0]
 
-    def add(self, event: yaml.Event) -> None:
-        """Add what an event says.
+    def read(self, parser: _Parser) -> None:
+        """Add what all events say.
 
         Raises:
-            GraphInvalid: The event is no plain data, or nests too deep.
+            GraphInvalid: One is no plain data, or nests too deep.
+            YAMLError: The text is no YAML.
         """
-        # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
-        import yaml
+        next_event, actions = parser.get_event, self._actions
+        try:
+            while (event := next_event()) is not None:
+                actions[type(event)](event)
+        finally:
+            parser.dispose()
 
-        match event:
-            case yaml.AliasEvent():
-                raise _unsupported("an alias", event, "write the value out where it is used")
-            case yaml.ScalarEvent():
-                _require_plain(event)
-                self._add_scalar(event)
-            case yaml.CollectionStartEvent():
-                _require_plain(event)
-                self._start(event, is_mapping=isinstance(event, yaml.MappingStartEvent))
-            case yaml.CollectionEndEvent():
-                ended = self._open.pop()
-                self._open[-1].items.append(ended.value())
-            case yaml.DocumentStartEvent():
-                self._documents += 1
-                if self._documents > 1:
-                    hint = "put each document into a file of its own"
-                    raise _unsupported("a second document", event, hint)
-            case _:
-                pass  # ends of documents, and the stream
+    def _refuse_alias(self, event: yaml.AliasEvent) -> None:
+        raise _unsupported("an alias", event, "write the value out where it is used")
 
-    def _start(self, event: yaml.Event, *, is_mapping: bool) -> None:
+    def _start_document(self, event: yaml.DocumentStartEvent) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            hint = "put each document into a file of its own"
+            raise _unsupported("a second document", event, hint)
+
+    def _start_mapping(self, event: yaml.MappingStartEvent) -> None:
+        self._start(event, is_mapping=True)
+
+    def _start_sequence(self, event: yaml.SequenceStartEvent) -> None:
+        self._start(event, is_mapping=False)
+
+    def _start(self, event: yaml.CollectionStartEvent, *, is_mapping: bool) -> None:
+        _require_plain(event)
         if self._open[-1].takes_key():
             raise _unsupported("a key that is a collection", event, _KEY_HINT)
         if len(self._open) > self._depth:
@@ -158,7 +183,12 @@ class _Tree:
             raise GraphInvalid([limit_exceeded("json_depth", self._depth, actual, "nesting")])
         self._open.append(_Collection(is_mapping=is_mapping))
 
+    def _end(self, _: yaml.CollectionEndEvent) -> None:
+        ended = self._open.pop()
+        self._open[-1].items.append(ended.value())
+
     def _add_scalar(self, event: yaml.ScalarEvent) -> None:
+        _require_plain(event)
         text = cast("str", event.value)
         is_plain: bool = event.implicit[0]
         around = self._open[-1]
@@ -168,6 +198,10 @@ class _Tree:
             raise _unsupported("a merge key", event, "write the merged fields out")
         else:
             around.items.append(text)
+
+
+def _pass(_: yaml.Event) -> None:
+    """Do nothing for the ends of documents and of the stream."""
 
 
 def _resolved(text: str) -> Json:

@@ -184,6 +184,7 @@ class _Walk:
     def __init__(self, removed: list[Removed]) -> None:
         self._removed = removed
         self._are_secret: dict[str, bool] = {}
+        self._clean_keys: set[str] = set()
 
     def _is_secret(self, name: str) -> bool:
         """Return the same as ``is_secret_key``, found out once: a file repeats its keys."""
@@ -225,11 +226,15 @@ class _Walk:
 
     def _key(self, name: str, pointer: str, taken: Mapping[str, Any]) -> str:
         """Return the name of a field without the secrets in it, so that no pointer shows them."""
+        if name in self._clean_keys:
+            return name
         clean = plain = str.__str__(self._text(name, f"{pointer}/{MARK}"))
         number = 1
         while clean != name and clean in taken:
             number += 1
             clean = f"{plain} {number}"
+        if clean == name:
+            self._clean_keys.add(name)
         return clean
 
     def _lines(self, text: str, pointer: str) -> str:

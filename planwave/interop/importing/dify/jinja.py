@@ -41,6 +41,20 @@ _FUNCTIONS: Final = frozenset({"range", "dict", "namespace"})
 _PATH: Final = re.compile(
     r"""(\{\{[-+]?\s*)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\s*(?:"[^"\\\n]*"|'[^'\\\n]*'|-?\d+)\s*\])+)(\s*[-+]?\}\})"""
 )
+_PRINTED: Final = re.compile(
+    r"""\{\{[-+]?\s*([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*|\[\s*(?:"[^"\\\n]*"|'[^'\\\n]*'|-?\d+)\s*\])*\s*[-+]?\}\}""",
+    re.ASCII,
+)
+"""A tag that prints a name, or a field of a field of it."""
+_WORDS: Final = frozenset(
+    {"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else", "self"}
+)  # fmt: skip
+"""Names that Jinja reads as something else."""
+_TAG: Final = re.compile(r"\{[{%#]")
+_CHECKED: Final = (
+    nodes.Filter, nodes.Test, nodes.Call, nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends,
+    nodes.Block,
+)  # fmt: skip
 _PLAIN: Final = re.compile(r"\{\{[-+]?\s*([A-Za-z_]\w*)\s*[-+]?\}\}")
 _ROOTS: Final = frozenset({"nodes", "outer", "item", "index", "value", "input", "inputs"})
 """Names that expressions of ours begin with: a variable of that name is bound after them."""
@@ -97,6 +111,9 @@ def _as_read(text: str) -> str:
 
 def _undefined_names(step: Step, text: str, pointer: str) -> set[str] | None:
     """Return the names that a template does not define; None, and the step is lost, if it cannot be read."""
+    roots = {match[1] for match in _PRINTED.finditer(text)}
+    if roots.isdisjoint(_WORDS) and not _TAG.search(_PRINTED.sub("", text)):
+        return roots  # most templates are no more than that, and Jinja takes a millisecond for each
     try:
         tree = _JINJA.parse(text)
     except (jinja2.TemplateError, RecursionError, ValueError) as error:
@@ -110,18 +127,18 @@ def _undefined_names(step: Step, text: str, pointer: str) -> set[str] | None:
 
 def _unknown(tree: nodes.Template) -> Iterable[str]:
     """Yield what a template uses that planwave's do not have."""
-    forbidden = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
-    for _ in tree.find_all(forbidden):
-        yield "it loads another template"
-    for each in tree.find_all(nodes.Filter):
-        if each.name not in KNOWN_FILTERS:
-            yield f"templates here have no filter {each.name!r}"
-    for each in tree.find_all(nodes.Test):
-        if each.name not in KNOWN_TESTS:
-            yield f"templates here have no test {each.name!r}"
-    for each in tree.find_all(nodes.Call):
-        if isinstance(each.node, nodes.Name) and each.node.name in ("cycler", "joiner", "lipsum"):
-            yield f"templates here have no function {each.node.name!r}"
+    for each in tree.find_all(_CHECKED):
+        match each:
+            case nodes.Filter() if each.name not in KNOWN_FILTERS:
+                yield f"templates here have no filter {each.name!r}"
+            case nodes.Test() if each.name not in KNOWN_TESTS:
+                yield f"templates here have no test {each.name!r}"
+            case nodes.Call(node=nodes.Name(name="cycler" | "joiner" | "lipsum" as name)):
+                yield f"templates here have no function {name!r}"
+            case nodes.Filter() | nodes.Test() | nodes.Call():
+                pass
+            case _:
+                yield "it loads another template"
 
 
 def _prints_more_than_text(text: str, bound: Mapping[str, Read]) -> bool:

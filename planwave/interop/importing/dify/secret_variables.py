@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from planwave.interop.importing.secrets import is_secret_key
 
+_PREFIX: Final = "{{#env."
 _READ: Final = re.compile(r"\{\{#env\.([A-Za-z_][A-Za-z0-9_]*)#\}\}")
 _ASSIGNED: Final = re.compile(
     r"""(?<![A-Za-z0-9_-])(?P<key>[A-Za-z_][A-Za-z0-9_-]{1,60})\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?"""
@@ -23,13 +24,15 @@ def secrets_read_in(value: object) -> Iterator[str]:
         fields = cast("Mapping[str, Any]", value)
         named = next((fields[k] for k in ("key", "name") if isinstance(fields.get(k), str)), "")
         for name, each in fields.items():
-            if is_secret_key(name) or (name == "value" and is_secret_key(named)):
-                yield from _READ.findall(each) if isinstance(each, str) else ()
-            yield from secrets_read_in(each)
+            if not isinstance(each, str):
+                yield from secrets_read_in(each)
+            elif _PREFIX in each:
+                is_secret = is_secret_key(name) or (name == "value" and is_secret_key(named))
+                yield from _READ.findall(each) if is_secret else _assigned(each)
     elif isinstance(value, list):
         for each in cast("list[Any]", value):
             yield from secrets_read_in(each)
-    elif isinstance(value, str) and "{{#env." in value:
+    elif isinstance(value, str) and _PREFIX in value:
         yield from _assigned(value)
 
 

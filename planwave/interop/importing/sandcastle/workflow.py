@@ -110,9 +110,12 @@ class _Workflow:
         self.conversion, self.document, self.at = conversion, document, at
         self.steps: dict[str, _Step] = {}
         self.before: dict[str, set[str]] = {}
+        self.circular: set[str] = set()
         self.input_schema, _ = usable_schema(object_of(document, "input_schema"))
         self.targets: dict[str, Target] = {}
         """The node of each step that has its output."""
+        self.outputs: dict[str, str] = {}
+        """The expression of the output of each step."""
         self.entries: dict[str, Target] = {}
         """The node before it, which its dependencies lead to, where there is one."""
         self.input = _place_input(self)
@@ -128,6 +131,7 @@ def convert(source: Source) -> Conversion:
     for step in workflow.steps.values():
         _read_dependencies(workflow, step)
     workflow.before = {key: _ancestors(workflow, key) for key in workflow.steps}
+    workflow.circular = {key for key, before in workflow.before.items() if key in before}
     _find_what_is_read(workflow)
     _place(workflow)
     for step in workflow.steps.values():
@@ -242,7 +246,8 @@ def _place(workflow: _Workflow) -> None:
             node_type = "inner" if step.over else "agent"
         elif step.kind == "approval":
             node_type = step.kind
-        workflow.targets[step.id] = step.node.becomes(node_type, node_id=step.id)
+        target = workflow.targets[step.id] = step.node.becomes(node_type, node_id=step.id)
+        workflow.outputs[step.id] = output_of(target.id, step.handle)
 
 
 def _fill(workflow: _Workflow, step: _Step) -> None:
@@ -280,11 +285,7 @@ def _lose_unknown_references(workflow: _Workflow, step: _Step) -> None:
 
 def _scope_of(workflow: _Workflow, step: _Step) -> _Scope:
     before = workflow.before[step.id]
-    outputs = {
-        key: output_of(workflow.targets[key].id, each.handle)
-        for key, each in workflow.steps.items()
-        if key in before
-    }
+    outputs = {key: workflow.outputs[key] for key in before}
     return _Scope(output_of(workflow.input.id), outputs)
 
 
@@ -433,10 +434,9 @@ def _connect(workflow: _Workflow, step: _Step) -> None:
     for key, name in names.items():
         if key and key not in step.needs:
             new_edge(graph, workflow.targets[key].id, entry.id, workflow.steps[key].handle, name)
-    before = workflow.before[step.id]
-    is_reached = any(edge.edges for edge in step.edges) and not any(
-        key in workflow.before[key]
-        for key in {*before, step.id}  # a cycle, which will be broken
+    circular = workflow.circular  # cycles will be broken
+    is_reached = any(edge.edges for edge in step.edges) and circular.isdisjoint(
+        {*workflow.before[step.id], step.id}
     )
     if "" in names or not is_reached:
         new_edge(graph, given.id, entry.id, target_handle=names.get("", "input"))

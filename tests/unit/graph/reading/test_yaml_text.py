@@ -103,6 +103,15 @@ def test_scalars_have_the_types_of_the_core_schema(written: str, value: object) 
     assert type(read["a"]) is type(value)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
+def test_a_byte_order_mark_begins_the_text_and_no_later_line(end: str) -> None:
+    """The parsers of PyYAML differ on it: one leaves it out, the other reads it as text."""
+    codes, message = refusal(f"a: 1{end}\ufeffb: 2")
+    assert codes == ["invalid-yaml"]
+    assert "U+FEFF at line" in message
+    assert parse_yaml('\ufeffa: "\ufeff"\nb: x\ufeff') == {"a": "\ufeff", "b": "x\ufeff"}
+
+
 def test_blocks_and_keys_are_text_as_written() -> None:
     text = "a: |\n  one\n  two\nb: >-\n  folded\n  text\n1: x\nnull: y\ntrue: z\n2026-01-01: d\n'<<': m\n"
     assert parse_yaml(text) == {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planwave.expressions.filters import FILTERS
 from planwave.expressions.syntax import ENGINE_FILTERS, ENGINE_TESTS
+from planwave.interop.importing.dify import jinja
 from planwave.interop.importing.dify.jinja import KNOWN_FILTERS, KNOWN_TESTS
 from planwave.interop.importing.importer import Imported, import_text
 from planwave.testing import run_sync
@@ -85,3 +89,17 @@ def test_how_values_are_written_is_a_change_only_where_they_may_be_no_text() -> 
     changed = converted("{% for a in x %}{{ a }}{% endfor %}", x=["s", "v"])
     assert changed.report["summary"]["changed"] == 1
     assert data_of(changed, "t")["text"].endswith("{% for a in x %}{{ a }}{% endfor %}")
+
+
+@given(st.lists(st.sampled_from([
+    "{{ a }}", "{{a.b}}", "{{- x['y z'][0] -}}", '{{ q["r"] }}', "{{ true }}", "{{ none.a }}", "{{ self }}", "é",
+    "{{ loop }}", "}}", "{ {", "{{ a.b.c }}", "{{ é }}", "{{ not }}", "\n", "{# {{ c }} #}", "{% raw %}", "{{ 1 }}",
+    "{{ if }}", "{", "{{ a }", "{{ lipsum }}",
+]), max_size=4).map("".join))  # fmt: skip
+def test_names_of_plain_templates_are_those_that_jinja_finds(text: str) -> None:
+    """Templates that only print names are not parsed: what is said of them is what parsing would give."""
+    quick = converted(text, x=["s", "v"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja, "_PRINTED", re.compile("(?!)()"))
+        patch.setattr(jinja, "_TAG", re.compile(""))
+        assert converted(text, x=["s", "v"]) == quick

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
@@ -26,9 +26,9 @@ def _set(making: Making) -> None:
 
 
 class _Assigned(NamedTuple):
-    """A field that a step sets: its name, its value, its type, and where it stands."""
+    """A field that a step sets: where it is, its value, its type, and where that stands."""
 
-    name: str
+    path: tuple[str, ...]
     value: Any
     kind: str
     pointer: str
@@ -42,8 +42,8 @@ def _new_set(making: Making) -> None:
         at = f"{making.at}/{holder}/{inside}/{number}"
         kind = text_of(each, "type").removesuffix("Value") or "string"
         value = each.get("value", each.get(f"{kind}Value"))
-        if _is_plain_name(making, text_of(each, "name"), at):
-            given.append(_Assigned(text_of(each, "name"), value, kind, f"{at}/value"))
+        if field := _path_of(making, text_of(each, "name"), at):
+            given.append(_Assigned(field, value, kind, f"{at}/value"))
     include = making.parameters.get("includeOtherFields") is True
     which = text_of(making.parameters, "include")
     if which == "all" and making.step.version < 3.3:
@@ -54,13 +54,17 @@ def _new_set(making: Making) -> None:
     _fields_node(making, given, include)
 
 
-def _is_plain_name(making: Making, name: str, pointer: str) -> bool:
-    """Return whether a field is one of the object itself; a calculated or nested one is lost."""
-    dots = making.options.get("dotNotation") is not False and bool({".", "["} & set(name))
-    if name.startswith("=") or not name or dots:
-        making.step.node.lose("the name of a field is calculated or nested", name, pointer)
-        return False
-    return True
+def _path_of(making: Making, name: str, pointer: str) -> tuple[str, ...]:
+    """Return where a field is: inside of others where its name has dots; () for one that is lost."""
+    has_dots = making.options.get("dotNotation") is not False
+    parts = tuple(name.split(".")) if has_dots else (name,)
+    if name.startswith("=") or not all(parts) or (has_dots and "[" in name):
+        making.step.node.lose("the name of a field is calculated, or one in a list", name, pointer)
+        return ()
+    if len(parts) > 1 and any(part.isdecimal() for part in parts):
+        making.step.node.lose("the name of a field is one in a list", name, pointer)
+        return ()
+    return parts
 
 
 def _assigned(making: Making, given: _Assigned) -> Any:
@@ -106,9 +110,8 @@ def _old_set(making: Making) -> None:
     for kind in values:
         for number, each in objects_in(values, kind):
             at = f"{making.at}/values/{kind}/{number}"
-            name = text_of(each, "name")
-            if _is_plain_name(making, name, at):
-                given.append(_Assigned(name, each.get("value"), kind, f"{at}/value"))
+            if field := _path_of(making, text_of(each, "name"), at):
+                given.append(_Assigned(field, each.get("value"), kind, f"{at}/value"))
     _fields_node(making, given, making.parameters.get("keepOnlySet") is not True)
 
 
@@ -141,24 +144,60 @@ def _raw_set(making: Making) -> None:
 
 def _fields_node(making: Making, given: Sequence[_Assigned], include: bool) -> None:
     """Make an object of fields, with those of what arrives before them if they are kept."""
-    texts = [each.name for each in given if _keeps_its_type(making, each)]
+    texts = [".".join(each.path) for each in given if _keeps_its_type(making, each)]
     if texts:
         making.step.node.change(
             f"fields of the type string keep the type of their value here ({', '.join(texts)})"
         )
     if not include:
-        fields = {each.name: _assigned(making, each) for each in given}
-        making.becomes("transform", {"fields": fields})
+        making.becomes("transform", {"fields": _tree(making, given, _assigned)})
         return
-    pairs = list[str]()
-    for each in given:
-        value = each.value
-        if isinstance(value, str) and not value.startswith("="):
-            value = _typed(making, value, each.kind, each.pointer)
-        pairs.append(f"{quoted(each.name)}: {making.fields.expression(value, each.pointer)}")
+    tree = _tree(making, given, _expression)
     arriving = making.fields.item_text()
-    text = f"dict({arriving}, **{{{', '.join(pairs)}}})" if pairs else arriving
-    making.becomes("transform", {"expression": inserted(text)})
+    making.becomes("transform", {"expression": inserted(_with_fields(arriving, tree))})
+
+
+def _expression(making: Making, given: _Assigned) -> str:
+    """Return the value of a field as an operand."""
+    value = given.value
+    if isinstance(value, str) and not value.startswith("="):
+        value = _typed(making, value, given.kind, given.pointer)
+    return making.fields.expression(value, given.pointer)
+
+
+class _Inner(dict[str, Any]):
+    """The fields inside of a field whose name has dots."""
+
+
+def _tree(
+    making: Making, given: Sequence[_Assigned], value_of: Callable[[Making, _Assigned], Any]
+) -> dict[str, Any]:
+    """Return the values by their names, with an object for each part of a name before a dot."""
+    tree = dict[str, Any]()
+    for each in given:
+        value, inside = value_of(making, each), tree
+        *around, last = each.path
+        for name in around:
+            inner = inside.setdefault(name, _Inner())
+            if not isinstance(inner, _Inner):
+                making.lose("a field is set inside of another one that is set", ".".join(each.path))
+                inner = _Inner()
+            inside = inner
+        inside[last] = value
+    return tree
+
+
+def _with_fields(object_text: str, fields: Mapping[str, Any]) -> str:
+    """Return an expression for an object with other fields, of which those inside of it stay, too."""
+    pairs = list[str]()
+    for name, value in fields.items():
+        text = value
+        if isinstance(value, _Inner):
+            own = path(object_text, [name])
+            text = _with_fields(f"({own} if {own} is mapping else {{}})", value)
+            text = f"({own} if {own} is sequence else {text})"
+        pairs.append(f"{quoted(name)}: {text}")
+    return f"dict({object_text}, **{{{', '.join(pairs)}}})" if pairs else object_text
 
 
 def _merge(making: Making) -> None:

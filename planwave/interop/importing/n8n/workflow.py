@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from planwave.graph.json_values import pointer_part
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
 from planwave.interop.importing.reading import number_of, object_of, position_of, text_of
+from planwave.interop.importing.secrets import Withheld
 
 MAIN: Final = "main"
 TRIGGER_NAMES: Final = frozenset(("start", "webhook", "cron", "interval", "emailReadImap"))
@@ -272,7 +273,21 @@ def read_steps(workflow: Workflow, nodes: Sequence[tuple[int, Mapping[str, Any]]
             )
         else:
             version = number_of(fields, "typeVersion") or 1
-            workflow.steps[name] = Step(name, kind, version, parameters, fields, node, pointer)
+            fixed = cast("Mapping[str, Any]", _without_marks(parameters))
+            workflow.steps[name] = Step(name, kind, version, fixed, fields, node, pointer)
+
+
+def _without_marks(value: Any) -> Any:
+    """Return parameters in which what is marked as calculated, and has no expression, is a plain text."""
+    if isinstance(value, dict):
+        return {k: _without_marks(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_without_marks(item) for item in cast("list[Any]", value)]
+    is_marked = isinstance(value, str) and value[:1] == "=" and "{{" not in value
+    # What begins with a second mark would be read as calculated without the first one.
+    return (
+        value[1:] if is_marked and value[1:2] != "=" and not isinstance(value, Withheld) else value
+    )
 
 
 _CODE: Final = ("jsCode", "pythonCode", "functionCode")

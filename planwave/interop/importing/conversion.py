@@ -273,6 +273,8 @@ class SourceNode:
         kept, *others = self.main_first()
         for other in others:
             reroute(other, kept)
+            if "policy" in other.node:
+                kept.node.setdefault("policy", other.node["policy"])
             other.graph.nodes.remove(other.node)
         self._conversion.replace_targets(others, kept)
         _make_placeholder(kept.node, self)

@@ -31,13 +31,13 @@ class Step(NamedTuple):
         node: Its entry in the report.
         handles: The outputs of which it takes one, in planwave's names.
         place: Makes its node or nodes in a graph, by ``node.becomes``; may return the one that has its
-            outputs, which is the last one else.
+            outputs, which is the last one else, or those that have some of its outputs.
         entries: How many of these nodes, from the first, get what arrives.
     """
 
     node: SourceNode
     handles: Sequence[str]
-    place: Callable[[GraphDraft], Target | None]
+    place: Callable[[GraphDraft], Target | Mapping[str, Target] | None]
     entries: int = 1
 
 
@@ -157,10 +157,11 @@ class _Placement:
 
     def _place_step(self, key: str, step: Step, graph: GraphDraft) -> None:
         before = len(step.node.targets)
-        target = step.place(graph) or step.node.target
+        made = step.place(graph)
         self.entries[key] = step.node.targets[before : before + step.entries]
         for handle in step.handles:
-            self.outputs[key, handle] = Output(target, handle)
+            target = made.get(handle) if isinstance(made, Mapping) else made
+            self.outputs[key, handle] = Output(target or step.node.target, handle)
 
     def _place_loop(self, loop: _Loop, graph: GraphDraft) -> None:
         """Put a ``while`` in place of the steps of a loop, and a ``switch`` behind it for its ways out."""

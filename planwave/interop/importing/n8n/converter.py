@@ -183,7 +183,7 @@ def _set_policy(workflow: Workflow, step: Step) -> None:
         else:
             step.node.lose("it goes on when it fails", str(error), f"{step.pointer}/onError")
     if policy and step.node.targets:
-        step.node.target.node["policy"] = policy
+        (step.worker or step.node.target).node["policy"] = policy
 
 
 def _note_credentials(step: Step) -> None:

@@ -55,7 +55,8 @@ _REFUSED: Final[Mapping[str, str]] = {
 
 
 _ERROR: Final = Envelope({("error",): ("error", ("message",))})
-"""The form of an error."""
+_ARRIVING_ERROR: Final = Envelope({("error",): ("output", ("message",))})
+"""The form of an error, of the node that fails and as it arrives."""
 
 
 @dataclass
@@ -261,9 +262,19 @@ class Fields:
         if found is None:
             raise Untranslatable(f"the step {name!r}, which does not lead here,")
         is_node, own = found[0].startswith("nodes["), self._step.name
-        if is_node and (name == own or not workflow.is_before(name, own)):
+        if is_node and (name == own or not self._leads_here(name)):
             raise Untranslatable(f"the step {name!r}, which does not lead here,")
         return field_of(*found, steps, used)
+
+    def _leads_here(self, name: str) -> bool:
+        """Return whether ways lead here from the node with the result of a step."""
+        workflow, own = self._placement.workflow, self._step.name
+        step = workflow.steps[name]
+        return any(
+            way.target == own or workflow.is_before(way.target, own)
+            for way in workflow.out_of(name)
+            if step.worker is None or step.handles[way.output] != "error"
+        )
 
     def _scoped(self) -> set[str]:
         return {
@@ -300,6 +311,8 @@ class Fields:
         found = self._placement.result_of(source.name, self._graph)
         if len(ways) > 1 or source.handles[ways[0].output] != "error" or found is None:
             raise Untranslatable("what arrives, which may be an error,")
+        if source.worker is not None:
+            return field_of(self._arrives, _ARRIVING_ERROR, steps, used)
         return field_of(found[0], _ERROR, steps, used)
 
     def _form_of(self, origin: str) -> Envelope:

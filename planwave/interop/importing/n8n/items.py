@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.interop.importing.drafts import new_edge
 from planwave.interop.importing.javascript.values import STRING
+from planwave.interop.importing.n8n.answers import ITEMS as ANSWER_ITEMS
+from planwave.interop.importing.n8n.answers import gives_items
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.placement import split_problem
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
@@ -195,7 +197,7 @@ def _with_fields(object_text: str, fields: Mapping[str, Any]) -> str:
         if isinstance(value, _Inner):
             own = path(object_text, [name])
             text = _with_fields(f"({own} if {own} is mapping else {{}})", value)
-            text = f"({own} if {own} is sequence else {text})"
+            text = f"({own} if {own} is defined and {own} is sequence else {text})"
         pairs.append(f"{quoted(name)}: {text}")
     return f"dict({object_text}, **{{{', '.join(pairs)}}})" if pairs else object_text
 
@@ -242,6 +244,8 @@ def _aggregate(making: Making) -> None:
         for each in sources
     )
     items = "input" if is_list else "[input]"
+    if any(gives_items(making.workflow, each) for each in sources):
+        items = ANSWER_ITEMS
     if text_of(making.parameters, "aggregate") == "aggregateAllItemData":
         name = text_of(making.parameters, "destinationFieldName") or "data"
         if text_of(making.parameters, "include") not in ("", "allFields"):

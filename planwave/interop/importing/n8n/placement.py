@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.interop.importing import loops
 from planwave.interop.importing.drafts import GraphDraft, Target
+from planwave.interop.importing.n8n.answers import ITEMS, gives_items
 from planwave.interop.importing.n8n.fields import Fields, Names, Placement, field_of
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Way, Workflow
 from planwave.interop.importing.reading import number_of, object_of, text_of
@@ -65,7 +66,8 @@ class Placer:
             if name in owner_of:
                 continue
             step = self.workflow.steps[name]
-            place: Callable[[GraphDraft], Target | None] = partial(self._place_step, name)
+            place: Callable[[GraphDraft], Target | Mapping[str, Target] | None]
+            place = partial(self._place_step, name)
             if name in self._owners:
                 place = partial(self._place_region, self._owners[name], nested)
             handles = ["output"] if name in self._owners else step.handles
@@ -87,10 +89,11 @@ class Placer:
         handle = source.handles[way.output]
         return loops.Way(way.source, handle, way.target, way.edge)
 
-    def _place_step(self, name: str, graph: GraphDraft) -> None:
+    def _place_step(self, name: str, graph: GraphDraft) -> Mapping[str, Target] | None:
         step = self.workflow.steps[name]
         self.placement.graphs[name] = graph
         self._make(self.placement, step, graph)
+        return None if step.worker is None else {"error": step.worker}
 
     # Items
 
@@ -296,6 +299,8 @@ class Placer:
         outside = [each for each in sources if each.name not in self._owners[step.name].members]
         if any(each.kind == _SPLIT or each.name in self._owners for each in outside):
             return {}
+        if any(gives_items(self.workflow, each) for each in outside):
+            return {"items": inserted(ITEMS)}
         return {"items": inserted("[input]")}
 
     def _item_of(self, step: Step) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from planwave.graph.json_values import pointer_part
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
+from planwave.interop.importing.drafts import Target
 from planwave.interop.importing.reading import number_of, object_of, position_of, text_of
 from planwave.interop.importing.secrets import Withheld
 
@@ -45,7 +46,7 @@ class Step:
         envelope: The form of what it hands on.
         passes: Whether it hands on what arrives.
         handles: Its outputs here, in the order of those there.
-        is_error_output: Whether its last output is that of errors.
+        worker: The node that does its work, and may fail, where another one hands on the result.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Step:
     envelope: Envelope = SAME
     passes: bool = False
     handles: list[str] = field(default_factory=lambda: ["output"])
+    worker: Target | None = None
 
     @property
     def is_trigger(self) -> bool:

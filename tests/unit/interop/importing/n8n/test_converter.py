@@ -103,6 +103,50 @@ async def test_a_field_of_each_item_is_aggregated() -> None:
     assert (await _run(made))["All"] == {"ns": [1, 2]}
 
 
+@pytest.mark.parametrize(
+    ("given", "arriving", "alone", "kept"),
+    [
+        ({"a.b": 1, "a.c": "={{ $json.x }}"}, {"x": 2}, {"a": {"b": 1, "c": 2}}, {"x": 2, "a": {"b": 1, "c": 2}}),
+        ({"a.b.c": True, "d": "t"}, {"a": {"e": 1, "b": {"f": 2}}}, {"a": {"b": {"c": True}}, "d": "t"},
+         {"a": {"e": 1, "b": {"f": 2, "c": True}}, "d": "t"}),
+        ({"a.b": 1}, {"a": "text"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a.b": 1}, {"a": [7]}, {"a": {"b": 1}}, {"a": [7]}),
+        ({"a.b": 1, "a": 2}, {"a": {"c": 1}}, {"a": 2}, {"a": 2}),
+        ({"=a": 1}, {"b": 0}, {"a": 1}, {"a": 1, "b": 0}),
+        ({"a.b": "={{ $json.a.b + 1 }}"}, {"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {"b": 2}}),
+    ],
+)  # fmt: skip
+async def test_names_with_dots_set_fields_of_objects(
+    given: dict[str, Any], arriving: Any, alone: Any, kept: Any
+) -> None:
+    fields = [{"name": k, "value": v, "type": "any"} for k, v in given.items()]
+    for keeps, found in ((False, alone), (True, kept)):
+        parameters = {"assignments": {"assignments": fields}, "includeOtherFields": keeps}
+        made = imported(
+            workflow(
+                _START, _data(**arriving), node("Set", "set", parameters, version=3.4),
+                ways="Start > Data, Data > Set",
+            )
+        )  # fmt: skip
+        assert "placeholder" not in outcomes(made).values()
+        assert (await _run(made))["Set"] == found
+
+
+@pytest.mark.parametrize("name", ["={{ $json.x }}", "a[0].b", "a.0", "a..b", ""])
+def test_other_names_of_fields_are_lost(name: str) -> None:
+    assert (
+        outcomes(imported(workflow(_START, _set("Set", **{name: 1}), ways="Start > Set")))["Set"]
+        == "placeholder"
+    )
+
+
+def test_a_field_inside_of_one_that_is_set_is_lost() -> None:
+    made = imported(
+        workflow(_START, _set("Set", **{"a": "={{ $json }}", "a.b": 1}), ways="Start > Set")
+    )
+    assert outcomes(made)["Set"] == "placeholder"
+
+
 @pytest.mark.parametrize("version", [2, 3])
 async def test_the_outputs_of_batches_depend_on_the_version(version: int) -> None:
     done, loop = (0, 1) if version == 3 else (1, 0)
@@ -383,7 +427,7 @@ def test_headers_that_are_not_for_a_graph_are_left_out() -> None:
         )
     )  # fmt: skip
     assert outcomes(made) == {"Start": "mapped", "Ask": "changed", "Reply": "changed"}
-    assert set(by_name(made)["Ask"]["data"]["headers"]) == {"X-Id"}
+    assert set(by_name(made)["Ask (request)"]["data"]["headers"]) == {"X-Id"}
     assert by_name(made)["Reply"]["data"]["headers"] == {"X-Id": "7"}
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from planwave.interop.importing.drafts import new_edge
-from planwave.interop.importing.flowise.models import conversation, model_fields, needs_provider
+from planwave.interop.importing.flowise.conversation import conversation
+from planwave.interop.importing.flowise.models import model_fields, needs_provider
 from planwave.interop.importing.flowise.references import parts_of, text_at
 from planwave.interop.importing.flowise.steps import Part, Said, Step, Wire, template_of
 from planwave.interop.importing.reading import object_of, text_of

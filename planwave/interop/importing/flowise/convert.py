@@ -9,6 +9,7 @@ from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.flowise.chains import is_model, model
 from planwave.interop.importing.flowise.flow import convert_steps, read_flow
 from planwave.interop.importing.flowise.kinds import KINDS, know_start
+from planwave.interop.importing.flowise.loops import settle_paths
 from planwave.interop.importing.flowise.steps import Flow, Scope, Step
 from planwave.interop.importing.importer import Source
 from planwave.interop.importing.reading import text_of
@@ -26,6 +27,7 @@ def convert(source: Source) -> Conversion:
     models = {step.kind: model for step in flow.top.steps if is_model(step)}
     flow.handlers = {**models, **KINDS, _START: _begin}
     convert_steps(flow, flow.top)
+    settle_paths(flow.holders)
     return conversion
 
 

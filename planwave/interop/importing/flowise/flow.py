@@ -8,12 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from planwave.interop.importing.drafts import GraphDraft
+from planwave.interop.importing.flowise.conversation import keep_conversation
+from planwave.interop.importing.flowise.loops import (
+    ITERATION,
+    Loop,
+    exits_at,
+    gather_loops,
+    repeat,
+)
+from planwave.interop.importing.flowise.state import keep_state, keys_of
 from planwave.interop.importing.flowise.steps import Flow, Scope, Step, Wire
 from planwave.interop.importing.reading import object_of, objects_in, position_of, text_of
 from planwave.interop.importing.regions import back_edges
 
-ITERATION: Final = "iterationAgentflow"
 _NOTES: Final = frozenset({"stickyNote", "stickyNoteAgentflow"})
+_SEQUENTIAL: Final = frozenset({"worker", "supervisor", "agentMemory"})
+"""Types of the older editor whose names do not say it."""
 _NUMBERED: Final = re.compile(r"-output-(\d{1,4})\Z")
 _CODE: Final = ("customFunctionJavascriptFunction", "javascriptFunction")
 
@@ -54,7 +64,7 @@ def _step(flow: Flow, fields: Mapping[str, Any], pointer: str) -> Step | None:
     if kind in _NOTES:
         node.drop("import-ignored", "a note on the canvas runs nothing")
         return None
-    return Step(flow, step_id, kind, data, inputs, node, flow.top)
+    return Step(flow, step_id, kind, data, inputs, node, flow.top, keys=keys_of(inputs))
 
 
 def _place(flow: Flow, step: Step, parent: str) -> None:
@@ -67,6 +77,7 @@ def _place(flow: Flow, step: Step, parent: str) -> None:
     elif region is not None:
         body = flow.bodies.setdefault(region, Scope(GraphDraft("", region.node), region))
         step.scope = body
+        region.keys |= step.keys
     step.scope.steps.append(step)
 
 
@@ -90,15 +101,29 @@ def _read_edge(
 
 def convert_steps(flow: Flow, scope: Scope) -> None:
     """Convert the steps of one graph, each after those it follows, and then its edges."""
+    gather_loops(scope)
     _order(scope)
     for step in scope.steps:
         made = flow.handlers.get(step.kind)
-        if made is None:
-            step.placeholder(f"steps of the type {step.kind!r} have no counterpart")
+        if step.loop is not None:
+            repeat(step, step.loop, lambda body: convert_steps(flow, body), _keep)
+        elif made is None:
+            step.placeholder(_without_counterpart(step.kind))
         else:
             made(step)
     for wire in scope.wires:
         _connect(wire)
+
+
+def _without_counterpart(kind: str) -> str:
+    if kind.startswith("seq") or kind in _SEQUENTIAL:
+        return f"{kind!r} is a step of the sequential agents of Flowise's older editor, most of which are not read here"
+    return f"steps of the type {kind!r} have no counterpart"
+
+
+def _keep(loop: Loop) -> None:
+    keep_conversation(loop)
+    keep_state(loop)
 
 
 def _order(scope: Scope) -> None:
@@ -141,14 +166,7 @@ def _connect(wire: Wire) -> None:
     if wire.entry.outcome is not None or wire.entry.edges:
         return
     source, target = wire.source, wire.target
-    exits = source.exits.get(wire.handle)
-    if exits is None and wire.handle == "0":
-        exits = source.exits.get("")
-    if exits is None:
-        if source.node.outcome != "placeholder":
-            message = f"an edge leaves it at output {wire.handle or 'none'}, which it does not have"
-            source.node.lose(message, wire.handle, wire.entry.pointer, code="import-dangling")
-        exits = [(source.main, wire.handle or "output")]
+    exits = exits_at(source, wire.handle, wire.entry.pointer)
     if exits and not target.entries:
         target.node.lose("an edge leads to it, where a run begins", source.id, wire.entry.pointer)
         target.entries = [target.main]

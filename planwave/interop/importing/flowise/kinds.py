@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -10,19 +11,25 @@ from typing import Any, Final, cast
 from planwave.interop.importing.drafts import GraphDraft, new_edge
 from planwave.interop.importing.flowise.chains import CHAIN_KINDS
 from planwave.interop.importing.flowise.conditions import condition
+from planwave.interop.importing.flowise.conversation import asked
 from planwave.interop.importing.flowise.flow import convert_steps
-from planwave.interop.importing.flowise.models import agent, asked, condition_agent, llm
+from planwave.interop.importing.flowise.loops import AGAIN, LOOP, STOP, enclose, jump_of, rounds_key
+from planwave.interop.importing.flowise.models import agent, condition_agent, llm
 from planwave.interop.importing.flowise.references import parts_of, template_at, text_at
 from planwave.interop.importing.flowise.requests import http
+from planwave.interop.importing.flowise.state import UPDATE, begin_state, latest_state
 from planwave.interop.importing.flowise.steps import (
     OUTER,
     Expression,
+    Missing,
     Said,
     Scope,
     Step,
     content_of,
+    expression_of,
     template_of,
 )
+from planwave.interop.importing.flowise.updates import write_state
 from planwave.interop.importing.reading import objects_in, text_of
 from planwave.interop.importing.templates import inserted, literal, output_of, path, quoted
 
@@ -31,6 +38,10 @@ _FORM_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _DEFAULT_QUESTION: Final = "Do you want to proceed?"
 _MAX_PARALLEL: Final = 20
+_DEFAULT_ROUNDS: Final = 5
+_DEFAULT_OF_INSTALLATION: Final = 10
+"""Rounds of a loop step whose number cannot be read, unless the installation says otherwise."""
+_WHOLE_NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,9}")
 _MAX_PATH: Final = 20
 """Steps of a cycle that a report names."""
 
@@ -46,7 +57,7 @@ def _start(step: Step) -> None:
         main = step.becomes("chat_start", {})
         step.content = output_of(main.id, "message")
     step.entries = []
-    _note_state(step)
+    begin_state(step)
 
 
 def _start_form(step: Step) -> None:
@@ -75,18 +86,6 @@ def _start_form(step: Step) -> None:
     if not properties:
         step.content = '""'
     step.change("a value that a run does not bring is an empty text here")
-
-
-def _note_state(step: Step) -> None:
-    if step.inputs.get("startState"):
-        step.flow.conversion.lose(
-            f"{step.pointer}/startState",
-            "the state of a flow has no counterpart: steps that read or write it are placeholders",
-            repr(step.inputs["startState"]),
-        )
-        step.change("the state of the flow is left out", "/startState")
-    if step.inputs.get("startPersistState") is True:
-        step.change("no state outlives a run here", "/startPersistState")
 
 
 def know_start(step: Step) -> None:
@@ -155,8 +154,7 @@ def _execute_flow(step: Step) -> None:
         "/executeFlowSelectedFlow",
         hint="import that flow too, and save it under this name",
     )
-    if step.inputs.get("executeFlowUpdateState"):
-        step.lose("it writes the state of the flow", "", "/executeFlowUpdateState")
+    write_state(step, "executeFlowUpdateState")
     if step.inputs.get("executeFlowOverrideConfig"):
         step.lose("it changes settings of that flow", "", "/executeFlowOverrideConfig")
     role = "assistant" if text_of(step.inputs, "executeFlowReturnResponseAs") == "assistantMessage" else "user"  # fmt: skip
@@ -176,14 +174,16 @@ def _iteration(step: Step) -> None:
     data: dict[str, Any] = {"parallel": min(max(parallel, 1), _MAX_PARALLEL), "items": items}
     main = step.becomes("loop", data)
     body = step.flow.bodies.setdefault(step, Scope(GraphDraft("", step.node), step))
-    body.draft.path = f"{main.id}/"
+    step.flow.holders[body.draft] = main
     convert_steps(step.flow, body)
     if not body.steps:
         step.lose("it has no step inside", step.id)
     _add_result(step, body)
     main.node["data"]["body"] = body.draft.document()
     if body.captured:
-        _wrap(step, body)
+        begin = data["items"]
+        main.node["data"]["items"] = inserted(f"{OUTER}.begin")
+        enclose(step, body, {"begin": begin})
     step.content = f'({output_of(main.id)} | join("\\n"))'
     step.fields = {"iterationResults": output_of(main.id)}
     step.change("an item that fails ends the run here; there its error is its result")
@@ -244,34 +244,53 @@ def _add_result(step: Step, body: Scope) -> None:
                 new_edge(body.draft, target.id, result.id, handle)
 
 
-def _wrap(step: Step, body: Scope) -> None:
-    main = step.main
-    draft = GraphDraft(f"{main.id}/", step.node)
-    data = main.node["data"]
-    held = {"inputs": {OUTER: "json"}, "graph": draft.document()}
-    begin = data.pop("items")
-    main.node["type"], main.node["data"] = "inner", held
-    inside = step.node.becomes(
-        "loop", {"items": inserted(f"{OUTER}.begin"), **data}, node_id=step.id, graph=draft
-    )
-    body.draft.path = f"{main.id}/{inside.id}/"
-    fields = {name: inserted(expression) for expression, name in body.captured.items()}
-    before = step.add("transform", {"fields": {"begin": begin, **fields}}, "outer")
-    new_edge(main.graph, before.id, main.id, "output", OUTER)
-    step.entries = [before]
-
-
 def _loop(step: Step) -> None:
-    """Become a placeholder: it jumps back, and graphs here have no cycles."""
-    wanted = text_of(step.inputs, "loopBackToNode")
-    target = next(
-        (each for each in step.scope.steps if wanted and wanted.startswith(f"{each.id}-")),
-        step.flow.by_id.get(wanted),
+    """Lead back to the first step of a loop as often as it may; or become a placeholder where there is none."""
+    loop = step.scope.loop
+    if loop is None or step not in loop.jumps:
+        _lose_loop(step)
+        return
+    most = _most_rounds(step)
+    text = text_at(step, "fallbackMessage") or f"Loop completed after reaching maximum iteration count of {most}."  # fmt: skip
+    message = expression_of(parts_of(step, text, "/fallbackMessage"))
+    rounds = _rounds_before(step)
+    onward = f"{quoted(AGAIN)} if {rounds} + 1 < {most} else {quoted(STOP)}"
+    step.becomes("transform", {"fields": loop.add_end(step, "", onward, message)})
+    step.exits, step.content = (
+        {},
+        quoted(f"Loop back to {loop.header.node.name} ({loop.header.id})"),
     )
+    write_state(step, "loopUpdateState")
+
+
+def _most_rounds(step: Step) -> int:
+    """Return how often a loop step is reached before the run ends there."""
+    value = step.inputs.get("maxLoopCount")
+    if not value or isinstance(value, bool):
+        return _DEFAULT_ROUNDS
+    match = _WHOLE_NUMBER.match(text_of(step.inputs, "maxLoopCount"))
+    return int(match[0]) if match and int(match[0]) else _DEFAULT_OF_INSTALLATION
+
+
+def _rounds_before(step: Step) -> str:
+    """Return how often a loop step has led back: the rounds, or a number of its own where there are several."""
+    key = rounds_key(step)
+    if key not in step.keys:
+        return "index"
+    found = latest_state(step, key)
+    rounds = "0" if isinstance(found, Missing) else found.or_else("0")
+    step.writes[key] = f"({rounds} + 1)"
+    return rounds
+
+
+def _lose_loop(step: Step) -> None:
+    target = jump_of(step)
     way = _way(step, target) if target is not None else []
-    names = " → ".join(each.node.name or each.id for each in way) or wanted or "nowhere"
+    names = " → ".join(each.node.name or each.id for each in way)
+    names = names or text_of(step.inputs, "loopBackToNode") or "nowhere"
+    reason = step.scope.no_loops.get(step, "")
     step.node.lose(
-        f"it leads back to an earlier step, which no graph here does: {names}",
+        f"it leads back to an earlier step, which is no loop here: {names}{f' ({reason})' if reason else ''}",
         names,
         f"{step.pointer}/loopBackToNode",
         code="import-cycle",
@@ -303,12 +322,16 @@ def _tool(step: Step) -> None:
         f"the tool {name!r} of Flowise has no counterpart",
         "call a tool, an MCP server or a flow that does the same in its place",
     )
+    write_state(step, "toolUpdateState")
     step.flow.conversion.needs("tool", name, made)
 
 
 def _no_counterpart(message: str, hint: str | None = None) -> Callable[[Step], None]:
     def become_placeholder(step: Step) -> None:
         step.placeholder(message, hint)
+        for name in step.inputs:
+            if name.endswith(UPDATE):
+                write_state(step, name)
 
     return become_placeholder
 
@@ -325,7 +348,7 @@ KINDS: Final[Mapping[str, Callable[[Step], None]]] = MappingProxyType(
         "humanInputAgentflow": _human_input,
         "directReplyAgentflow": _direct_reply,
         "executeFlowAgentflow": _execute_flow,
-        "loopAgentflow": _loop,
+        LOOP: _loop,
         "toolAgentflow": _tool,
         "retrieverAgentflow": _no_counterpart(
             "a search in a store of documents has no counterpart",

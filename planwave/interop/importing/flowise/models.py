@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from planwave.interop.importing.drafts import Target, new_edge
+from planwave.interop.importing.flowise.conversation import (
+    SPEAKING,
+    asked,
+    conversation,
+    ends_with_reply,
+    if_first,
+)
 from planwave.interop.importing.flowise.references import parts_of, text_at
 from planwave.interop.importing.flowise.steps import (
     Part,
     Said,
     Step,
     expression_of,
-    of_top,
     template_of,
 )
+from planwave.interop.importing.flowise.updates import write_state
 from planwave.interop.importing.reading import list_of, number_of, object_of, objects_in, text_of
-from planwave.interop.importing.templates import inserted, literal, output_of, path, quoted
+from planwave.interop.importing.templates import inserted, literal, output_of, path
 
 _PROVIDERS: Final[Mapping[str, str]] = {
     "chatOpenAI": "openai", "chatOpenAICustom": "openai", "chatAnthropic": "anthropic",
@@ -46,12 +53,9 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _SEARCH: Final = "web_search_preview"
 _MAX_STEPS: Final = 100
-_MOST_SPEAKERS: Final = 100
-"""Steps whose replies a conversation has, as many as the longest path of a graph by default."""
-HUMAN_INPUT: Final = "humanInputAgentflow"
-_DECISIONS: Final[Mapping[str, str]] = {"0": "proceed", "1": "reject"}
-_SPEAKING: Final = frozenset({"llmAgentflow", "agentAgentflow", "executeFlowAgentflow"})
-"""Steps that add to the shared conversation."""
+
+
+_DEVELOPER: Final = "developer"
 
 
 class _Message(NamedTuple):
@@ -125,7 +129,7 @@ def llm(step: Step) -> None:
     schema = _schema(step, "llmStructuredOutput")
     fields = _chosen_model(step, "llm")
     _ask(step, "llm", "llm" if schema is None else "agent", fields, schema)
-    _lose_state(step, "llmUpdateState")
+    write_state(step, "llmUpdateState")
 
 
 def agent(step: Step) -> None:
@@ -136,7 +140,7 @@ def agent(step: Step) -> None:
         fields["maxSteps"] = int(min(max(rounds, 1), _MAX_STEPS)) if rounds == rounds else 1
     schema = _schema(step, "agentStructuredOutput")
     main = _ask(step, "agent", "agent", fields, schema)
-    _lose_state(step, "agentUpdateState")
+    write_state(step, "agentUpdateState")
     _link_tools(step, main)
 
 
@@ -146,11 +150,6 @@ def _chosen_model(step: Step, prefix: str) -> dict[str, Any]:
         step.lose("it names no model", "", f"/{prefix}Model")
     pointer = f"/{prefix}ModelConfig"
     return model_fields(step, model, object_of(step.inputs, f"{prefix}ModelConfig"), pointer)
-
-
-def _lose_state(step: Step, name: str) -> None:
-    if writes := list_of(step.inputs, name):
-        step.lose("it writes the state of the flow, which has no counterpart", writes, f"/{name}")
 
 
 def _schema(step: Step, name: str) -> dict[str, Any] | None:
@@ -201,7 +200,7 @@ def _ask(
     if memory is not None:
         lists.append(memory)
     elif is_asked:
-        lists.append(_if_first(step, asked(step)))
+        lists.append(if_first(step, asked(step)))
     user = text_at(step, f"{prefix}UserMessage")
     if memory is None and user.strip():
         step.node.note(
@@ -221,17 +220,17 @@ def _ask(
 
 def _ends_with_reply(step: Step, memory: str | None, messages: Sequence[_Message]) -> bool:
     """Return whether what a step sends may end with a reply of a model."""
-    speakers = [each for each in step.scope.earlier(step) if each.said] if memory else []
-    if speakers:
-        last = speakers[-1]
-        return last.kind != HUMAN_INPUT and last.said[-1].role != "user"
-    return bool(messages) and messages[-1].role == "assistant"
+    if memory is not None and ends_with_reply(step):
+        return True
+    has_said = memory is not None and any(
+        each.said or each.chat for each in step.scope.earlier(step)
+    )
+    return not has_said and bool(messages) and messages[-1].role == "assistant"
 
 
 def _written(step: Step, name: str) -> list[_Message]:
     """Return the messages of a step, those of the system in the order in which they are sent: the last first."""
-    system: list[_Message] = []
-    others: list[_Message] = []
+    system, developer, others = list[_Message](), list[_Message](), list[_Message]()
     for number, each in objects_in(step.inputs, name):
         role, pointer = text_of(each, "role"), f"/{name}/{number}/content"
         text = text_at(step, "content", each)
@@ -240,11 +239,14 @@ def _written(step: Step, name: str) -> list[_Message]:
         message = _Message(role, parts_of(step, text, pointer))
         if role == "system":
             system.insert(0, message)
+        elif role == _DEVELOPER and not others:
+            developer.append(message._replace(role="system"))
+            step.change("a message of the developer is one of the system here", pointer)
         else:
             others.append(message)
             if role not in ("user", "assistant"):
                 step.lose("this role of a message has no counterpart", role, pointer)
-    return [*system, *others]
+    return [*system, *developer, *others]
 
 
 def _send(step: Step, main: Target, messages: Sequence[_Message], lists: Sequence[str]) -> None:
@@ -277,10 +279,7 @@ def _list_of(messages: Sequence[_Message]) -> str:
     return f"[{', '.join(items)}]" if items else ""
 
 
-# -- the conversation ------------------------------------------------------------------------------
-
-
-def _memory(step: Step, prefix: str) -> str | None:
+def _memory(step: Step, prefix: str, *, with_question: bool = True) -> str | None:
     """Return the conversation so far, as an expression of a list; None for a step without memory."""
     if step.inputs.get(f"{prefix}EnableMemory") is not True:
         return None
@@ -288,7 +287,7 @@ def _memory(step: Step, prefix: str) -> str | None:
     if kind in _SUMMARIES:
         pointer = f"/{prefix}MemoryType"
         step.lose("summaries of a conversation have no counterpart", kind, pointer)
-    said = conversation(step)
+    said = conversation(step, with_question=with_question)
     if kind == "windowSize":
         size = number_of(step.inputs, f"{prefix}MemoryWindowSize") or 20
         said = f"({said})[-{max(int(min(size, 10_000)), 1) * 2}:]"
@@ -297,59 +296,12 @@ def _memory(step: Step, prefix: str) -> str | None:
         "what was said before, the question, and the replies of the steps before it"
     )
     if beside := [
-        each.node.name or each.id for each in step.scope.beside(step) if each.kind in _SPEAKING
+        each.node.name or each.id for each in step.scope.beside(step) if each.kind in SPEAKING
     ]:
         step.change(
             f"what runs at the same time is not in its conversation; there it may be: {', '.join(beside[:10])}"
         )
     return said
-
-
-def conversation(step: Step) -> str:
-    """Return what the model steps before a step said, as an expression of a list."""
-    pieces = [piece] if (piece := of_top(step, step.flow.history)) else []
-    speakers = [each for each in step.scope.earlier(step) if each.said]
-    if len(speakers) > _MOST_SPEAKERS:
-        step.lose(f"its conversation has replies of {len(speakers)} steps: too many", step.id)
-    for each in speakers[:_MOST_SPEAKERS]:
-        opening = _if_first(each, each.opening)
-        said = _said_to(step, each)
-        both = f"{opening} + {said}" if opening else said
-        is_sure = step.scope.has_run(each, step)
-        pieces.append(both if is_sure else f"(({both}) if {each.ran} else [])")
-    if opening := _if_first(step, step.opening or asked(step)):
-        pieces.append(opening)
-    return " + ".join(pieces) or "[]"
-
-
-def _said_to(step: Step, speaker: Step) -> str:
-    """Return what a step added to the conversation; a person's decision stands there as the user's message."""
-    said = speaker.said_expressions
-    if speaker.kind == HUMAN_INPUT:
-        decision = _DECISIONS.get(step.scope.branch(speaker, step), "decided")
-        said = [*said, Said("user", quoted(decision)).expression]
-    return f"[{', '.join(said)}]"
-
-
-def asked(step: Step) -> list[Said]:
-    """Return the message of the user that a first model step is sent."""
-    sent = of_top(step, step.flow.sent)
-    return [Said("user", sent)] if sent else []
-
-
-def _if_first(step: Step, said: Sequence[Said]) -> str:
-    """Return messages that are sent only where no model step ran before; "" where one always did."""
-    if step.is_first is None:
-        before = [each for each in step.scope.earlier(step) if each.said]
-        if any(step.scope.has_run(each, step) for each in reversed(before)):
-            step.is_first = "false"
-        else:
-            others = " or ".join(each.ran for each in before)
-            step.is_first = f"not ({others})" if others else "true"
-    if not said or step.is_first == "false":
-        return ""
-    items = f"[{', '.join(one.expression for one in said)}]"
-    return items if step.is_first == "true" else f"({items} if {step.is_first} else [])"
 
 
 # -- tools -----------------------------------------------------------------------------------------
@@ -427,16 +379,21 @@ def condition_agent(step: Step) -> None:
         "Reply with the number of one scenario and nothing else.",
     ]
     text = text_at(step, "conditionAgentInput") or "{{ question }}"
-    prompt = template_of(parts_of(step, text, "/conditionAgentInput"))
-    main = step.becomes("llm", {**fields, "system": "\n".join(system), "prompt": prompt})
+    asks = _Message("user", parts_of(step, text, "/conditionAgentInput"))
+    memory = _memory(step, "conditionAgent", with_question=False)
+    main = step.becomes("llm", {**fields, "system": "\n".join(system)})
     needs_provider(step, main)
+    _send(step, main, [asks], [*([memory] if memory else []), _list_of([asks])])
+    step.opening = asked(step)
     chosen = f'{output_of(main.id)}.strip(" \\n\\t.:#*\\"\'")'
     cases = [str(number) for number in range(len(scenarios))]
     choice = step.add("switch", {"value": inserted(chosen), "cases": cases}, "choice")
     new_edge(main.graph, main.id, choice.id)
     step.exits = {each: [(choice, f"case-{each}")] for each in cases}
+    if cases:
+        step.exits[cases[-1]].append((choice, "default"))
     step.change(
-        "the prompt that chooses is planwave's; a reply that names no scenario goes on nowhere"
+        "the prompt that chooses is planwave's; a reply that names no scenario takes the last one"
     )
     if step.inputs.get("conditionAgentOverrideSystemPrompt") is True:
         step.lose(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+from planwave.interop.importing.flowise.conversation import said_in_run
+from planwave.interop.importing.flowise.loops import LOOP, NOTHING, AtEnd, Loop
 from planwave.interop.importing.flowise.rich_text import plain_text
+from planwave.interop.importing.flowise.state import Latest, read_state
 from planwave.interop.importing.flowise.steps import (
     Expression,
     Missing,
     Part,
+    Scope,
     Step,
     content_of,
     of_top,
+    passed_in,
     template_of,
 )
 from planwave.interop.importing.reading import text_of
@@ -26,12 +31,10 @@ _FIELD: Final = re.compile(r"[^.\[\]]+")
 _UNKNOWN: Final[Mapping[str, str]] = {
     "chat_history": "the earlier turns of the chat as one text have no counterpart",
     "current_date_time": "templates here do not know the time",
-    "runtime_messages_length": "the number of messages of the run has no counterpart",
-    "loop_count": "the number of rounds of a loop has no counterpart",
     "file_attachment": "the text of attached files is part of the message here",
 }
+_STATE: Final = "$flow.state."
 _SPACES: Final[Mapping[str, str]] = {
-    "$flow.state.": "the state of a flow has no counterpart: {ref}",
     "$flow.": "this fact of a run has no counterpart: {ref}",
     "$vars.": "variables of Flowise stand outside the file: {ref}",
     "$webhook.": "what a webhook of Flowise brings has no counterpart: {ref}",
@@ -73,24 +76,55 @@ def template_at(step: Step, name: str) -> str:
 
 
 def _resolve(step: Step, reference: str, written: str) -> Expression | Missing:
-    flow = step.flow
-    if reference == "question":
-        if flow.start is None:
-            return Missing("nothing in the file takes the question")
-        return _of_start(step, flow.question or '""')
+    if (read := _FACTS.get(reference)) is not None:
+        return read(step)
     if reference.startswith("$form."):
-        if not flow.form:
-            return Missing("the flow has no form")
-        value = path(flow.form, fields_of(reference.removeprefix("$form.")))
-        return _of_start(step, f'{value} | default("")')
+        return _of_form(step, reference)
     if reference == "$iteration" or reference.startswith("$iteration."):
         return _of_item(step, reference)
+    if reference.startswith(_STATE):
+        return read_state(step, fields_of(reference.removeprefix(_STATE)), written)
     if reference in _UNKNOWN:
         return Missing(_UNKNOWN[reference])
     for space, message in _SPACES.items():
         if reference.startswith(space):
             return Missing(message.format(ref=reference))
     return _of_step(step, reference, written)
+
+
+def _question(step: Step) -> Expression | Missing:
+    if step.flow.start is None:
+        return Missing("nothing in the file takes the question")
+    return _of_start(step, step.flow.question or '""')
+
+
+def _of_form(step: Step, reference: str) -> Expression | Missing:
+    form = step.flow.form
+    if not form:
+        return Missing("the flow has no form")
+    value = path(form, fields_of(reference.removeprefix("$form.")))
+    return _of_start(step, f'{value} | default("")')
+
+
+def _messages(step: Step) -> Expression:
+    """Return the number of messages of the run, without the first one."""
+    return Expression(f"[({said_in_run(step)}) | length - 1, 0] | max")
+
+
+def _rounds(step: Step) -> Expression | Missing:
+    """Return how often a run went back, where it is certain which loop is meant."""
+    loop = step.scope.loop
+    if loop is None or sum(each.kind == LOOP for each in step.flow.by_id.values()) != 1:
+        return Missing("which loop has run last is not known")
+    return Expression("index")
+
+
+_FACTS: Final[Mapping[str, Callable[[Step], Expression | Missing]]] = {
+    "question": _question,
+    "runtime_messages_length": _messages,
+    "loop_count": _rounds,
+}
+"""What reads each fact of a run."""
 
 
 def _of_start(step: Step, value: str) -> Expression | Missing:
@@ -113,24 +147,83 @@ def _of_step(step: Step, reference: str, written: str) -> Expression | Missing:
     owner = step.flow.by_id.get(name)
     if owner is None:
         return Missing(f"it refers to {name!r}, which is no step of the flow", "import-dangling")
-    region = step.scope.region
-    is_here = owner.scope is step.scope
-    reader = step if is_here or region is None else region
-    if owner.scope is not reader.scope:
-        return Missing(f"step {owner.node.name!r} stands inside another one")
-    if not owner.scope.is_before(owner, reader):
-        return Missing(f"step {owner.node.name!r} does not run before it")
-    value = _output(owner, match["path"] if match else "")
-    if value is None:
-        return Missing(f"{reference!r} has no counterpart here")
-    if not owner.scope.has_run(owner, reader):
-        value = _if_it_ran(owner, value, written)
-    return Expression(value if is_here else step.scope.captures(value))
+    output = _Output(owner, match["path"] if match else "", reference, quoted(written))
+    found = _latest(output, step)
+    return found if isinstance(found, Missing) else Expression(found.or_else(output.written))
 
 
-def _if_it_ran(owner: Step, value: str, written: str) -> str:
-    """Return a value, or else the reference as it is written: that is what stays of it there."""
-    return f"({value} if {owner.ran} else {quoted(written)})"
+class _Output(NamedTuple):
+    """An output of a step, and how it is written where it is read."""
+
+    owner: Step
+    path: str
+    reference: str
+    written: str
+
+
+def _latest(output: _Output, step: Step, *, is_after: bool = False) -> Latest | Missing:
+    """Return an output as it was last before a step, or also of that step."""
+    scope, owner = step.scope, output.owner
+    here = _around(owner, scope)
+    if here is None:
+        if scope.region is None:
+            return Missing(f"step {owner.node.name!r} stands inside another one")
+        found = _latest(output, scope.region)
+        if isinstance(found, Missing):
+            return found
+        return Latest(passed_in(step, scope.region.scope, found.or_else(output.written)), "")
+    made: Latest | None = None
+    if (is_after and here is step) or scope.is_before(here, step):
+        made = _of_this_round(output, here, is_sure=here is step or scope.has_run(here, step))
+        if made is None:
+            return Missing(f"{output.reference!r} has no counterpart here")
+    if scope.loop is None:
+        return made or Missing(f"step {owner.node.name!r} does not run before it")
+    return _of_any_round(output, step, made)
+
+
+def _around(owner: Step, scope: Scope) -> Step | None:
+    """Return a step, or that for the loop around it, where it stands in a graph."""
+    while owner.scope is not scope:
+        region = owner.scope.region
+        if region is None or region.loop is None:
+            return None
+        owner = region
+    return owner
+
+
+def _of_this_round(output: _Output, here: Step, *, is_sure: bool) -> Latest | None:
+    condition = "" if is_sure else here.ran
+    if here.loop is None:
+        value = _output(output.owner, output.path)
+        return None if value is None else Latest(value, condition)
+    inner = here.loop
+    value = inner.after(("output", output.owner, output.path), _at_end(output, inner))
+    return Latest(
+        value, " and ".join([*([condition] if condition else []), f"{value} is not none"])
+    )
+
+
+def _of_any_round(output: _Output, step: Step, made: Latest | None) -> Latest:
+    loop = step.scope.loop
+    if loop is None or (made is not None and not made.condition):
+        return made or Latest(NOTHING, "false")
+    key = ("output", output.owner, output.path)
+    earlier = loop.before(key, NOTHING, _at_end(output, loop))
+    if made is None:
+        return Latest(earlier, f"{earlier} is not none")
+    return Latest(made.or_else(earlier), f"({made.condition} or {earlier} is not none)")
+
+
+def _at_end(output: _Output, loop: Loop) -> AtEnd:
+    def at_end(step: Step, _: str) -> str:
+        found = _latest(output, step, is_after=True)
+        if isinstance(found, Missing):
+            loop.region.lose(found.message, output.reference, code=found.code)
+            return NOTHING
+        return found.or_else(NOTHING)
+
+    return at_end
 
 
 def _output(owner: Step, wanted: str) -> str | None:

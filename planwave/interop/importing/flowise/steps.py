@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.interop.importing.branches import Guard, are_exclusive, guards_of
 from planwave.interop.importing.branches import Wire as BranchWire
@@ -13,8 +13,14 @@ from planwave.interop.importing.conversion import Code, Conversion, SourceEdge, 
 from planwave.interop.importing.drafts import GraphDraft, Target
 from planwave.interop.importing.templates import inserted, literal, output_of, quoted
 
+if TYPE_CHECKING:
+    from planwave.interop.importing.flowise.loops import Loop
+
 OUTER: Final = "outer"
 """The variable in the body of an iteration that holds what it reads of steps outside."""
+
+_CONSTANTS: Final = frozenset({"none", "[]", "0", "true", "false", '""'})
+"""Expressions that mean the same in any graph."""
 
 Exits = list[tuple[Target, str]]
 
@@ -84,6 +90,11 @@ class Step:
         said: What it adds to the shared conversation.
         opening: What it adds before that where it is the first model step of a run.
         is_first: An expression of whether no model step ran before it; None until somebody asks.
+        keys: The fields of the flow's state that it writes.
+        writes: Their values, once it has become something; None where a value is not known.
+        chat: Whether it stands for steps of a loop that add to the conversation.
+        loop: The loop that it stands for; None for a step of the file.
+        made: The nodes that it became.
     """
 
     flow: Flow
@@ -100,6 +111,11 @@ class Step:
     said: list[Said] = field(default_factory=list[Said])
     opening: list[Said] = field(default_factory=list[Said])
     is_first: str | None = None
+    keys: frozenset[str] = frozenset()
+    writes: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    chat: bool = False
+    loop: Loop | None = None
+    made: list[Target] = field(default_factory=list[Target])
 
     @property
     def pointer(self) -> str:
@@ -109,7 +125,12 @@ class Step:
     @property
     def main(self) -> Target:
         """The node that its output is read from: the first that it became."""
-        return self.node.targets[0]
+        return self.made[0]
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it adds to the shared conversation."""
+        return bool(self.said or self.opening) or self.chat
 
     @cached_property
     def said_expressions(self) -> list[str]:
@@ -124,8 +145,9 @@ class Step:
     def add(self, node_type: str, data: Mapping[str, Any], role: str = "", **more: Any) -> Target:
         """Add a node; the first one has the id of the step, others that and their role."""
         node_id = f"{self.id}-{role}" if role else self.id
-        graph = more.pop("graph", self.scope.draft)
-        return self.node.becomes(node_type, data, node_id=node_id, graph=graph, **more)
+        target = self.node.becomes(node_type, data, node_id=node_id, graph=self.scope.draft, **more)
+        self.made.append(target)
+        return target
 
     def becomes(self, node_type: str, data: Mapping[str, Any]) -> Target:
         """Become one node, which edges lead into and out of."""
@@ -160,11 +182,13 @@ class Wire(NamedTuple):
 
 
 class Scope:
-    """A graph of the flow: the whole, or the body of an iteration.
+    """A graph of the flow: the whole, or the body of an iteration or a loop.
 
     Attributes:
         draft: The graph being made.
-        region: The iteration whose body this is; None for the whole.
+        region: The step whose body this is; None for the whole.
+        loop: The loop whose rounds these are, if it is one.
+        no_loops: Why loop steps lead back to steps that are no loop.
         steps: Its steps, each after those it follows once ``order`` was called.
         wires: The edges between them.
         captured: What it reads outside: the names, by the expression there.
@@ -172,6 +196,8 @@ class Scope:
 
     def __init__(self, draft: GraphDraft, region: Step | None = None) -> None:
         self.draft, self.region = draft, region
+        self.loop: Loop | None = None
+        self.no_loops: dict[Step, str] = {}
         self.steps: list[Step] = []
         self.wires: list[Wire] = []
         self.captured: dict[str, str] = {}
@@ -230,15 +256,16 @@ class Scope:
 
     def beside(self, step: Step) -> list[Step]:
         """Return the steps that may run at the same time: neither before nor after, nor on another branch."""
-        before, bit = self._before[step] | self._bit[step], self._bit[step]
-        guards = self._guards[step]
-        return [
-            each
-            for each in self.steps
-            if not before & self._bit[each]
-            and not self._before[each] & bit
-            and not are_exclusive([self._guards[each], guards])
-        ]
+        return [each for each in self.steps if self.is_beside(each, step)]
+
+    def is_beside(self, first: Step, second: Step) -> bool:
+        """Return whether two steps may run at the same time."""
+        return (
+            first is not second
+            and not self.is_before(first, second)
+            and not self.is_before(second, first)
+            and not are_exclusive([self._guards[first], self._guards[second]])
+        )
 
     def branch(self, choosing: Step, step: Step) -> str:
         """Return the output of a choosing step without which another one does not run, or ""."""
@@ -275,16 +302,29 @@ class Flow:
         default_factory=dict[str, Callable[[Step], None]]
     )
     bodies: dict[Step, Scope] = field(default_factory=dict[Step, Scope])
+    holders: dict[GraphDraft, Target] = field(default_factory=dict[GraphDraft, Target])
 
 
 def of_top(step: Step, expression: str) -> str:
     """Return what reads a value of the start in the graph of a step; "" where the start does not lead to it."""
-    start, reader = step.flow.start, step.scope.region or step
-    if start is not reader and (start is None or not start.scope.is_before(start, reader)):
+    start, reader = step.flow.start, step
+    if start is None or not expression:
         return ""
-    if step.scope.region is None or not expression:
+    while reader.scope is not start.scope:
+        if reader.scope.region is None:
+            return ""
+        reader = reader.scope.region
+    if start is not reader and not start.scope.is_before(start, reader):
+        return ""
+    return passed_in(step, start.scope, expression)
+
+
+def passed_in(step: Step, scope: Scope, expression: str) -> str:
+    """Return what reads a value of a graph in the graph of a step, which is that one or stands inside of it."""
+    region = step.scope.region
+    if step.scope is scope or region is None or expression in _CONSTANTS:
         return expression
-    return step.scope.captures(expression)
+    return step.scope.captures(passed_in(region, scope, expression))
 
 
 def content_of(owner: Step) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import planwave
 from planwave.interop.importing.flowise.rich_text import plain_text
 from planwave.interop.importing.importer import Imported, import_text
-from planwave.testing import FakeModel, use_model
 from tests.support.interop.damage import ODD_TEXTS, Damaged, damaged
+from tests.support.interop.flowise_files import (
+    data_at,
+    import_chain,
+    import_steps,
+    llm_step,
+    notes_of,
+    pointers_of,
+    remembering_step,
+    run_import,
+    said_in,
+    start_step,
+    step_node,
+    types_of,
+    wire,
+)
 from tests.support.interop.imports import (
     OWN,
     REAL,
@@ -30,101 +43,16 @@ _DESK, _TOURS = (
 )
 
 
-def _pointers(document: Mapping[str, Any]) -> dict[str, list[str]]:
-    return {
-        name: [f"/{name}/{i}" for i, each in enumerate(_list(document, name)) if isinstance(each, dict)]
-        for name in ("nodes", "edges")
-    }  # fmt: skip
-
-
-def _list(document: Mapping[str, Any], name: str) -> list[Any]:
-    value = document.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _node(node_id: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    name = node_id.partition("_")[0]
-    data = {"id": node_id, "label": node_id, "name": name, "inputs": inputs or {}}
-    return {"id": node_id, "type": "agentFlow", "data": data, **more}
-
-
-def _edge(source: str, target: str, output: object = None) -> dict[str, Any]:
-    end = source.partition("_")[0] if output is None else output
-    handle = f"{source}-output-{end}"
-    return {"source": source, "sourceHandle": handle, "target": target, "targetHandle": target}
-
-
-def _start(**inputs: Any) -> dict[str, Any]:
-    return _node("startAgentflow_0", {"startInputType": "chatInput", **inputs})
-
-
-def _llm(number: int, user: str = "", **inputs: Any) -> dict[str, Any]:
-    messages = [{"role": "user", "content": user}] if user else ""
-    given = {"llmModel": "chatOpenAI", "llmMessages": messages, "llmModelConfig": {}, **inputs}
-    return _node(f"llmAgentflow_{number}", given)
-
-
-def _remembering(number: int, user: str = "", **inputs: Any) -> dict[str, Any]:
-    return _llm(number, llmEnableMemory=True, llmUserMessage=user, **inputs)
-
-
-def _chain(*nodes: Mapping[str, Any]) -> Imported:
-    edges = [_edge(a["id"], b["id"]) for a, b in pairwise(nodes)]
-    return _imported([*nodes], edges)
-
-
-def _imported(nodes: Sequence[Any], edges: Sequence[Any] = ()) -> Imported:
-    document = {"nodes": [*nodes], "edges": [*edges]}
-    imported = import_text(json.dumps(document), "flowise")
-    assert_accounted_for(imported, **_pointers(document))
-    return imported
-
-
-def _data(imported: Imported, *path: str) -> dict[str, Any]:
-    graph: Any = imported.document
-    data: dict[str, Any] = {}
-    for node_id in path:
-        (node,) = [each for each in graph["nodes"] if each["id"] == node_id]
-        data = node.get("data", {})
-        graph = data.get("graph") or data.get("body")
-    return data
-
-
-def _notes(imported: Imported, name: str) -> str:
-    (entry,) = [each for each in imported.report["nodes"] if each["source_name"] == name]
-    return " / ".join(note["message"] for note in entry["notes"])
-
-
-def _types(imported: Imported) -> dict[str, str]:
-    return {node["id"]: node["type"] for node in imported.document["nodes"]}
-
-
-async def _run(
-    imported: Imported, given: Any, reply: Callable[[Any], Any], answers: Sequence[Any] = ()
-) -> tuple[Any, list[Any]]:
-    model = FakeModel(reply)
-    with use_model(model):
-        result = await planwave.run({k: imported.document[k] for k in ("nodes", "edges")}, given)
-        for answer in answers:
-            (request,) = result.requests
-            result = await result.run.answer(request.request_id, answer)
-    return result.output, model.requests
-
-
-def _said(request: Any) -> list[tuple[str, str]]:
-    return [(each.role, each.text) for each in request.messages]
-
-
 # -- the files of this project ---------------------------------------------------------------------
 
 
 def test_a_desk_is_carried_over_whole() -> None:
     imported = import_text(json.dumps(_DESK))
-    assert_accounted_for(imported, **_pointers(_DESK))
+    assert_accounted_for(imported, **pointers_of(_DESK))
     assert imported.report["summary"]["placeholder"] == 0
     assert outcomes(imported)["Sticky Note"] == "dropped"
-    assert _types(imported)["humanInputAgentflow_0"] == "approval"
-    sort = _data(imported, "llmAgentflow_0")
+    assert types_of(imported)["humanInputAgentflow_0"] == "approval"
+    sort = data_at(imported, "llmAgentflow_0")
     assert sort["systemPrompt"] == "You sort letters to a **library**.\n\n- loan\n- other"
     assert sort["userPrompt"] == 'Letter: {{ nodes["startAgentflow_0"].message }}'
     assert sort["outputSchema"]["properties"]["topic"]["enum"] == ["loan", "other"]
@@ -149,10 +77,10 @@ async def test_a_desk_takes_the_ways_of_the_file(
         return json.dumps(sorted_as) if request.prompt.startswith("Letter") else "Dear Ada"
 
     imported = import_text(json.dumps(_DESK), provider="fake")
-    output, requests = await _run(imported, "My book?", reply, answers)
+    output, requests = await run_import(imported, "My book?", reply, answers)
     assert output == expected
     if answers:
-        first, replied, asked = _said(requests[1])
+        first, replied, asked = said_in(requests[1])
         assert first == ("user", "Letter: My book?")
         assert (replied[0], json.loads(replied[1])) == ("user", sorted_as)
         assert asked == ("user", "Write the answer.")
@@ -160,29 +88,31 @@ async def test_a_desk_takes_the_ways_of_the_file(
 
 def test_a_tour_names_what_it_loses() -> None:
     imported = import_text(json.dumps(_TOURS))
-    assert_accounted_for(imported, **_pointers(_TOURS), secrets=["k7-secret-91xq"])
+    assert_accounted_for(imported, **pointers_of(_TOURS), secrets=["k7-secret-91xq"])
     left = {name for name, outcome in outcomes(imported).items() if outcome == "placeholder"}
-    assert left == {"Remember", "Count", "Again"}
-    assert "the state of a flow" in _notes(imported, "Remember")
-    assert "Weather → Book → Remember → Count → Again → Weather" in _notes(imported, "Again")
-    rooms = _data(imported, "httpAgentflow_0")
+    assert left == {"Count"}
+    assert "Weather → Book → Remember → Count → Again → Weather" in notes_of(imported, "Again")
+    rooms = data_at(imported, "httpAgentflow_0")
     assert rooms["secretHeaders"] == {"X-Api-Key": "{httpagentflow_0_x_api_key}"}
     assert (rooms["method"], json.loads(rooms["body"])) == ("POST", {"beds": 2})
-    assert _data(imported, "executeFlowAgentflow_0")["flow"] == {"name": "museum-tickets"}
+    body = ("loopAgentflow_0", "loopAgentflow_0")
+    assert data_at(imported, *body, "executeFlowAgentflow_0")["flow"] == {"name": "museum-tickets"}
     assert ("flow", "museum-tickets") in {(s["what"], s["name"]) for s in imported.report["setup"]}
-    assert _data(imported, "conditionAgentAgentflow_0-choice")["cases"] == ["0", "1"]
-    assert _data(imported, "customFunctionAgentflow_0")["code"] == "return 1;"
+    assert data_at(imported, *body, "conditionAgentAgentflow_0-choice")["cases"] == ["0", "1"]
+    assert data_at(imported, *body, "customFunctionAgentflow_0")["code"] == "return 1;"
 
 
 async def test_an_iteration_runs_its_steps_for_each_item_with_values_of_outside() -> None:
     nodes = [
         each for each in _TOURS["nodes"] if each["id"] in ("iterationAgentflow_0", "llmAgentflow_0")
     ]
-    start = _start(startInputType="formInput", formInputTypes=[{"name": "city", "type": "string"}])
-    last = _node("directReplyAgentflow_0", {"directReplyMessage": "{{ iterationAgentflow_0 }}"})
-    edges = [_edge(start["id"], "iterationAgentflow_0"), _edge("iterationAgentflow_0", last["id"])]
-    imported = _imported([start, *nodes, last], edges)
-    output, requests = await _run(imported, {"city": "Oslo"}, lambda r: r.prompt.upper())
+    start = start_step(
+        startInputType="formInput", formInputTypes=[{"name": "city", "type": "string"}]
+    )
+    last = step_node("directReplyAgentflow_0", {"directReplyMessage": "{{ iterationAgentflow_0 }}"})
+    edges = [wire(start["id"], "iterationAgentflow_0"), wire("iterationAgentflow_0", last["id"])]
+    imported = import_steps([start, *nodes, last], edges)
+    output, requests = await run_import(imported, {"city": "Oslo"}, lambda r: r.prompt.upper())
     assert [each.prompt for each in requests] == [
         "Plan the museum of Oslo.",
         "Plan the harbour of Oslo.",
@@ -194,13 +124,13 @@ async def test_an_iteration_runs_its_steps_for_each_item_with_values_of_outside(
 
 
 async def test_steps_with_memory_share_one_conversation() -> None:
-    imported = _chain(_start(), _remembering(0), _remembering(1, "And?", llmReturnResponseAs="assistantMessage"), _remembering(2, "So?"))  # fmt: skip
-    assert "is written out" in _notes(imported, "llmAgentflow_0")
+    imported = import_chain(start_step(), remembering_step(0), remembering_step(1, "And?", llmReturnResponseAs="assistantMessage"), remembering_step(2, "So?"))  # fmt: skip
+    assert "is written out" in notes_of(imported, "llmAgentflow_0")
     replies = iter(["one", "two", "three"])
-    output, requests = await _run(imported, "Hello", lambda _: next(replies))
+    output, requests = await run_import(imported, "Hello", lambda _: next(replies))
     assert output == "three"
     asked = ("user", "Hello")
-    assert [_said(each) for each in requests] == [
+    assert [said_in(each) for each in requests] == [
         [asked],
         [asked, ("user", "one"), ("user", "And?")],
         [asked, ("user", "one"), ("assistant", "two"), ("user", "So?")],
@@ -208,20 +138,22 @@ async def test_steps_with_memory_share_one_conversation() -> None:
 
 
 def test_a_conversation_that_ends_with_a_reply_makes_a_placeholder() -> None:
-    reply = _remembering(0, llmReturnResponseAs="assistantMessage")
-    imported = _chain(_start(), reply, _remembering(1))
+    reply = remembering_step(0, llmReturnResponseAs="assistantMessage")
+    imported = import_chain(start_step(), reply, remembering_step(1))
     assert outcomes(imported)["llmAgentflow_1"] == "placeholder"
 
 
 async def test_the_decision_of_a_person_stands_in_the_conversation() -> None:
-    look = _node("humanInputAgentflow_0", {"humanInputDescription": "Sure?"})
+    look = step_node("humanInputAgentflow_0", {"humanInputDescription": "Sure?"})
     edges = [
-        _edge("startAgentflow_0", "llmAgentflow_0"), _edge("llmAgentflow_0", look["id"]),
-        _edge(look["id"], "llmAgentflow_1", 0),
+        wire("startAgentflow_0", "llmAgentflow_0"), wire("llmAgentflow_0", look["id"]),
+        wire(look["id"], "llmAgentflow_1", 0),
     ]  # fmt: skip
-    imported = _imported([_start(), _remembering(0), look, _remembering(1)], edges)
-    _, requests = await _run(imported, "Hi", lambda _: "one", [{"decision": "proceed", "note": ""}])
-    assert _said(requests[1]) == [
+    imported = import_steps([start_step(), remembering_step(0), look, remembering_step(1)], edges)
+    _, requests = await run_import(
+        imported, "Hi", lambda _: "one", [{"decision": "proceed", "note": ""}]
+    )
+    assert said_in(requests[1]) == [
         ("user", "Hi"),
         ("user", "one"),
         ("assistant", "Sure?"),
@@ -230,38 +162,40 @@ async def test_the_decision_of_a_person_stands_in_the_conversation() -> None:
 
 
 async def test_a_step_without_memory_is_sent_the_question_where_it_is_the_first() -> None:
-    imported = _chain(
-        _start(), _llm(0, llmMessages=[{"role": "system", "content": "S"}]), _remembering(1)
+    imported = import_chain(
+        start_step(),
+        llm_step(0, llmMessages=[{"role": "system", "content": "S"}]),
+        remembering_step(1),
     )
-    _, requests = await _run(imported, "Hello", lambda _: "one")
+    _, requests = await run_import(imported, "Hello", lambda _: "one")
     assert requests[0].system == "S"
-    assert [_said(each) for each in requests] == [
+    assert [said_in(each) for each in requests] == [
         [("user", "Hello")],
         [("user", "Hello"), ("user", "one")],
     ]
 
 
 def test_a_step_beside_another_one_says_that_it_does_not_hear_it() -> None:
-    steps = [_start(), _remembering(0), _remembering(1)]
-    imported = _imported(steps, [_edge("startAgentflow_0", f"llmAgentflow_{i}") for i in (0, 1)])
-    assert "not in its conversation; there it may be: llmAgentflow_1" in _notes(
+    steps = [start_step(), remembering_step(0), remembering_step(1)]
+    imported = import_steps(steps, [wire("startAgentflow_0", f"llmAgentflow_{i}") for i in (0, 1)])
+    assert "not in its conversation; there it may be: llmAgentflow_1" in notes_of(
         imported, "llmAgentflow_0"
     )
 
 
 @pytest.mark.parametrize("kind", ["conversationSummary", "conversationSummaryBuffer"])
 def test_a_memory_of_summaries_is_lost(kind: str) -> None:
-    imported = _chain(_start(), _remembering(0, llmMemoryType=kind))
+    imported = import_chain(start_step(), remembering_step(0, llmMemoryType=kind))
     assert outcomes(imported)["llmAgentflow_0"] == "placeholder"
 
 
 async def test_a_window_of_the_conversation_is_its_last_messages() -> None:
-    steps = [_remembering(i) for i in range(3)]
-    last = _remembering(3, llmMemoryType="windowSize", llmMemoryWindowSize=1)
-    _, requests = await _run(
-        _chain(_start(), *steps, last), "Hello", lambda r: f"r{len(r.messages)}"
+    steps = [remembering_step(i) for i in range(3)]
+    last = remembering_step(3, llmMemoryType="windowSize", llmMemoryWindowSize=1)
+    _, requests = await run_import(
+        import_chain(start_step(), *steps, last), "Hello", lambda r: f"r{len(r.messages)}"
     )
-    assert _said(requests[-1]) == [("user", "r2"), ("user", "r3")]
+    assert said_in(requests[-1]) == [("user", "r2"), ("user", "r3")]
 
 
 # -- references ------------------------------------------------------------------------------------
@@ -270,7 +204,8 @@ async def test_a_window_of_the_conversation_is_its_last_messages() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("$flow.state.a", "the state of a flow"),
+        ("$flow.chatId", "this fact of a run"),
+        ("loop_count", "which loop has run last"),
         ("$vars.a", "variables of Flowise"),
         ("current_date_time", "do not know the time"),
         ("chat_history", "the earlier turns"),
@@ -283,28 +218,30 @@ async def test_a_window_of_the_conversation_is_its_last_messages() -> None:
 )
 def test_what_cannot_be_read_makes_a_placeholder(reference: str, message: str) -> None:
     steps = [
-        _start(),
-        _llm(0, f"{{{{ {reference} }}}}"),
-        _llm(1, "x"),
-        _node("conditionAgentflow_0"),
+        start_step(),
+        llm_step(0, f"{{{{ {reference} }}}}"),
+        llm_step(1, "x"),
+        step_node("conditionAgentflow_0"),
     ]
-    imported = _chain(*steps)
+    imported = import_chain(*steps)
     assert outcomes(imported)["llmAgentflow_0"] == "placeholder"
-    assert message in _notes(imported, "llmAgentflow_0")
+    assert message in notes_of(imported, "llmAgentflow_0")
 
 
 async def test_braces_and_steps_that_did_not_run_stay_as_they_are_written() -> None:
-    choice = _node("conditionAgentflow_0", {"conditions": [
+    choice = step_node("conditionAgentflow_0", {"conditions": [
         {"type": "string", "operation": "contains", "value1": "{{ question }}", "value2": "x"}
     ]})  # fmt: skip
-    reply = _node("directReplyAgentflow_0", {"directReplyMessage": "{% a %} {{ llmAgentflow_0 }}"})
+    reply = step_node(
+        "directReplyAgentflow_0", {"directReplyMessage": "{% a %} {{ llmAgentflow_0 }}"}
+    )
     edges = [
-        _edge("startAgentflow_0", choice["id"]), _edge(choice["id"], "llmAgentflow_0", 0),
-        _edge("llmAgentflow_0", reply["id"]), _edge(choice["id"], reply["id"], 1),
+        wire("startAgentflow_0", choice["id"]), wire(choice["id"], "llmAgentflow_0", 0),
+        wire("llmAgentflow_0", reply["id"]), wire(choice["id"], reply["id"], 1),
     ]  # fmt: skip
-    imported = _imported([_start(), choice, _llm(0, "Do."), reply], edges)
-    assert (await _run(imported, "x", lambda _: "done"))[0] == "{% a %} done"
-    assert (await _run(imported, "y", lambda _: "done"))[0] == "{% a %} {{ llmAgentflow_0 }}"
+    imported = import_steps([start_step(), choice, llm_step(0, "Do."), reply], edges)
+    assert (await run_import(imported, "x", lambda _: "done"))[0] == "{% a %} done"
+    assert (await run_import(imported, "y", lambda _: "done"))[0] == "{% a %} {{ llmAgentflow_0 }}"
 
 
 @pytest.mark.parametrize(
@@ -323,17 +260,21 @@ async def test_a_condition_chooses_as_there(
     kind: str, operation: str, values: tuple[Any, Any], is_true: bool
 ) -> None:
     test = {"type": kind, "operation": operation, "value1": values[0], "value2": values[1]}
-    choice = _node("conditionAgentflow_0", {"conditions": [test]})
-    replies = [_node(f"directReplyAgentflow_{i}", {"directReplyMessage": str(i)}) for i in (0, 1)]
-    edges = [_edge("startAgentflow_0", choice["id"]), *(_edge(choice["id"], r["id"], i) for i, r in enumerate(replies))]  # fmt: skip
-    output, _ = await _run(_imported([_start(), choice, *replies], edges), "5", lambda _: "")
+    choice = step_node("conditionAgentflow_0", {"conditions": [test]})
+    replies = [
+        step_node(f"directReplyAgentflow_{i}", {"directReplyMessage": str(i)}) for i in (0, 1)
+    ]
+    edges = [wire("startAgentflow_0", choice["id"]), *(wire(choice["id"], r["id"], i) for i, r in enumerate(replies))]  # fmt: skip
+    output, _ = await run_import(
+        import_steps([start_step(), choice, *replies], edges), "5", lambda _: ""
+    )
     assert output == ("0" if is_true else "1")
 
 
 @pytest.mark.parametrize("operation", ["regex", "odd", ""])
 def test_a_comparison_without_counterpart_is_a_placeholder(operation: str) -> None:
-    imported = _chain(
-        _start(), _node("conditionAgentflow_0", {"conditions": [{"operation": operation}]})
+    imported = import_chain(
+        start_step(), step_node("conditionAgentflow_0", {"conditions": [{"operation": operation}]})
     )
     assert outcomes(imported)["conditionAgentflow_0"] == "placeholder"
 
@@ -361,42 +302,51 @@ def test_rich_text_becomes_markdown(html: str, text: str) -> None:
 # -- steps that differ -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["llmUpdateState", "llmStructuredOutput"])
-def test_what_a_model_step_cannot_do_makes_it_a_placeholder(name: str) -> None:
-    imported = _chain(_start(), _llm(0, "a", **{name: [{"key": "k", "value": "v", "type": "odd"}]}))
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("llmStructuredOutput", {"key": "k", "type": "odd"}),
+        ("llmUpdateState", {"key": "k", "value": "{{ output.field }}"}),
+        ("llmUpdateState", {"key": "k", "value": "{{ $vars.a }}"}),
+    ],
+)
+def test_what_a_model_step_cannot_do_makes_it_a_placeholder(name: str, entry: Any) -> None:
+    imported = import_chain(start_step(), llm_step(0, "a", **{name: [entry]}))
     assert outcomes(imported)["llmAgentflow_0"] == "placeholder"
 
 
 def test_tools_of_an_agent_are_linked_placeholders() -> None:
     given = {"agentModel": "chatOpenAI", "agentTools": [{"agentSelectedTool": "gmail"}], "agentToolsBuiltInOpenAI": '["web_search_preview"]', "agentEnableMemory": True}  # fmt: skip
-    imported = _chain(_start(), _node("agentAgentflow_0", given))
+    imported = import_chain(start_step(), step_node("agentAgentflow_0", given))
     assert outcomes(imported)["agentAgentflow_0"] == "changed"
-    assert _data(imported, "agentAgentflow_0")["tools"] == {"web_search": True}
+    assert data_at(imported, "agentAgentflow_0")["tools"] == {"web_search": True}
     assert [each.code for each in findings_of(imported) if each.code == "placeholder"] == [
         "placeholder"
     ]
 
 
 def test_a_credential_is_a_secret_of_the_operator() -> None:
-    request = _node("httpAgentflow_0", {"url": "https://a.example", "credential": "3f1c"})
-    imported = _chain(_start(), request)
-    assert _data(imported, "httpAgentflow_0")["secretHeaders"] == {"Authorization": "{httpagentflow_0_authorization}"}  # fmt: skip
+    request = step_node("httpAgentflow_0", {"url": "https://a.example", "credential": "3f1c"})
+    imported = import_chain(start_step(), request)
+    assert data_at(imported, "httpAgentflow_0")["secretHeaders"] == {"Authorization": "{httpagentflow_0_authorization}"}  # fmt: skip
     assert "3f1c" not in json.dumps(imported.document)
 
 
 def test_500_steps_convert() -> None:
     ids = [f"llmAgentflow_{i}" for i in range(499)]
     before = [*["startAgentflow_0"] * 10, *ids]
-    steps = [_llm(i, "{{ question }}" if i < 10 else f"{{{{ {before[i]} }}}}") for i in range(499)]
-    imported = _imported(
-        [_start(), *steps], [_edge(*ends) for ends in zip(before, ids, strict=False)]
+    steps = [
+        llm_step(i, "{{ question }}" if i < 10 else f"{{{{ {before[i]} }}}}") for i in range(499)
+    ]
+    imported = import_steps(
+        [start_step(), *steps], [wire(*ends) for ends in zip(before, ids, strict=False)]
     )
     assert imported.report["summary"]["mapped"] == 500
 
 
 def test_500_steps_that_share_a_conversation_convert() -> None:
-    steps = [_start(), *(_remembering(i, "a") for i in range(499))]
-    edges = [_edge(a["id"], b["id"]) for a, b in pairwise(steps)]
+    steps = [start_step(), *(remembering_step(i, "a") for i in range(499))]
+    edges = [wire(a["id"], b["id"]) for a, b in pairwise(steps)]
     imported = import_text(json.dumps({"nodes": steps, "edges": edges}))
     assert len(json.dumps(imported.document)) < 4_000_000
     assert imported.report["summary"]["placeholder"] == 398
@@ -410,7 +360,7 @@ def test_500_steps_that_share_a_conversation_convert() -> None:
     ("name", "placeholders", "dropped"),
     [
         ("agentflows_branch_out_merge_in", [], 0),
-        ("agentflowsv2_human_in_the_loop", ["loopAgentflow_0", "toolAgentflow_0"], 0),
+        ("agentflowsv2_human_in_the_loop", ["toolAgentflow_0"], 0),
         ("agentflowsv2_iterations", [], 0),
         ("agentflowsv2_translator", [], 0),
         ("chatflows_llm_chain", [], 1),
@@ -421,7 +371,7 @@ def test_files_of_others_convert(name: str, placeholders: list[str], dropped: in
     document = json.loads(text)
     imported = import_text(text)
     assert imported.report["kind"] == "flowise"
-    assert_accounted_for(imported, **_pointers(document))
+    assert_accounted_for(imported, **pointers_of(document))
     lost = [
         document["nodes"][i]["id"]
         for i, entry in enumerate(imported.report["nodes"])
@@ -436,30 +386,31 @@ async def test_files_of_others_do_what_they_must() -> None:
     def read(name: str) -> Imported:
         return import_text((REAL / "flowise" / f"{name}.json").read_text("utf-8"), provider="fake")
 
-    output, requests = await _run(
+    output, requests = await run_import(
         read("agentflows_branch_out_merge_in"), "Hi", lambda r: r.system[-2]
     )
     assert output == "D"
-    assert sorted(_said(requests[-1])) == sorted(("user", each) for each in ("Hi", "A", "B", "C"))
+    assert sorted(said_in(requests[-1])) == sorted(("user", each) for each in ("Hi", "A", "B", "C"))
     asked = read("agentflowsv2_human_in_the_loop")
+    body = data_at(asked, "loopAgentflow_0", "loopAgentflow_0")["body"]
     ends = {
         e["sourceHandle"]: e["target"]
-        for e in asked.document["edges"]
+        for e in body["edges"]
         if e["source"].startswith("humanInput")
     }
-    assert ends == {"proceed": "llmAgentflow_0-messages", "reject": "loopAgentflow_0"}
+    assert ends == {"proceed": "way-0", "reject": "loopAgentflow_0"}
     notes = [note for entry in asked.report["nodes"] for note in entry["notes"]]
     assert any(note["code"] == "import-cycle" for note in notes)
     assert any("all model steps of a run share" in note["message"] for note in notes)
-    _, requests = await _run(read("agentflowsv2_iterations"), "Hi", lambda _: "ok")
+    _, requests = await run_import(read("agentflowsv2_iterations"), "Hi", lambda _: "ok")
     assert len(requests) == 5
     assert [each.messages[-1].text[-3:] for each in requests[:4]] == ["abc", "abc", "def", "def"]
-    output, requests = await _run(read("agentflowsv2_translator"), "Hi", lambda r: r.prompt)
+    output, requests = await run_import(read("agentflowsv2_translator"), "Hi", lambda r: r.prompt)
     assert "Hi" in output
     assert "<" not in output + str(requests[0].system)
     chain = read("chatflows_llm_chain")
     assert [each["type"] for each in chain.document["nodes"]].count("llm") == 1
-    output, _ = await _run(chain, "socks", lambda r: r.prompt)
+    output, _ = await run_import(chain, "socks", lambda r: r.prompt)
     assert "makes socks?" in output
 
 
@@ -467,7 +418,7 @@ async def test_files_of_others_do_what_they_must() -> None:
 
 
 def _older(node_id: str, category: str = "", **inputs: Any) -> dict[str, Any]:
-    node = _node(node_id, inputs)
+    node = step_node(node_id, inputs)
     node["data"] |= {"category": category, "inputAnchors": []}
     return node
 
@@ -486,19 +437,19 @@ async def test_a_chain_asks_its_prompt(template: str, values: Any, expected: str
         _older("chatOpenAI_0", "Chat Models", modelName="gpt"), _older("llmChain_0"),
         _older("promptTemplate_0", template=template, promptValues=values),
     ]  # fmt: skip
-    edges = [_edge(each, "llmChain_0") for each in ("chatOpenAI_0", "promptTemplate_0")]
-    imported = _imported(nodes, edges)
+    edges = [wire(each, "llmChain_0") for each in ("chatOpenAI_0", "promptTemplate_0")]
+    imported = import_steps(nodes, edges)
     assert imported.report["summary"]["mapped"] == 3
     del nodes[0]["data"]["inputs"]["modelName"]
     document = {"nodes": nodes, "edges": edges}
     told = import_text(json.dumps(document), "flowise", provider="fake")
-    output, _ = await _run(told, "Q", lambda r: r.prompt)
+    output, _ = await run_import(told, "Q", lambda r: r.prompt)
     assert output == expected
 
 
 @pytest.mark.parametrize("template", ["{a} {b}", "{a", "a}"])
 def test_a_prompt_that_cannot_be_filled_is_a_placeholder(template: str) -> None:
-    imported = _imported([_older("promptTemplate_0", template=template)])
+    imported = import_steps([_older("promptTemplate_0", template=template)])
     assert outcomes(imported)["promptTemplate_0"] == "placeholder"
 
 
@@ -509,8 +460,8 @@ def test_other_kinds_of_older_files_are_placeholders(kind: str) -> None:
         _older(f"{kind}_0"),
         _older("seqAgent_0", systemMessagePrompt="S"),
     ]
-    imported = _imported(
-        nodes, [_edge("seqStart_0", f"{kind}_0"), _edge(f"{kind}_0", "seqAgent_0")]
+    imported = import_steps(
+        nodes, [wire("seqStart_0", f"{kind}_0"), wire(f"{kind}_0", "seqAgent_0")]
     )
     assert outcomes(imported) == {"seqStart_0": "mapped", f"{kind}_0": "placeholder", "seqAgent_0": "placeholder"}  # fmt: skip
 
@@ -560,12 +511,12 @@ def flows(draw: st.DrawFn) -> dict[str, Any]:
                 {key: draw(_TEXTS) for key in _LISTS[name]} for _ in range(draw(st.integers(1, 2)))
             ]
             inputs[f"{prefix}{name}" if name[0].isupper() else name] = items
-        node = _node(node_id, inputs, position={"x": 1, "y": 2}, parentNode=draw(st.sampled_from(["", "n1", "n2"])))  # fmt: skip
+        node = step_node(node_id, inputs, position={"x": 1, "y": 2}, parentNode=draw(st.sampled_from(["", "n1", "n2"])))  # fmt: skip
         node["data"] |= {"name": kind, "category": "Chat Models" if kind == "chatOpenAI" else ""}
         nodes.append(node)
     ids = st.sampled_from([node["id"] for node in nodes]) | _IDS
     edges = [
-        _edge(draw(ids), draw(ids), draw(st.sampled_from([None, 0, 1, 2])))
+        wire(draw(ids), draw(ids), draw(st.sampled_from([None, 0, 1, 2])))
         for _ in range(draw(st.integers(0, 10)))
     ]
     return {"nodes": nodes, "edges": edges}
@@ -574,10 +525,10 @@ def flows(draw: st.DrawFn) -> dict[str, Any]:
 @given(damaged(flows()))
 def test_any_flow_is_accounted_for(case: Damaged) -> None:
     imported = import_text(json.dumps(case.document), "flowise")
-    assert_accounted_for(imported, **_pointers(case.document), secrets=case.secrets)
+    assert_accounted_for(imported, **pointers_of(case.document), secrets=case.secrets)
 
 
 @given(damaged(st.sampled_from([_DESK, _TOURS])))
 def test_damaged_files_are_accounted_for(case: Damaged) -> None:
     imported = import_text(json.dumps(case.document), "flowise")
-    assert_accounted_for(imported, **_pointers(case.document), secrets=case.secrets)
+    assert_accounted_for(imported, **pointers_of(case.document), secrets=case.secrets)

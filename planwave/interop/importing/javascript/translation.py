@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from planwave.graph.model import Json
 from planwave.interop.importing.javascript import methods, operators
 from planwave.interop.importing.javascript.syntax import (
     Array,
@@ -164,6 +165,32 @@ def template_of(parts: Sequence[str | Embedded], roots: Roots) -> Translated:
         isinstance(value, Value) and value.may_be({"array", "object"}) for value in values
     )
     return Translated("".join(written), STRING, has_structures)
+
+
+def literal_value(text: str) -> Json:
+    """Return the value of an expression that names nothing, such as ``{limit: 5}``.
+
+    Raises:
+        Untranslatable: It is more than that.
+    """
+    return value_of_literal(parse(text))
+
+
+def value_of_literal(node: Node) -> Json:
+    """Return the same of a part of an expression."""
+    match node:
+        case Constant(value=value):
+            return value
+        case Unary(operator="-", operand=Constant(value=int() | float() as number)):
+            return -number
+        case TemplateLiteral(parts=parts) if all(isinstance(part, Constant) for part in parts):
+            return "".join(str(value_of_literal(part)) for part in parts)
+        case Array(items=items):
+            return [value_of_literal(item) for item in items]
+        case Object(fields=fields) if all(key is not None for key, _ in fields):
+            return {str(key): value_of_literal(value) for key, value in fields}
+        case _:
+            raise Untranslatable("a value that is calculated")
 
 
 class _Translator:
@@ -342,8 +369,10 @@ __all__ = [
     "Translated",
     "Untranslatable",
     "Value",
+    "literal_value",
     "path",
     "split",
     "template_of",
     "translate",
+    "value_of_literal",
 ]

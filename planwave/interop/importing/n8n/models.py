@@ -9,11 +9,11 @@ from typing import Any, Final, cast
 
 from planwave.interop.importing.drafts import GraphDraft, Target, new_edge
 from planwave.interop.importing.n8n.fields import Placement
-from planwave.interop.importing.n8n.kinds import Kind, Making, flow_name
-from planwave.interop.importing.n8n.requests import http_tool, tool_name
+from planwave.interop.importing.n8n.kinds import Kind, Making
 from planwave.interop.importing.n8n.schemas import Schema, extracted_schema, written_schema
+from planwave.interop.importing.n8n.tools import TOOLS
 from planwave.interop.importing.n8n.workflow import Envelope, Link, Step, Workflow
-from planwave.interop.importing.reading import list_of, number_of, object_of, objects_in, text_of
+from planwave.interop.importing.reading import number_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, literal
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
@@ -61,7 +61,7 @@ class Helpers:
             return False  # it is a step of the flow, too
         if step.kind in PROVIDERS:
             return link.kind == _MODEL
-        if step.kind in _HELPERS:
+        if step.kind in TOOLS:
             return link.kind == _TOOL
         return not step.is_trigger and step.kind not in MODELS
 
@@ -189,7 +189,7 @@ def place_helper(placement: Placement, step: Step, graph: GraphDraft) -> Target:
             return target
     making = Making(placement, step, graph)
     placement.graphs.setdefault(step.name, graph)
-    make = _HELPERS.get(step.kind)
+    make = TOOLS.get(step.kind)
     if make is None and step.kind in PROVIDERS:
         make = _model
     if make is None:
@@ -379,39 +379,64 @@ def _parsed_envelope(name: str) -> Callable[[Workflow, Step], Envelope]:
 
 
 def _open_ai(making: Making) -> None:
-    resource = text_of(making.parameters, "resource") or "text"
-    operation = text_of(making.parameters, "operation") or "message"
-    if (resource, operation) not in (("text", "message"), ("chat", "complete")):
+    resource, operation = _operation(making.step)
+    if (resource, operation) not in _CONVERSATIONS:
         making.lose(f"the operation {resource}.{operation}", f"{resource}.{operation}", "operation")
     if making.parameters.get("simplify", making.parameters.get("simplifyOutput")) is False:
         making.lose("its result is the whole answer of the service", "simplify", "simplify")
     data: dict[str, Any] = {"provider": "openai"}
-    model = _reference(making.parameters.get("modelId") or making.parameters.get("model"))
+    written = (making.parameters.get(name) for name in ("modelId", "chatModel", "model"))
+    model = _reference(next(filter(None, written), ""))
     if model.startswith("="):
         making.lose("a model that is calculated", model, "modelId")
     elif model:
         data["model"] = model
     data |= _model_settings(making)
-    system, prompts = list[str](), list[str]()
-    for number, each in objects_in(object_of(making.parameters, "messages"), "values"):
-        at = f"{making.at}/messages/values/{number}"
-        role = text_of(each, "role") or "user"
-        text = making.fields.template(each.get("content", ""), f"{at}/content")
-        if role == "assistant" or (role == "user" and prompts):
-            making.step.node.lose(
-                "a conversation of several messages", text_of(each, "content"), at
-            )
-        (system if role in ("system", "developer") else prompts).append(text)
+    system, prompt = _messages(making)
     has_tools = bool(making.workflow.helpers(making.step.name, _TOOL))
     if making.parameters.get("jsonOutput") is True:
         if has_tools:
             making.lose("tools and a result in JSON", "jsonOutput", "jsonOutput")
         else:
             data["jsonOutput"] = True
-    target = _ask(
-        making, "agent" if has_tools else "llm", data, "\n".join(prompts), "\n".join(system)
-    )
+    target = _ask(making, "agent" if has_tools else "llm", data, prompt, system)
     making.workflow.conversion.needs("provider", "openai", target)
+
+
+_CONVERSATIONS: Final = frozenset((("text", "message"), ("chat", "complete")))
+
+
+def _is_old_open_ai(step: Step) -> bool:
+    """Return whether a step is the one before that for assistants, with other names of operations."""
+    return step.node.kind.startswith("n8n-nodes-base.") and step.version < 1.2
+
+
+def _operation(step: Step) -> tuple[str, str]:
+    """Return the resource and the operation of a step that asks OpenAI."""
+    resource = text_of(step.parameters, "resource") or "text"
+    usual = "message"
+    if _is_old_open_ai(step):
+        usual = "create" if resource == "image" else "complete"
+    return resource, text_of(step.parameters, "operation") or usual
+
+
+def _messages(making: Making) -> tuple[str, str]:
+    """Return the system text and the prompt of a step that asks OpenAI."""
+    holder, inside = (
+        ("prompt", "messages") if _is_old_open_ai(making.step) else ("messages", "values")
+    )
+    system, prompts = list[str](), list[str]()
+    for number, each in objects_in(object_of(making.parameters, holder), inside):
+        at = f"{making.at}/{holder}/{inside}/{number}"
+        role = text_of(each, "role") or "user"
+        text = making.fields.template(each.get("content", ""), f"{at}/content")
+        if role == "assistant" or (role == "user" and prompts):
+            message = "a conversation of several messages"
+            making.step.node.lose(message, text_of(each, "content"), at)
+        (system if role in ("system", "developer") else prompts).append(text)
+    if not prompts and not system:
+        making.lose("it has no message", "", holder)
+    return "\n".join(system), "\n".join(prompts)
 
 
 def _open_ai_envelope(workflow: Workflow, step: Step) -> Envelope:
@@ -497,58 +522,6 @@ def _summarize(making: Making) -> None:
     prompt = literal(_SUMMARIZE).replace("{}", inserted(f"({item}) | tojson"))
     making.step.node.change("one call of a model takes its place, also for a long text")
     _ask(making, "llm", {}, prompt, "")
-
-
-# Tools
-
-
-def _workflow_tool(making: Making) -> None:
-    name = flow_name(making.parameters.get("workflowId"))
-    if not name or name.startswith("="):
-        making.lose(
-            "the workflow that it runs is not named", str(making.parameters.get("workflowId"))
-        )
-        name = name or "flow"
-    called = text_of(making.parameters, "name") or tool_name(making.step.name)
-    if called.startswith("=") or tool_name(called) != called:
-        called = tool_name(making.step.name)
-    given = object_of(making.parameters, "workflowInputs")
-    if object_of(given, "value") or object_of(making.parameters, "fields").get("values"):
-        making.lose(
-            "the inputs of the workflow are filled in", json.dumps(dict(given)), "workflowInputs"
-        )
-    description = making.text("description") or literal(making.step.name)
-    data: dict[str, Any] = {"name": called, "description": description, "flow": {"name": name}}
-    target = making.becomes("flow_tool", data)
-    making.workflow.conversion.needs("flow", name, target)
-    making.step.node.change(f"it runs the flow {name!r}, which is not there yet: store it first")
-
-
-def _mcp(making: Making) -> None:
-    server = tool_name(making.step.name).lower()
-    data: dict[str, Any] = {"server": server}
-    include = text_of(making.parameters, "include") or "all"
-    if include == "selected":
-        data["allow"] = [str(each) for each in list_of(making.parameters, "includeTools")]
-    elif include == "except":
-        data["deny"] = [str(each) for each in list_of(making.parameters, "excludeTools")]
-    target = making.becomes("mcp_server", data)
-    making.workflow.conversion.needs("mcp", server, target)
-    address = text_of(making.parameters, "endpointUrl") or text_of(making.parameters, "sseEndpoint")
-    making.step.node.change(
-        f"the server at {address} has to be set up by the operator, as {server!r}",
-        making.at,
-        hint="a person approves calls that change something, unless the operator says otherwise",
-    )
-
-
-_HELPERS: Final[Mapping[str, Callable[[Making], None]]] = MappingProxyType(
-    {
-        "toolHttpRequest": http_tool,
-        "toolWorkflow": _workflow_tool,
-        "mcpClientTool": _mcp,
-    }
-)
 
 
 def _extract_envelope(workflow: Workflow, step: Step) -> Envelope:

@@ -1,4 +1,4 @@
-"""HTTP requests of n8n: steps and tools."""
+"""HTTP requests of n8n."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.secrets import Withheld
-from planwave.interop.importing.templates import literal
 
-_METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"))
+METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"))
 _JSON_HEADER: Final = "application/json"
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
 _SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -31,20 +30,12 @@ _SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 _ADDRESSES: Final = ("http://", "https://", "{{")
-_TOOL_ADDRESS: Final = re.compile(
-    r"https?://(?P<host>[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?)(?::\d{1,5})?"
-    r"(?P<rest>(?:[/?][!-\"$-\[\]-~]*)?)"
-)
-"""An address of which a model fills in parts of the path and of the query."""
-_PLACEHOLDER: Final = re.compile(r"\{[A-Za-z_][A-Za-z0-9_-]*\}")
-_NUMBER: Final = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
-_IPV4: Final = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)")
 
 
 def _request(making: Making) -> None:
     parameters = making.parameters
     method = text_of(parameters, "method") or text_of(parameters, "requestMethod") or "GET"
-    if method not in _METHODS:
+    if method not in METHODS:
         making.lose(f"requests here have no method {method}", method, "method")
         method = "GET"
     data: dict[str, Any] = {"url": making.text("url")}
@@ -59,7 +50,7 @@ def _request(making: Making) -> None:
         data["params"] = _pairs(making, "Query", "queryParameters")
     if parameters.get("sendBody") is True:
         _body(making, data, headers)
-    secrets |= _credential(making)
+    secrets |= credential_secret(making)
     data |= {"headers": headers} if headers else {}
     data |= {"secretHeaders": secrets} if secrets else {}
     _response(making)
@@ -181,7 +172,7 @@ def _json_body(making: Making, data: dict[str, Any], headers: dict[str, Any]) ->
         headers["content-type"] = _JSON_HEADER
 
 
-def _credential(making: Making) -> dict[str, str]:
+def credential_secret(making: Making) -> dict[str, str]:
     """Return the header of a credential, which is a secret of the operator here."""
     kind = text_of(making.parameters, "authentication") or "none"
     if kind == "none":
@@ -236,121 +227,8 @@ def _envelope(workflow: Workflow, step: Step) -> Envelope:
     return SAME
 
 
-def http_tool(making: Making) -> None:
-    """Make a tool that sends a request, whose address and parameters a model fills in."""
-    parameters = making.parameters
-    method = text_of(parameters, "method") or "GET"
-    if method not in _METHODS:
-        making.lose(f"requests here have no method {method}", method, "method")
-        method = "GET"
-    properties, required = _placeholders(making)
-    url = _tool_address(making)
-    headers = dict[str, Any]()
-    for part, holder in (
-        ("Query", "parametersQuery"),
-        ("Body", "parametersBody"),
-        ("Headers", "parametersHeaders"),
-    ):
-        if parameters.get(f"send{part}") is True:
-            fixed = _filled_in(making, part, holder, properties, required)
-            if part == "Headers":
-                headers = fixed
-            elif fixed:
-                making.lose(
-                    f"fixed values in the {part.lower()} of a tool", ", ".join(fixed), holder
-                )
-    data: dict[str, Any] = {
-        "name": tool_name(making.step.name),
-        "description": making.text("toolDescription") or literal(making.step.name),
-        "url": url,
-        "parameters": {"type": "object", "properties": properties},
-    }
-    if required:
-        data["parameters"]["required"] = required
-    if method != "GET":
-        data["method"] = method
-    secrets = _credential(making)
-    data |= {"headers": headers} if headers else {}
-    data |= {"secretHeaders": secrets} if secrets else {}
-    target = making.becomes("http_tool", data)
-    for name in secrets.values():
-        making.workflow.conversion.needs("secret", secret_in(name), target)
-
-
-def _tool_address(making: Making) -> str:
-    url = text_of(making.parameters, "url")
-    if url.startswith("="):
-        making.lose("the address of a tool is calculated", url, "url")
-    elif not _is_tool_address(url):
-        making.lose("its address is none of http", url, "url")
-    return url
-
-
-def _is_tool_address(url: str) -> bool:
-    """Return whether an address has a host, and braces only around names after that."""
-    match = _TOOL_ADDRESS.fullmatch(url.strip())
-    if match is None or set("{}") & set(_PLACEHOLDER.sub("", match["rest"])):
-        return False
-    last = match["host"].removesuffix(".").rpartition(".")[2]
-    return not _NUMBER.fullmatch(last) or _IPV4.fullmatch(match["host"]) is not None
-
-
-def tool_name(name: str) -> str:
-    """Return what a model calls a tool, from the name of its step."""
-    return _NO_NAME.sub("_", name).strip("_")[:60] or "tool"
-
-
-def _placeholders(making: Making) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a tool, by the placeholders that are described, and the required ones."""
-    properties, required = dict[str, Any](), list[str]()
-    given = object_of(making.parameters, "placeholderDefinitions")
-    for _, each in objects_in(given, "values"):
-        name = text_of(each, "name")
-        kind = text_of(each, "type")
-        if not name:
-            continue
-        properties[name] = {
-            "type": kind if kind in ("string", "number", "boolean") else "string",
-            "description": text_of(each, "description"),
-        }
-        required.append(name)
-    for name in re.findall(r"\{([A-Za-z_]\w*)\}", text_of(making.parameters, "url")):
-        if name not in properties:
-            properties[name] = {"type": "string"}
-            required.append(name)
-    return properties, required
-
-
-def _filled_in(
-    making: Making, part: str, holder: str, properties: dict[str, Any], required: list[str]
-) -> dict[str, Any]:
-    """Add the parameters that a model fills in; return those with fixed values."""
-    fixed = dict[str, Any]()
-    if text_of(making.parameters, f"specify{part}") not in ("", "keypair"):
-        making.lose(
-            f"the {part.lower()} of a tool as JSON", text_of(making.parameters, f"json{part}")
-        )
-        return {}
-    for number, each in objects_in(object_of(making.parameters, holder), "values"):
-        name = text_of(each, "name")
-        provider = text_of(each, "valueProvider") or "modelRequired"
-        if provider == "fieldValue":
-            at = f"{making.at}/{holder}/values/{number}/value"
-            value = text_of(each, "value")
-            if value.strip() == f"{{{name}}}" and name in properties:
-                continue
-            fixed[name] = making.fields.template(each.get("value"), at)
-        elif part == "Headers":
-            making.lose("a header that a model fills in", name, holder)
-        else:
-            properties.setdefault(name, {"type": "string"})
-            if provider == "modelRequired" and name not in required:
-                required.append(name)
-    return fixed
-
-
 REQUESTS: Final[Mapping[str, Kind]] = MappingProxyType(
     {"httpRequest": Kind(_request, envelope=_envelope)}
 )
 
-__all__ = ["REQUESTS", "credential_name", "http_tool", "tool_name"]
+__all__ = ["METHODS", "REQUESTS", "credential_name", "credential_secret", "secret_in"]

@@ -55,11 +55,10 @@ def extracted_schema(step: Step) -> Schema | None:
     return written_schema(step)
 
 
-def written_schema(step: Step) -> Schema | None:
+def written_schema(step: Step, default: str = "") -> Schema | None:
     """Return the schema that a step has as JSON, or that of its example; None if there is none."""
-    kind = text_of(step.parameters, "schemaType") or (
-        "fromJson" if step.version > 1.1 else "manual"
-    )
+    kind = text_of(step.parameters, "schemaType") or default
+    kind = kind or ("fromJson" if step.version > 1.1 else "manual")
     name = "jsonSchemaExample" if kind == "fromJson" else "inputSchema"
     written = step.parameters.get(name, step.parameters.get("jsonSchema"))
     if not isinstance(written, str) or written.startswith("="):

@@ -550,6 +550,34 @@ def test_a_model_step_without_counterpart_of_its_helpers_is_lost() -> None:
     }  # fmt: skip
 
 
+async def test_older_steps_that_ask_openai_have_messages_in_a_prompt() -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"content": "=Sum up {{ $json.x }}"}]
+    old = {"resource": "chat", "prompt": {"messages": messages}, "options": {"maxTokens": 5}}
+    made = imported(
+        workflow(
+            _START, _data(x="it"), node("Ask", "openAi", old, version=1), _set("After", t="={{ $json.message.content }}"),
+            ways="Start > Data, Data > Ask, Ask > After",
+        )
+    )  # fmt: skip
+    assert "placeholder" not in outcomes(made).values()
+    assert by_name(made)["Ask"]["data"]["maxTokens"] == 5
+    assert (await _run(made))["After"] == {"t": "Sum up it"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt": "x"},
+        {"resource": "chat"},
+        {"resource": "image", "prompt": "x"},
+        {"resource": "text"},
+    ],
+)
+def test_an_older_step_that_does_not_converse_is_lost(given: dict[str, Any]) -> None:
+    made = imported(workflow(_START, node("Ask", "openAi", given, version=1), ways="Start > Ask"))
+    assert outcomes(made)["Ask"] == "placeholder"
+
+
 def test_errors_are_read_where_they_arrive() -> None:
     made = imported(
         workflow(

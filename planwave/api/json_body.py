@@ -33,6 +33,7 @@ from planwave.validation import describe_error, json_type
 
 BODY_MODEL_ATTRIBUTE: Final = "planwave_body"
 """Attribute of a dependency made here: ``(model, may_be_empty)``."""
+_JSON: Final = "application/json"
 _ENVELOPE_DEPTH: Final = 1
 """Levels of nesting around a graph, which alone the limit ``json_depth`` is about."""
 _CODES: Final = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
@@ -64,7 +65,7 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
         raw = await request.body()
         if not raw and may_be_empty:
             return model()
-        _require_json_type(request)
+        require_media_type(request, _JSON)
         return _validated(model, read_json(raw, app_state(request).settings.limits.json_depth))
 
     setattr(read, BODY_MODEL_ATTRIBUTE, (model, may_be_empty))
@@ -105,15 +106,26 @@ def _invalid_body(issues: Sequence[Diagnostic]) -> InvalidBody:
     return refusal
 
 
-def _require_json_type(request: Request) -> None:
-    kind, *parameters = request.headers.get("content-type", "").lower().split(";")
+def media_type(request: Request) -> str:
+    """Return the media type of a body, without its parameters; "" where the request names none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def require_media_type(request: Request, *accepted: str) -> None:
+    """Require a body in UTF-8, of one of these types, that is sent as it is.
+
+    Raises:
+        ProblemError: 415.
+    """
+    _, *parameters = request.headers.get("content-type", "").lower().split(";")
     charsets = [p.strip().removeprefix("charset=").strip('"') for p in parameters]
-    if kind.strip() != "application/json" or any(c not in ("", "utf-8", "utf8") for c in charsets):
+    if media_type(request) not in accepted or any(c not in ("", "utf-8", "utf8") for c in charsets):
+        what = "JSON in UTF-8" if accepted == (_JSON,) else "JSON or a file, in UTF-8"
         raise ProblemError(
             415,
             "unsupported-media-type",
-            f"a body is JSON in UTF-8, not {short_repr(request.headers.get('content-type', ''))}",
-            hint="send Content-Type: application/json",
+            f"a body is {what}, not {short_repr(request.headers.get('content-type', ''))}",
+            hint=f"send Content-Type: {' or '.join(accepted)}",
         )
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise ProblemError(

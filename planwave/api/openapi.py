@@ -118,9 +118,10 @@ def _complete(operation: dict[str, Any], dependant: Dependant) -> None:
         statuses.extend(BODY_STATUSES)
         model, may_be_empty = body
         content = {"schema": {"$ref": _SCHEMAS.format(model=model.__name__)}}
+        others = operation.get("requestBody", {}).get("content", {})  # ``openapi_extra``
         operation["requestBody"] = {
             "required": not may_be_empty,
-            "content": {"application/json": content},
+            "content": {"application/json": content, **others},
         }
     responses = operation["responses"]
     if any(_is_fastapi_default(response) for response in responses.values()):

@@ -124,7 +124,7 @@ def import_text(
         raise InputError(
             f"{kind!r} is no format that can be imported", code="unknown-kind", hint=_KNOWN
         )
-    characters = _text(text)
+    characters = text_of(text)
     found, value, pointer = _located(characters, kind)
     clean, removed = without_secrets(value, pointer)
     module = import_module(_CONVERTERS[found])  # Lazy: an import reads one format
@@ -171,7 +171,12 @@ def _parsed(text: str) -> Any:
         raise InputError(error.message, code=first.code, hint=first.hint) from error
 
 
-def _text(text: str | bytes) -> str:
+def text_of(text: str | bytes) -> str:
+    """Return the text of a file, without the mark of its byte order.
+
+    Raises:
+        InputError: ``invalid-text``: it is not UTF-8.
+    """
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:

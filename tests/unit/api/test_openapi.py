@@ -13,6 +13,7 @@ from planwave.api.json_body import json_body
 from planwave.api.openapi import build_openapi, dependencies_of, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
 from planwave.api.routes.executions import ExecuteOptionsModel
+from planwave.api.routes.imports import FILE_TYPES
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.support.server.documented_shapes import check_shape
@@ -84,8 +85,9 @@ def test_security_is_documented_for_every_operation_but_health(
 def test_every_body_has_schema_and_error_responses(whole: dict[str, Any]) -> None:
     for method, path, operation in operations(whole):
         if (body := operation.get("requestBody")) is not None and path != HOOKS:
-            (media_type,) = body["content"]
+            media_type, *others = body["content"]
             assert media_type == "application/json"
+            assert tuple(others) == (FILE_TYPES if path == "/api/import" else ()), (method, path)
             name = body["content"][media_type]["schema"]["$ref"].rpartition("/")[2]
             assert name in whole["components"]["schemas"], (method, path)
             assert {"400", "413", "415", "422"} <= set(operation["responses"]), (method, path)

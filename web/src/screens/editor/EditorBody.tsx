@@ -65,6 +65,7 @@ export function EditorBody({ store, view, onEnter, onRename, check, comparison }
           ref={panel}
           graph={graph}
           node={selected}
+          imported={content.imported}
           before={before.find((node) => node.id === selected.id)}
           type={types.data?.node_types.find((type) => type.node_type === selected.type)}
           diagnostics={(check?.diagnostics ?? []).filter((each) => each.node === selected.id)}

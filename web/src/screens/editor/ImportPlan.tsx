@@ -10,11 +10,11 @@ import { readPlan } from "./readPlan";
 export function ImportPlan({ store, onClose }: { store: EditorStore; onClose: () => void }) {
   const create = useCreateFlow();
   const navigate = useNavigate();
-  const replace = async ({ title, graph }: NamedGraph) => {
+  const replace = async ({ title, graph, report }: NamedGraph) => {
     const read = readPlan(graph);
     if ("problem" in read) throw new Error(read.problem);
     const { content } = store.getState();
-    store.change({ title: title ?? content.title, graph: read.graph });
+    store.change({ title: title ?? content.title, graph: read.graph, imported: report });
     store.select([]);
   };
   const say = (flowId: string, name: string) =>

@@ -2,6 +2,7 @@ import { useState } from "react";
 import type {
   DiagnosticResponse,
   GraphDocument,
+  ImportReport,
   NodeDocument,
   NodeTypeResponse,
 } from "@/api/types";
@@ -18,6 +19,7 @@ import { Tag } from "@/ui/Tag";
 import { catalogueControls } from "./catalogueFields";
 import { Dependencies } from "./Dependencies";
 import { PLACEHOLDER, updateNode } from "./graphEdits";
+import { ImportedNotes } from "./ImportedNotes";
 import { JsonField } from "./JsonField";
 import styles from "./NodePanel.module.css";
 import { PlaceholderFields } from "./PlaceholderFields";
@@ -29,6 +31,8 @@ import { type OnCorrect, SuggestionButton } from "./SuggestionButton";
 export type NodePanelProps = {
   graph: GraphDocument;
   node: NodeDocument;
+  /** What became of the file of another program that the graph was imported from. */
+  imported?: ImportReport | undefined;
   /** The node at the last revision, to mark what was changed since. */
   before: NodeDocument | undefined;
   type: NodeTypeResponse | undefined;
@@ -153,6 +157,7 @@ function Settings(props: SettingsProps) {
           <SuggestionButton suggestion={found.suggestion} onCorrect={props.onCorrect} />
         </Note>
       ))}
+      {props.imported && <ImportedNotes report={props.imported} id={node.id} />}
       <TextField
         label="Name"
         value={node.name ?? ""}

@@ -12,7 +12,10 @@ const SCHEMAS: Record<string, JsonSchema> = {
   toolset: { type: "object", properties: { names: { type: "array", items: TEXT } } },
   mcp_server: { type: "object", properties: { server: TEXT } },
   flow_tool: { type: "object", properties: { flow: { type: "object" } } },
-  call_tool: { type: "object", properties: { tool: TEXT, server: TEXT } },
+  call_tool: {
+    type: "object",
+    properties: { tool: TEXT, server: TEXT, flow: { type: "object" } },
+  },
 };
 let api: TestApi;
 
@@ -97,6 +100,22 @@ test("a set has several tools, an unknown one too", async () => {
   fireEvent.click(await screen.findByLabelText("look_up"));
   fireEvent.click(screen.getByLabelText("gone, which is not there"));
   expect(values).toEqual([{ names: ["gone", "look_up"] }, { names: ["look_up"] }]);
+});
+
+test.each(["Refund", "refund"])("a flow that is named %s is the chosen one", async (name) => {
+  const values = show("call_tool", { flow: { name } });
+  await screen.findByRole("option", { name: "Refund" });
+  const field = screen.getByLabelText("Flow") as HTMLSelectElement;
+  expect([...field.selectedOptions].map((each) => each.text)).toEqual(["Refund"]);
+  fireEvent.change(field, { target: { value: "" } });
+  expect(values).toEqual([{}]);
+});
+
+test("a flow that is named and not there is said", async () => {
+  show("flow_tool", { flow: { name: "Gone" } });
+  await screen.findByRole("option", { name: "Refund" });
+  const field = screen.getByLabelText("Flow") as HTMLSelectElement;
+  expect([...field.selectedOptions].map((each) => each.text)).toEqual(["Gone, which is not there"]);
 });
 
 test("a server and a flow are chosen by name", async () => {

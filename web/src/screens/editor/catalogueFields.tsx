@@ -1,5 +1,6 @@
 import { type ReactNode, useId } from "react";
 import { useFlows, useMcpServers, useTools } from "@/api/queries";
+import { isObject } from "@/json";
 import { SelectField, TextField } from "@/ui/Field";
 import { type FieldProps, fieldLook } from "@/ui/SchemaForm";
 import { Checkbox } from "@/ui/Switch";
@@ -164,19 +165,23 @@ function ToolsField({ field, value, onChange, error, tag }: FieldProps) {
   );
 }
 
-/** A stored flow: the revision is the live one, unless the data name another. */
+/** A stored flow, which the data name by its id or its name: the revision is the live one, unless they name
+ * another. */
 function FlowField({ field, value, onChange, error, tag }: FieldProps) {
   const flows = useFlows();
-  const id = flowId(value);
-  const isUnknown = id !== "" && !flows.some((flow) => flow.plan_id === id);
+  const { id, name } = flowNamed(value);
+  const known = flows.find(
+    (flow) => flow.plan_id === id || flow.name?.toLowerCase() === name?.toLowerCase(),
+  );
+  const other = known ? "" : (id ?? name ?? "");
   return (
     <SelectField
       {...fieldLook(field, error, tag)}
-      value={id}
+      value={known?.plan_id ?? other}
       onChange={(event) => onChange(event.target.value ? { id: event.target.value } : undefined)}
     >
       <option value="">Choose one</option>
-      {isUnknown && <option value={id}>{id}</option>}
+      {other && <option value={other}>{name ? `${name}, which is not there` : other}</option>}
       {flows.map((flow) => (
         <option key={flow.plan_id} value={flow.plan_id}>
           {flow.name}
@@ -186,7 +191,11 @@ function FlowField({ field, value, onChange, error, tag }: FieldProps) {
   );
 }
 
-function flowId(value: unknown): string {
-  const id = typeof value === "object" && value !== null && "id" in value ? value.id : "";
-  return typeof id === "string" ? id : "";
+function flowNamed(value: unknown): { id: string | undefined; name: string | undefined } {
+  const { id, name } = isObject(value) ? value : {};
+  return { id: textOf(id), name: textOf(name) };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
+import type { ImportReport } from "@/api/types";
 import { createEditorStore, type SavedPlan } from "./editorStore";
 import { addNode, updateNode } from "./graphEdits";
 
@@ -65,6 +66,22 @@ test("what is changed while a save is under way stays unsaved", () => {
   store.accept({ ...PLAN, graph: sent.graph, hash: "h2", revision: 2 }, sent);
   expect(store.unsaved()).toEqual([{ op: "add_node", node: node("d") }]);
   expect(store.getState().saved.revision).toBe(2);
+});
+
+test("the report of an import stays with its graph: through saves and merges, and until it is undone", () => {
+  const [first, second] = [{ title: "First" }, { title: "Second" }] as ImportReport[];
+  const plan = { ...PLAN, imported: first };
+  const store = createEditorStore(plan);
+  const imported = () => store.getState().content.imported;
+  store.change({ title: "Other", graph: PLAN.graph, imported: second });
+  const sent = store.getState().content;
+  store.accept({ ...plan, title: "Other", hash: "h2", revision: 2 }, sent);
+  expect(imported()).toBe(second);
+  store.rebase({ ...plan, title: "Theirs", hash: "h3", revision: 3 });
+  expect(imported()).toBe(second);
+  store.change({ title: "Third", graph: PLAN.graph, imported: undefined });
+  store.undo();
+  expect(imported()).toBe(second);
 });
 
 test("a plan that somebody else has changed keeps their changes and the own ones", () => {

@@ -83,9 +83,10 @@ export function createEditorStore(plan: SavedPlan) {
     unsaved: () => operationsBetween(getState().saved, getState().content),
     /** The service has `sent` now, as `plan`; what was changed meanwhile stays unsaved. */
     accept: (plan: SavedPlan, sent: PlanContent) => {
-      const { content } = getState();
+      const { content, saved } = getState();
       const later = operationsBetween(sent, content);
-      setState({ saved: plan, content: applyOperations(contentOf(plan), later).content });
+      const accepted = applyOperations(contentOf(plan), later).content;
+      setState({ saved: plan, content: withImport(accepted, content, saved) });
     },
     /** Somebody else has changed the plan: own unsaved changes are put on top of theirs. */
     rebase: (plan: SavedPlan) => {
@@ -93,7 +94,7 @@ export function createEditorStore(plan: SavedPlan) {
       const merged = merge(saved, content, contentOf(plan));
       setState({
         saved: plan,
-        content: merged.content,
+        content: withImport(merged.content, content, saved),
         lost: [...lost, ...merged.lost],
         undo: [],
         redo: [],
@@ -113,6 +114,11 @@ function withLast(history: readonly PlanContent[], content: PlanContent): PlanCo
   return [...history, content].slice(-LONGEST_HISTORY);
 }
 
-function contentOf({ title, graph }: SavedPlan): PlanContent {
-  return { title, graph };
+function contentOf({ title, graph, imported }: SavedPlan): PlanContent {
+  return { title, graph, imported };
+}
+
+/** Keeps the report of a file that was imported here: the service has that of the first one. */
+function withImport(next: PlanContent, mine: PlanContent, saved: PlanContent): PlanContent {
+  return mine.imported === saved.imported ? next : { ...next, imported: mine.imported };
 }

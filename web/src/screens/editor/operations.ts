@@ -2,6 +2,7 @@ import { applyMergePatch, mergePatch } from "@/api/mergePatch";
 import type {
   EdgeDocument,
   GraphDocument,
+  ImportReport,
   NodeDocument,
   PlanEditRequest,
   RenameOperation,
@@ -10,7 +11,12 @@ import type {
 import { writeJson } from "@/json";
 
 /** What an editor changes of a plan. */
-export type PlanContent = { title: string; graph: GraphDocument };
+export type PlanContent = {
+  title: string;
+  graph: GraphDocument;
+  /** What became of the file of another program that the graph was imported from. */
+  imported?: ImportReport | undefined;
+};
 
 /** A change of a plan that the editor makes by itself, as `PATCH /api/plans/{id}` takes it. */
 export type PlanOperation = Exclude<

@@ -22,8 +22,9 @@ export type Autosave = {
   changeBy: (request: (hash: string) => Promise<PlanResponse>) => Promise<void>;
 };
 
-export function savedPlan({ title, nodes, edges, hash, revision }: PlanResponse): SavedPlan {
-  return { title, graph: { nodes, edges }, hash, revision };
+export function savedPlan(plan: PlanResponse): SavedPlan {
+  const { title, nodes, edges, hash, revision } = plan;
+  return { title, graph: { nodes, edges }, imported: plan.imported_from?.report, hash, revision };
 }
 
 /** Saves what is changed, a moment later. A change by somebody else is merged in, not overwritten.

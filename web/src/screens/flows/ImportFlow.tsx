@@ -12,24 +12,33 @@ export function ImportFlow({ onClose }: { onClose: () => void }) {
   const { mutateAsync: create } = useCreateFlow();
   const navigate = useNavigate();
   const show = (flowId: string) => navigate(`/flows/${flowId}`);
+  const edit = async (graph: NamedGraph) => {
+    const flow = await underFreeName(graph.name, (name) =>
+      create({ ...bodyOf(graph), name, draft: true }),
+    );
+    navigate(`/flows/${flow.plan_id}/edit`);
+  };
   return (
     <LazyImportDialog
-      onOwn={async (graph) => show((await create(bodyOf(graph))).plan_id)}
+      onOwn={async (graph) => {
+        try {
+          show((await create(bodyOf(graph))).plan_id);
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.code !== "graph-invalid") throw error;
+          await edit(graph); // the editor says what is wrong with it
+        }
+      }}
       onSave={async (graph) => show((await create({ ...bodyOf(graph), draft: true })).plan_id)}
       onSaved={show}
-      onOpen={async (graph) => {
-        const flow = await underFreeName(graph.name, (name) =>
-          create({ ...bodyOf(graph), name, draft: true }),
-        );
-        navigate(`/flows/${flow.plan_id}/edit`);
-      }}
+      onOpen={edit}
       onClose={onClose}
     />
   );
 }
 
-function bodyOf({ name, description, graph }: NamedGraph) {
-  return { name, description, graph };
+/** Returns the flow that is made of a graph; its plan keeps the report of the import. */
+function bodyOf({ name, description, graph, report }: NamedGraph) {
+  return { name, description, graph: report ? { ...graph, imported_from: { report } } : graph };
 }
 
 /** Makes something under a name, or under one like it where that is taken. */

@@ -264,6 +264,20 @@ test("a file is imported", async () => {
   expect(sent("POST /api/flows")).toEqual([{ name: "notes", description: "", graph: FIRST_GRAPH }]);
 });
 
+test("a graph with errors is opened in the editor at once", async () => {
+  api.routes["POST /api/import"] = problem(422, "unknown-format", "this is no file that is known");
+  api.routes["POST /api/flows"] = (response, body) => {
+    const isDraft = JSON.parse(body).draft === true;
+    const refused = problem(422, "graph-invalid", "agent: no prompt");
+    return isDraft ? json(201, FLOW)(response, body) : refused(response, body);
+  };
+  const router = show("/flows");
+  fireEvent.click(await screen.findByRole("button", { name: "Import a file" }));
+  const file = new File([JSON.stringify(FIRST_GRAPH)], "notes.json");
+  fireEvent.change(await screen.findByLabelText("File to import"), { target: { files: [file] } });
+  await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1/edit"));
+});
+
 test("an input has the form of its type", async () => {
   const outputs = [
     { name: "count", type: "integer", label: "How many" },

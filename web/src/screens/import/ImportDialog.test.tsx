@@ -47,7 +47,11 @@ async function showReport(answer: ImportResponse, text = "a workflow") {
 }
 
 const region = (name: string) => within(screen.getByRole("region", { name }));
-const sent = () => api.requests.map(({ body }) => JSON.parse(body));
+const sent = () =>
+  api.requests
+    .filter(({ route }) => route === "POST /api/import")
+    .map(({ body }) => JSON.parse(body));
+const AS_IT_IS = { kind: null, write_code: false, provider: null, model: null };
 
 test("nothing is imported without a file or a text", async () => {
   show();
@@ -59,7 +63,7 @@ test("nothing is imported without a file or a text", async () => {
 test("a workflow of another program is shown before anything is done with it", async () => {
   const dialog = await showReport(ANSWERS.workflow);
   await dialog.findByText(/^This is an AgentFlow workflow/);
-  expect(sent()).toEqual([{ text: "a workflow", kind: null, write_code: false }]);
+  expect(sent()).toEqual([{ text: "a workflow", ...AS_IT_IS }]);
   expect(document.activeElement?.textContent).toBe("7 steps:");
   dialog.getByRole("img", { name: /^The graph: 7 steps, / });
   const changed = region("Changed");
@@ -123,7 +127,7 @@ test("a flow is saved once what changed is confirmed", async () => {
   fireEvent.change(form.getByLabelText("Name of the flow"), { target: { value: "Triage" } });
   form.getByText("Confirm what changed");
   fireEvent.submit(screen.getByRole("form", { name: "Save as flow" }));
-  expect(api.requests).toHaveLength(1);
+  expect(sent()).toHaveLength(1);
   fireEvent.click(form.getByLabelText("I have read what changed"));
   api.routes["POST /api/import"] = { ...ANSWERS.workflow, saved: "f1" };
   fireEvent.submit(screen.getByRole("form", { name: "Save as flow" }));
@@ -158,7 +162,77 @@ test("it is opened in the editor with its title", async () => {
     description: "",
     title: "Code, tool, knowledge",
     graph: { nodes, edges },
+    report: ANSWERS.programs.report,
   });
+});
+
+test("another provider, and a model of it, are asked in place of those in the file", async () => {
+  const provider = {
+    kind: "openai-compatible",
+    available: true,
+    models: ["small", "large"],
+    default_model: "small",
+    open_models: false,
+  };
+  const details = [
+    { ...provider, name: "desk" },
+    { ...provider, name: "open", open_models: true },
+    { ...provider, name: "away", available: false },
+  ];
+  api.routes["GET /api/providers"] = { providers: [], default_models: {}, models: {}, details };
+  await showReport(ANSWERS.workflow);
+  const setup = region("To set up");
+  const field = (await setup.findByLabelText("Provider")) as HTMLSelectElement;
+  expect([...field.options].map((each) => each.text)).toEqual(["as in the file", "desk", "open"]);
+  fireEvent.change(field, { target: { value: "desk" } });
+  fireEvent.change(await setup.findByLabelText("Model"), { target: { value: "large" } });
+  await waitFor(() =>
+    expect(sent().slice(1)).toEqual([
+      { text: "a workflow", ...AS_IT_IS, provider: "desk" },
+      { text: "a workflow", ...AS_IT_IS, provider: "desk", model: "large" },
+    ]),
+  );
+  fireEvent.change(field, { target: { value: "open" } });
+  const model = await setup.findByPlaceholderText("its default, small");
+  fireEvent.change(model, { target: { value: " tiny " } });
+  fireEvent.blur(model);
+  await waitFor(() => expect(sent().at(-1)).toMatchObject({ provider: "open", model: "tiny" }));
+  fireEvent.click(screen.getByRole("button", { name: "Save as flow …" }));
+  fireEvent.click(screen.getByLabelText("I have read what changed"));
+  await waitFor(() => {
+    fireEvent.submit(screen.getByRole("form", { name: "Save as flow" }));
+    expect(sent().at(-1)).toMatchObject({
+      provider: "open",
+      model: "tiny",
+      save_as_flow: "Imported flow",
+    });
+  });
+});
+
+test.each(["n8n", "langflow"])("programs of %s are never offered as a module", async (kind) => {
+  const { programs } = ANSWERS;
+  await showReport({ ...programs, report: { ...programs.report, kind } });
+  await screen.findByRole("region", { name: "To be replaced" });
+  expect(screen.queryByRole("button", { name: /Python module/ })).toBeNull();
+});
+
+test("programs in JavaScript are not counted", async () => {
+  const { document } = ANSWERS.programs;
+  const nodes = document.nodes.map((node) => ({
+    ...node,
+    data: { ...node.data, parameters: { code_language: "javascript" } },
+  }));
+  await showReport({ ...ANSWERS.programs, document: { ...document, nodes } });
+  await screen.findByRole("region", { name: "To be replaced" });
+  expect(screen.queryByRole("button", { name: /Python module/ })).toBeNull();
+});
+
+test("files are offered at once, and not again for another one", async () => {
+  const opened = vi.spyOn(HTMLInputElement.prototype, "click").mockImplementation(() => {});
+  await showReport(ANSWERS.workflow);
+  fireEvent.click(await screen.findByRole("button", { name: "Another file" }));
+  expect(opened).toHaveBeenCalledTimes(1);
+  opened.mockRestore();
 });
 
 test("secrets are named with their places, and what matters less is folded", async () => {

@@ -1,4 +1,4 @@
-import { type ClipboardEvent, type DragEvent, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, useEffect, useRef, useState } from "react";
 import { ErrorNote } from "@/screens/ErrorNote";
 import { Button } from "@/ui/Button";
 import { SelectField, TextArea } from "@/ui/Field";
@@ -12,6 +12,11 @@ export function ImportForm({ task }: { task: Import }) {
   const { source, change } = task;
   const field = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
+  const isFirst = useRef(source.text === "");
+  // At once, without another click; whoever cancels it may paste or drop something in the dialog.
+  useEffect(() => {
+    if (isFirst.current) field.current?.click();
+  }, []);
   const take = (files: FileList | null | undefined) => {
     const [file] = files ?? [];
     if (file) void task.readFile(file);

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "react";
-import type { ImportReport, ImportResponse, ImportSetup } from "@/api/types";
+import type { ImportReport, ImportSetup } from "@/api/types";
 import { writeJson } from "@/json";
 import { Button } from "@/ui/Button";
 import { Count } from "@/ui/Count";
@@ -17,9 +17,10 @@ import {
   namesOf,
   OUTCOMES,
   otherErrors,
-  programsIn,
+  pythonProgramsIn,
   remarkedEntries,
 } from "./importReport";
+import { ProviderFields } from "./ProviderFields";
 import type { Import, Imported } from "./useImport";
 
 type ImportedReportProps = { imported: Imported; task: Import };
@@ -45,7 +46,7 @@ export function ImportedReport({ imported, task }: ImportedReportProps) {
       <Programs imported={imported} task={task} />
       <EntryList title="Lost" entries={lists.lost} onShow={setShown} />
       <Errors imported={imported} />
-      <Setup answer={imported.answer} />
+      <Setup imported={imported} task={task} />
       <Secrets report={report} />
       <Details report={report} onShow={setShown} />
     </div>
@@ -82,8 +83,8 @@ function Counts({ report }: { report: ImportReport }) {
 
 /** Offers to make node types of the programs that placeholders show. */
 function Programs({ imported, task }: ImportedReportProps) {
-  const { answer, writesCode } = imported;
-  if (writesCode) {
+  const { answer, options } = imported;
+  if (options.write_code) {
     return (
       <Note>
         {answer.code
@@ -92,14 +93,18 @@ function Programs({ imported, task }: ImportedReportProps) {
       </Note>
     );
   }
-  const count = programsIn(answer);
+  const count = pythonProgramsIn(answer);
   if (count === 0) return null;
   return (
     <div className={styles.programs}>
       <p>
         {formatAmount(count, "placeholder")} {count === 1 ? "shows" : "show"} a program.
       </p>
-      <Button small onClick={() => void task.writeCode()} aria-busy={task.isBusy}>
+      <Button
+        small
+        onClick={() => void task.again(imported, { write_code: true })}
+        aria-busy={task.isBusy}
+      >
         Write a Python module of {count === 1 ? "it" : "them"}
       </Button>
     </div>
@@ -135,8 +140,9 @@ const SETUP_WORDS: Readonly<Record<ImportSetup["what"], string>> = {
   tool: "Tool",
 };
 
-/** What the operator provides before it can run. */
-function Setup({ answer: { report, document } }: { answer: ImportResponse }) {
+/** What the operator provides before it can run; another provider may take the place of those in the file. */
+function Setup({ imported, task }: ImportedReportProps) {
+  const { report, document } = imported.answer;
   if (report.setup.length === 0) return null;
   return (
     <section className={styles.section} aria-label="To set up">
@@ -151,6 +157,9 @@ function Setup({ answer: { report, document } }: { answer: ImportResponse }) {
           </li>
         ))}
       </ul>
+      {report.setup.some(({ what }) => what === "provider") && (
+        <ProviderFields imported={imported} task={task} />
+      )}
     </section>
   );
 }

@@ -6,6 +6,7 @@ import type {
   ImportReport,
   ImportResponse,
   ImportSummary,
+  NodeDocument,
 } from "@/api/types";
 import { formatAmount } from "@/ui/format";
 
@@ -144,9 +145,32 @@ function blockingErrors(diagnostics: readonly DiagnosticResponse[]): DiagnosticR
   );
 }
 
-/** Returns how many placeholders of a graph show a program of the source. */
-export function programsIn({ document }: ImportResponse): number {
-  return document.nodes.filter((node) => node.type === PLACEHOLDER && node.data?.code).length;
+/** Returns how many placeholders of a graph show a program that can become a Python module: those of Dify
+ * alone, and of these not the programs in JavaScript. */
+export function pythonProgramsIn({ report, document }: ImportResponse): number {
+  return report.kind === "dify" ? document.nodes.filter(isPythonProgram).length : 0;
+}
+
+function isPythonProgram({ type, data }: NodeDocument): boolean {
+  const parameters = data?.parameters as { code_language?: unknown } | undefined;
+  return type === PLACEHOLDER && !!data?.code && parameters?.code_language !== "javascript";
+}
+
+/** Returns what a node of the graph was, and what is said of that; also of what became nodes inside it. */
+export function entriesAt(report: ImportReport, id: string): Entry[] {
+  const lost = lostEntries(report);
+  return report.nodes
+    .map(entryOfNode)
+    .filter(({ targets }) => targets.some((path) => outerNode(path) === id))
+    .map((entry) => {
+      const said = new Set(entry.notes.map((note) => note.message));
+      const parts = lost
+        .filter((part) => nodeAt(report, part.pointer)?.source === entry.pointer)
+        .flatMap((part) => part.notes)
+        .filter((note) => !said.has(note.message));
+      return { ...entry, notes: [...entry.notes, ...parts] };
+    })
+    .filter((entry) => entry.targets.includes(id) || entry.notes.length > 0);
 }
 
 /** Returns the node of the document that a path leads through: `loop` of `loop/step`. */

@@ -1,5 +1,5 @@
 import { ApiError } from "@/api/http";
-import type { GraphDocument, ImportResponse } from "@/api/types";
+import type { GraphDocument, ImportReport, ImportResponse } from "@/api/types";
 import { readJson } from "@/json";
 import { readPlan } from "@/screens/editor/readPlan";
 import { readFlowFile } from "@/screens/flows/flowInputs";
@@ -14,6 +14,8 @@ export type NamedGraph = {
   description: string;
   title: string | undefined;
   graph: GraphDocument;
+  /** What became of the file of another program that it was. */
+  report?: ImportReport;
 };
 
 /** The largest file that is read into the page; the service has a limit of its own. */
@@ -37,11 +39,15 @@ export async function readSource(file: File): Promise<Source> {
 
 /** Returns the graph of a file of planwave, with the name that the file gives it. */
 export function ownGraph(source: Source, answer: ImportResponse): NamedGraph {
-  return readOwn(source) ?? importedGraph(source, answer);
+  return readOwn(source) ?? documentGraph(source, answer);
 }
 
 /** Returns the graph that a file of another program became. */
-export function importedGraph({ fileName }: Source, { document }: ImportResponse): NamedGraph {
+export function importedGraph(source: Source, answer: ImportResponse): NamedGraph {
+  return { ...documentGraph(source, answer), report: answer.report };
+}
+
+function documentGraph({ fileName }: Source, { document }: ImportResponse): NamedGraph {
   const { title, nodes, edges } = document;
   const name = title || stemOf(fileName) || UNNAMED;
   return { name, description: "", title, graph: { nodes, edges } };

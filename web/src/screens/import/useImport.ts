@@ -25,19 +25,29 @@ export type ImportTarget = {
   onClose: () => void;
 };
 
+/** How a file is read. */
+export type ImportOptions = {
+  /** The kind that it is to be read as; null where its shape tells. */
+  kind: string | null;
+  /** Whether its programs become node types of a module. */
+  write_code: boolean;
+  /** Asked in place of each provider that the file names; null: as in the file. */
+  provider: string | null;
+  /** A model of it; null for its default. */
+  model: string | null;
+};
+
 /** A file as it was read, and what became of it. */
 export type Imported = {
   source: Source;
-  /** The kind that it was to be read as; null where its shape tells. */
-  kind: string | null;
-  /** Whether its programs became node types of a module. */
-  writesCode: boolean;
+  options: ImportOptions;
   answer: ImportResponse;
   graph: NamedGraph;
 };
 
 export type Import = ReturnType<typeof useImport>;
 
+const AS_IT_IS: ImportOptions = { kind: null, write_code: false, provider: null, model: null };
 const NOTHING: Source = { text: "", fileName: "" };
 
 /** A text that is imported, what became of it, and what failed last. */
@@ -59,17 +69,17 @@ export function useImport(target: ImportTarget) {
     await target.onOwn(graph);
     target.onClose();
   };
-  const convert = async (text: Source, as: string | null, writesCode: boolean) => {
-    const body = { text: text.text, kind: as, write_code: writesCode };
+  const convert = async (text: Source, options: ImportOptions) => {
+    const body = { text: text.text, ...options };
     const answer = await importFile.mutateAsync(body).catch((fault: unknown) => {
-      const own = as === null ? undetectedGraph(text, fault) : undefined;
+      const own = options.kind === null ? undetectedGraph(text, fault) : undefined;
       if (!own) throw fault;
       return own;
     });
-    if (!("report" in answer)) return take(answer);
+    if (!("document" in answer)) return take(answer);
     const isOwn = answer.report.kind === OWN_KIND;
     const graph = (isOwn ? ownGraph : importedGraph)(text, answer);
-    const found = { source: text, kind: as, writesCode, answer, graph };
+    const found = { source: text, options, answer, graph };
     if (!isOwn) return setImported(found);
     await take(graph).catch((fault: unknown) => {
       setImported(found);
@@ -89,11 +99,12 @@ export function useImport(target: ImportTarget) {
       run(async () => {
         const read = await readSource(file);
         change(read);
-        await convert(read, null, false);
+        await convert(read, AS_IT_IS);
       }),
-    readText: () => run(() => convert(source, kind, false)),
-    /** Imports it once more, its programs as node types of a module. */
-    writeCode: () => run(() => convert(imported?.source ?? source, imported?.kind ?? null, true)),
+    readText: () => run(() => convert(source, { ...AS_IT_IS, kind })),
+    /** Imports it once more, in another way. */
+    again: (from: Imported, changed: Partial<ImportOptions>) =>
+      run(() => convert(from.source, { ...from.options, ...changed })),
     open: ({ graph }: Imported) =>
       run(async () => {
         await target.onOpen(graph);
@@ -103,7 +114,7 @@ export function useImport(target: ImportTarget) {
       run(async () => {
         if (from.answer.report.kind === OWN_KIND) await target.onSave({ ...from.graph, name });
         else {
-          const body = { text: from.source.text, kind: from.kind, write_code: from.writesCode };
+          const body = { text: from.source.text, ...from.options };
           const { saved } = await importFile.mutateAsync({ ...body, save_as_flow: name });
           if (saved !== null) target.onSaved(saved, name);
         }

@@ -103,6 +103,19 @@ test("the forecast is that of the graph on the page, whatever others have stored
   expect(api.requests.filter(({ url }) => url.includes("forecast"))).toEqual([]);
 });
 
+test.each([
+  ["invalid-field", true],
+  ["unavailable-provider", false],
+  ["unknown-flow", false],
+])("%s cannot run; that it is a draft is %s", async (code, isDraft) => {
+  api.routes["GET /api/plans/p1"] = { ...PLAN, name: "Flow", live_revision: 1, revision: 1 };
+  api.routes["POST /api/check"] = { ...CHECK, diagnostics: [{ ...BROKEN, code }] };
+  show();
+  await screen.findByText("Fix 1 error to run");
+  expect(screen.queryAllByText("Draft")).toHaveLength(isDraft ? 1 : 0);
+  expect(screen.queryAllByText(/This is a draft/)).toHaveLength(isDraft ? 1 : 0);
+});
+
 test("a problem with one way out is corrected by a button, and that is undone", async () => {
   const wrong = { ...FIRST_GRAPH, nodes: [{ id: "a", type: "agnet", data: {} }], edges: [] };
   const suggestion = {

@@ -3,6 +3,7 @@ import { useStore } from "zustand";
 import { useCheck } from "@/api/queries";
 import type { CheckResponse, GraphDocument } from "@/api/types";
 import { readJson, writeJson } from "@/json";
+import { makesDraft } from "@/screens/import/importReport";
 import { Button } from "@/ui/Button";
 import { formatAmount } from "@/ui/format";
 import { Note } from "@/ui/Note";
@@ -79,12 +80,13 @@ function Lost({ lost, onClose }: { lost: readonly string[]; onClose: () => void 
 }
 
 /** What the check finds in the graph as it is now, a moment after the last key; `errors` says how many
- * there are, if any: "2 errors". */
+ * there are, if any: "2 errors"; a draft has some wherever it is run. */
 export function useGraphCheck(store: EditorStore) {
   const graph = useStore(store, ({ content }) => content.graph);
   const check = useCheck(useDebounced(useGraphToCheck(graph), CHECK_DELAY_MS)).data;
   const errors = check?.diagnostics.filter((each) => each.severity === "error").length ?? 0;
-  return { check, errors: errors > 0 ? formatAmount(errors, "error") : undefined };
+  const isDraft = check?.diagnostics.some(makesDraft) ?? false;
+  return { check, isDraft, errors: errors > 0 ? formatAmount(errors, "error") : undefined };
 }
 
 /** Places are not checked: moving a step asks nothing of the service. */

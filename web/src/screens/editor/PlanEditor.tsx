@@ -24,7 +24,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const [isSavingFlow, setSavingFlow] = useState(false);
   const [isImporting, setImporting] = useState(false);
   const autosave = useAutosave(plan, store);
-  const { check, errors } = useGraphCheck(store);
+  const { check, errors, isDraft } = useGraphCheck(store);
   const blocked = errors && `Fix ${errors} to run`;
   const run = useRunPlan(plan.plan_id, autosave.flush, blocked);
   const comparison = useComparison(plan.plan_id, saved.revision);
@@ -39,7 +39,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
         onRename={changes.rename}
         title={
           <>
-            {blocked && <Tag>Draft</Tag>}
+            {isDraft && <Tag>Draft</Tag>}
             <PlanTitle title={content.title} onTitle={store.changeTitle} />
           </>
         }
@@ -69,7 +69,7 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           blocked={blocked}
           flush={autosave.flush}
         />
-        {plan.name !== null && blocked && (
+        {plan.name !== null && isDraft && (
           <Note kind="warning">
             This is a draft. Whoever calls the flow starts{" "}
             {plan.live_revision === null ? "nothing" : `revision ${plan.live_revision}`} until it

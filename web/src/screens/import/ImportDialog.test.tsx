@@ -152,6 +152,18 @@ test("with placeholders a flow is a draft, and the dialog says so", async () => 
   screen.getByText("It has 3 placeholders: it is saved as a draft, which nothing starts.");
 });
 
+test.each(["unavailable-provider", "unknown-model", "unknown-flow"])(
+  "%s makes no draft of it",
+  async (code) => {
+    const found = { code, severity: "error", message: "it is not here", pointer: "/nodes/0" };
+    const diagnostics = [found] as ImportResponse["diagnostics"];
+    await showReport({ ...ANSWERS.workflow, diagnostics });
+    fireEvent.click(await screen.findByRole("button", { name: "Save as flow …" }));
+    screen.getByRole("form", { name: "Save as flow" });
+    expect(screen.queryByText(/saved as a draft/)).toBeNull();
+  },
+);
+
 test("it is opened in the editor with its title", async () => {
   await showReport(ANSWERS.programs);
   fireEvent.click(await screen.findByRole("button", { name: "Open in the editor" }));

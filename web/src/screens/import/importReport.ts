@@ -123,16 +123,23 @@ const PROVIDER_CODES: ReadonlySet<string> = new Set([
   "unavailable-provider",
   "unknown-model",
 ]);
+/** What stands in the way of a run until flows are there, and makes no draft either. */
+const FLOW_CODES: ReadonlySet<string> = new Set(["unknown-flow", "not-approved"]);
 const PLACEHOLDER = "placeholder";
+
+/** Returns whether a finding makes a graph a draft, which nothing starts: it can run nowhere. */
+export function makesDraft({ severity, code }: DiagnosticResponse): boolean {
+  return severity === "error" && !PROVIDER_CODES.has(code) && !FLOW_CODES.has(code);
+}
 
 /** Returns the errors of the graph that the report does not name in its own words. */
 export function otherErrors({ diagnostics }: ImportResponse): DiagnosticResponse[] {
   return blockingErrors(diagnostics).filter((found) => found.code !== PLACEHOLDER);
 }
 
-/** Returns what stands in the way of a run: "3 placeholders"; undefined where nothing does. */
+/** Returns what makes a draft of it: "3 placeholders"; undefined where nothing does. */
 export function obstacle({ report, diagnostics }: ImportResponse): string | undefined {
-  const errors = blockingErrors(diagnostics);
+  const errors = diagnostics.filter(makesDraft);
   if (errors.length === 0) return undefined;
   const placeholders = report.summary.placeholder;
   if (placeholders > 0) return formatAmount(placeholders, "placeholder");

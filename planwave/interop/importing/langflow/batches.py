@@ -26,7 +26,7 @@ def batch_run(component: Component) -> None:
             message = f"what is wired to {wire.field!r} does not reach into the body of a loop"
             component.lose(message, wire.source.id, wire.field)
     body = component.node.body()
-    asked = inserted(f'{path("item", [column])} | default("") | string')
+    asked = inserted(f"{path('item', [column])} | string")
     data = {**model_settings(component), "prompt": asked}
     if system := component.template("system_message"):
         data["system"] = system
@@ -42,7 +42,7 @@ def batch_run(component: Component) -> None:
     )
     new_edge(body, ask.id, row.id)
     main.node["data"]["body"] = body.document()
-    component.node.change("a row whose call fails ends the run; there its reply was empty")
+    component.node.change("a row without the column fails here; there it is asked as 'nan'")
     if component.flag("enable_metadata"):
         component.node.change("rows get no metadata", component.pointer("enable_metadata"))
     component.outputs["batch_results"] = Plug(main, "output")

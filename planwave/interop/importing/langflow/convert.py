@@ -7,9 +7,16 @@ from typing import Any, cast
 
 from planwave.graph.model import is_id
 from planwave.interop.importing.conversion import Conversion
-from planwave.interop.importing.drafts import GraphDraft
+from planwave.interop.importing.drafts import GraphDraft, new_edge
 from planwave.interop.importing.importer import Source
-from planwave.interop.importing.langflow.flow import LINKS, Component, Plug, Wire, read_flow
+from planwave.interop.importing.langflow.flow import (
+    LINKS,
+    Carried,
+    Component,
+    Plug,
+    Wire,
+    read_flow,
+)
 from planwave.interop.importing.langflow.kinds import KINDS, SEARCHES, is_known
 from planwave.interop.importing.langflow.loops import bodies_of, make_loop
 from planwave.interop.importing.langflow.models import link_search
@@ -27,6 +34,8 @@ def convert(source: Source) -> Conversion:
     for component in components:
         if component.kind in SEARCHES and not component.node.is_lost:
             link_search(component)
+        if component.later is not None:
+            component.later()
     for component in components:
         for wire in component.leaving:
             _connect(wire)
@@ -42,7 +51,7 @@ def _place(components: Sequence[Component], graph: GraphDraft, nested: int = 0) 
             continue
         component.graph = graph
         if component in bodies:
-            _place(bodies[component], make_loop(component), nested + 1)
+            _place(bodies[component], make_loop(component, bodies[component]), nested + 1)
         elif component.node.is_lost or component.kind not in KINDS:
             _keep(component)
         else:
@@ -72,9 +81,24 @@ def _connect(wire: Wire) -> None:
         if not target.node.is_lost:
             target.lose(f"a wire leads to {name!r}, which has no counterpart", source.id, name)
         entry = Plug(target.node.entry, name if is_id(name) else "input")
+    if (carried := target.carried.get((source, wire.out))) is not None:
+        _carry(wire, plug, carried, entry)
+        return
     if plug.target.graph is not entry.target.graph:
         target.lose("a wire leads to it out of a loop, or into one", source.id, name)
         wire.edge.drop("import-placeholder", "it leads out of a loop, or into one")
         return
     channel = "link" if wire.kind in LINKS else "flow"
     wire.edge.becomes(plug.target, entry.target, plug.handle, entry.handle, channel=channel)
+
+
+def _carry(wire: Wire, plug: Plug, carried: Carried, entry: Plug) -> None:
+    """Lead a value into the body of a loop, and to the component that reads it there."""
+    if plug.target.graph is not carried.outside.target.graph or carried.inside.target.graph is not entry.target.graph:  # fmt: skip
+        wire.target.lose("a wire leads to it into a loop in a loop", wire.source.id, wire.field)
+        wire.edge.drop("import-placeholder", "it leads into a loop in a loop")
+        return
+    wire.edge.becomes(plug.target, carried.outside.target, plug.handle, carried.outside.handle)
+    wire.edge.note("import-changed", "it leads into the loop through an input of its own")
+    inside = carried.inside
+    new_edge(inside.target.graph, inside.target.id, entry.target.id, inside.handle, entry.handle)

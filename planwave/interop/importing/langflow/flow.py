@@ -7,8 +7,9 @@ component does, and stands in its placeholder as text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
@@ -25,6 +26,8 @@ from planwave.interop.importing.templates import literal
 
 ValueKind = Literal["text", "data", "table", "tool", "model", "any"]
 """What a wire carries: a message, an object, rows, or a link."""
+ROUTERS: Final = frozenset({"ConditionalRouter", "SmartRouter"})
+"""Types of components that choose which of their outputs brings something."""
 LINKS: Final = frozenset[ValueKind]({"tool", "model"})
 TOOL_OUTPUT: Final = "component_as_tool"
 _KIND_OF_OUTPUT: Final[Mapping[str, ValueKind]] = {
@@ -40,6 +43,10 @@ _KIND_OF_OUTPUT: Final[Mapping[str, ValueKind]] = {
     "item": "data",
     "dataframe_output": "table",
     "structured_output_dataframe": "table",
+    "structured_response": "data",
+    "true_result": "text",
+    "false_result": "text",
+    "default_result": "text",
     "done": "table",
     "batch_results": "table",
     "model_output": "model",
@@ -74,6 +81,18 @@ class Plug(NamedTuple):
     handle: str
 
 
+class Carried(NamedTuple):
+    """A value that comes into the body of a loop.
+
+    Attributes:
+        outside: Where it is led to.
+        inside: Where it comes from in the body.
+    """
+
+    outside: Plug
+    inside: Plug
+
+
 @dataclass(eq=False)
 class Component:
     """A component of a flow.
@@ -90,8 +109,11 @@ class Component:
         arriving: The wires that lead to it.
         leaving: The wires that leave it.
         is_beside_chat: Whether the flow begins with a message of a chat.
+        beside: All components of the flow.
         inputs: Where wires into its fields lead.
         outputs: Where its outputs come from.
+        carried: What comes into the body that it stands in from outside: a node there for each output.
+        later: What is left to do once all components are placed.
     """
 
     id: str
@@ -105,8 +127,27 @@ class Component:
     arriving: list[Wire] = field(default_factory=list["Wire"])
     leaving: list[Wire] = field(default_factory=list["Wire"])
     is_beside_chat: bool = False
+    beside: Sequence[Component] = ()
     inputs: dict[str, Plug] = field(default_factory=dict[str, Plug])
     outputs: dict[str, Plug] = field(default_factory=dict[str, Plug])
+    carried: dict[tuple[Component, str], Carried] = field(
+        default_factory=dict["tuple[Component, str]", "Carried"]
+    )
+    later: Callable[[], None] | None = None
+
+    @cached_property
+    def may_rest(self) -> bool:
+        """Whether a component before it chooses if it runs."""
+        ahead: list[Component] = [self]
+        seen: set[Component] = {self}
+        while ahead:
+            here = ahead.pop()
+            if here.kind in ROUTERS:
+                return True
+            new = {wire.source for wire in here.arriving} - seen
+            seen |= new
+            ahead.extend(new)
+        return False
 
     @property
     def is_tool(self) -> bool:
@@ -164,12 +205,22 @@ class Component:
         return described.get("show") is not False and described.get("value") not in _NO_VALUES
 
     def wire(self, name: str) -> Wire | None:
-        """Return the wire into a field; where there are several, the component gets lost."""
+        """Return the wire into a field: of several the last one, whose value the field has there.
+
+        The component gets lost where the field takes a list, and where it is not certain that each of them
+        brings something: there a field whose wire brings nothing has the value of its form.
+        """
         wires = [each for each in self.arriving if each.field == name]
         if len(wires) > 1:
-            message = f"{len(wires)} wires lead to {name!r}, which takes one value"
-            self.lose(message, ", ".join(each.source.id for each in wires), name)
-        return wires[0] if wires else None
+            is_list = object_of(self.fields, name).get("list") is True
+            if is_list or any(each.source.may_rest for each in wires):
+                message = f"{len(wires)} wires lead to {name!r}, which takes one value here"
+                self.lose(message, ", ".join(each.source.id for each in wires), name)
+            for wire in wires[:-1]:
+                if wire.edge.outcome is None:
+                    wire.edge.drop("import-ignored", f"the last wire to {name!r} is the one that counts there")  # fmt: skip
+                    self.node.change(f"of several wires to {name!r} only the last one counts, as there")  # fmt: skip
+        return wires[-1] if wires else None
 
     def takes(self, name: str, target: Target, handle: str, *kinds: ValueKind) -> Wire | None:
         """Lead the wire into a field to a handle, if there is one.
@@ -244,9 +295,10 @@ def read_flow(
             component.node.change(message, code="import-renamed")
             component.id = f"{component.id}#{number}"
         by_id[component.id] = component
+    everything = list(by_id.values())
     is_chat = any(each.kind == "ChatInput" for each in by_id.values())
     for component in by_id.values():
-        component.is_beside_chat = is_chat
+        component.is_beside_chat, component.beside = is_chat, everything
     seen: set[tuple[str, str, str, str]] = set()
     for number, entry in objects_in(document, "edges"):
         wire = _wire(conversion, entry, f"{pointer}/edges/{number}", by_id, is_known)
@@ -259,7 +311,7 @@ def read_flow(
         seen.add(key)
         wire.source.leaving.append(wire)
         wire.target.arriving.append(wire)
-    return list(by_id.values())
+    return everything
 
 
 def _component(conversion: Conversion, entry: Mapping[str, Any], pointer: str) -> Component | None:

@@ -10,13 +10,16 @@ from planwave.interop.importing.langflow.batches import batch_run
 from planwave.interop.importing.langflow.braces import read_braces
 from planwave.interop.importing.langflow.flow import LINKS, Component, Plug, ValueKind
 from planwave.interop.importing.langflow.models import (
+    FUNCTIONS,
     PROVIDER_OF_COMPONENT,
     agent,
     language_model,
+    offered_function,
     read_page,
     structured_output,
     web_search,
 )
+from planwave.interop.importing.langflow.routers import conditional_router, smart_router
 from planwave.interop.importing.templates import inserted, literal, path, quoted
 
 LOOPS: Final = frozenset({"LoopComponent", "Loop"})
@@ -170,12 +173,16 @@ KINDS: Final[Mapping[str, Callable[[Component], None]]] = MappingProxyType(
         "Prompt Template": _prompt,
         "PromptComponent": _prompt,
         "ParserComponent": _parser,
+        "parser": _parser,
+        "ConditionalRouter": conditional_router,
+        "SmartRouter": smart_router,
         "TypeConverterComponent": _type_converter,
         "Agent": agent,
         "StructuredOutput": structured_output,
         "StructuredOutputComponent": structured_output,
         "URLComponent": read_page,
         "BatchRunComponent": batch_run,
+        **dict.fromkeys(FUNCTIONS, offered_function),
         **dict.fromkeys(SEARCHES, web_search),
         **dict.fromkeys(PROVIDER_OF_COMPONENT, language_model),
     }

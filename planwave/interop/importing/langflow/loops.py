@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from planwave.interop.importing.drafts import GraphDraft, new_edge
-from planwave.interop.importing.langflow.flow import Component, Plug, Wire
+from planwave.interop.importing.drafts import GraphDraft, Target, new_edge
+from planwave.interop.importing.langflow.flow import (
+    LINKS,
+    Carried,
+    Component,
+    Plug,
+    ValueKind,
+    Wire,
+)
 from planwave.interop.importing.langflow.kinds import LOOPS, SEARCHES, is_constant
 from planwave.interop.importing.templates import inserted
 
 _ITEM, _DONE = "item", "done"
+_ROWS, _OUTER = "rows", "outer"
+"""Inputs of an ``inner``: the list, and what else its steps read, with a number."""
+_ITEMS: Final[Mapping[ValueKind, str]] = {"data": "[{}]", "text": '[{{"text": {} | string}}]'}
+"""The rows that it goes through, by what arrives; all else is a list."""
+_SAME: Final = frozenset({"ChatInput", "TextInput", "TextInputComponent"})
+"""Components that give the same whenever they run."""
 _MOST_NESTED: Final = 4
 """Loops inside each other, within the default limit of nested graphs."""
 
@@ -46,19 +59,14 @@ def _is_loop(loop: Component, body: set[Component], there: set[Component], neste
     back = [wire for wire in loop.arriving if wire.back]
     after = _reached(loop, [wire for wire in loop.leaving if wire.out != _ITEM], there)
     around = body | _constants(body, there)
-    reads = [
-        wire
-        for each in around
-        for wire in each.arriving
-        if wire.source not in around and wire.source is not loop and not _is_search(wire)
-    ]
+    links = [wire for wire in _from_outside(loop, around) if wire.kind in LINKS or nested]
     fault = ""
     if not body or len(back) != 1 or back[0].source not in body or back[0].back != _ITEM:
         fault = "not exactly one step of its body leads back to its item"
     elif body & after:
         fault = "a step follows its end that is also a step of its body"
-    elif reads:
-        fault = f"a step of its body reads {reads[0].source.id!r}, which is outside of it"
+    elif links:
+        fault = f"a step of its body uses {links[0].source.id!r}, which is outside of it"
     elif nested >= _MOST_NESTED:
         fault = "graphs here are not nested so deep"
     if fault:
@@ -95,39 +103,96 @@ def _constants(body: set[Component], there: set[Component]) -> set[Component]:
     return found
 
 
+def _from_outside(loop: Component, body: Collection[Component]) -> list[Wire]:
+    return [
+        wire
+        for each in body
+        for wire in each.arriving
+        if wire.source not in body and wire.source is not loop and not _is_search(wire)
+    ]
+
+
 def _is_search(wire: Wire) -> bool:
     return wire.source.kind in SEARCHES
 
 
-def make_loop(component: Component) -> GraphDraft:
-    """Become a ``loop``, and return its body with a first and a last node."""
-    main = component.becomes("loop", {"parallel": 1})
-    wire = component.takes("data", main, "input", "table", "data", "any")
+def make_loop(component: Component, members: Sequence[Component]) -> GraphDraft:
+    """Become a ``loop``, and return its body with a first and a last node.
+
+    What its body reads outside comes in through an ``inner`` around it.
+
+    Args:
+        component: The loop.
+        members: The components of its body.
+    """
+    outside = list(dict.fromkeys((w.source, w.out) for w in _from_outside(component, set(members))))
+    names = {each: f"{_OUTER}{number}" for number, each in enumerate(outside, 1)}
+    main = component.becomes("inner" if outside else "loop", {} if outside else {"parallel": 1})
+    rows = _ROWS if outside else "input"
+    wire = component.takes("data", main, rows, "table", "data", "text", "any")
     if wire is None:
         component.lose("no list leads to it", "", "data")
-    elif wire.kind == "data":
-        main.node["data"]["items"] = inserted("[input]")
+    items = _ITEMS.get("table" if wire is None else wire.kind, "{}").format(rows)
+    loop = main
+    if outside:
+        draft = component.node.body()
+        main.node["data"] = {"inputs": dict.fromkeys([_ROWS, *names.values()], "any"), "graph": draft.document()}  # fmt: skip
+        loop = component.node.becomes(
+            "loop", {"parallel": 1}, node_id=component.id, name=component.title, graph=draft
+        )
+    if items != "input":
+        loop.node["data"]["items"] = inserted(items)
     body = component.node.body()
+    _carry(component, members, main, names, body)
     begin = component.node.becomes(
         "transform", {"expression": inserted("item")}, node_id=_ITEM, name="Item", graph=body
     )
-    result = component.node.becomes("end", node_id="result", name="Result", graph=body)
-    (back,) = [wire for wire in component.arriving if wire.back]
-    into = result
-    if back.kind == "text":
-        into = component.node.becomes(
-            "transform",
-            {"fields": {"text": inserted("input | string")}},
-            node_id="row",
-            name="Row",
-            graph=body,
-        )
-        new_edge(body, into.id, result.id)
-    component.inputs[_ITEM] = Plug(into, "input")
+    component.inputs[_ITEM] = Plug(_result(component, body), "input")
     component.outputs |= {_ITEM: Plug(begin, "output"), _DONE: Plug(main, "output")}
-    main.node["data"]["body"] = body.document()
+    loop.node["data"]["body"] = body.document()
     component.node.change(
         "the steps that lead back to it are its body, which runs once for each row",
         code="import-cycle",
     )
     return body
+
+
+def _result(component: Component, body: GraphDraft) -> Target:
+    """Return the node that the step that leads back leads to: a text is a row with a text."""
+    result = component.node.becomes("end", node_id="result", name="Result", graph=body)
+    (back,) = [wire for wire in component.arriving if wire.back]
+    if back.kind != "text":
+        return result
+    fields = {"text": inserted("input | string")}
+    row = component.node.becomes(
+        "transform", {"fields": fields}, node_id="row", name="Row", graph=body
+    )
+    new_edge(body, row.id, result.id)
+    return row
+
+
+def _carry(
+    component: Component,
+    members: Sequence[Component],
+    main: Target,
+    names: Mapping[tuple[Component, str], str],
+    body: GraphDraft,
+) -> None:
+    """Give a body a node for each value that comes in from outside."""
+    carried: dict[tuple[Component, str], Carried] = {}
+    again = [each.title for each, _ in names if each.kind not in _SAME]
+    if again:
+        component.node.change(
+            f"what its steps read outside of it runs once here; there it runs again for each row: {', '.join(again)}"
+        )
+    for each, name in names.items():
+        made = component.node.becomes(
+            "transform",
+            {"expression": inserted(name)},
+            node_id=name,
+            name=each[0].title,
+            graph=body,
+        )
+        carried[each] = Carried(Plug(main, name), Plug(made, "output"))
+    for member in members:
+        member.carried = carried

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from planwave.interop.importing.drafts import Target, new_edge
 from planwave.interop.importing.langflow.flow import TOOL_OUTPUT, Component, Plug, Wire
 from planwave.interop.importing.reading import list_of, object_of, objects_in, text_of
-from planwave.interop.importing.templates import literal
+from planwave.interop.importing.templates import inserted, literal, output_of, quoted
 
 PROVIDER_OF_COMPONENT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -71,6 +71,26 @@ _BUILT_IN: Final[Mapping[str, str]] = MappingProxyType(
     {"add_current_date_tool": "the current date", "add_calculator_tool": "a calculator"}
 )
 _OBJECTS: Final = "objects"
+_ROWS: Final = f"input.{_OBJECTS}"
+_ONE_OR_ALL: Final = f'{_ROWS}[0] if {_ROWS} | length == 1 else {{"results": {_ROWS}}}'
+_STRUCTURED: Final = "structured_response"
+_CONTINUE: Final = "Continue the conversation."
+"""What an agent is asked whose input is empty."""
+_UNKNOWN: Final = "(not known)"
+_FACTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"{current_date}": _UNKNOWN, "{model_name}": _UNKNOWN, "{optional_user_context}": ""}
+)
+"""Names that the engine fills in in the instructions of an agent, and what stands there here."""
+FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "CalculatorComponent": "calculates",
+        "CalculatorTool": "calculates",
+        "ArXivComponent": "searches arXiv",
+        "WikipediaComponent": "searches Wikipedia",
+        "WikipediaAPI": "searches Wikipedia",
+    }
+)
+"""Components without data of their own, which a tool of the same name can stand for, and what they do."""
 
 
 def language_model(component: Component) -> None:
@@ -119,10 +139,17 @@ def agent(component: Component) -> None:
     rounds = component.number("max_iterations")
     if rounds is not None and rounds >= 1:
         data["maxSteps"] = int(min(rounds, _MOST_STEPS))
+    used = {wire.out for wire in component.leaving}
+    if is_structured := _STRUCTURED in used:
+        data["outputSchema"] = _rows_schema(component)
+        if used != {_STRUCTURED}:
+            component.lose("it is asked twice there: for a text, and for data", "", "output_schema")
     main = component.becomes("agent", data)
     settle_model(component, main)
     _read_system(component, main, "system_prompt", "systemPrompt")
-    _ask_agent(component, main)
+    _fill_in_facts(component, main)
+    has_tools = any(wire.field == "tools" for wire in component.arriving)
+    _ask_agent(component, main, has_history=has_tools or not is_structured)
     for wire in component.arriving:
         if wire.field == "tools":
             component.inputs["tools"] = Plug(main, "tools")
@@ -134,14 +161,46 @@ def agent(component: Component) -> None:
             f"{' and '.join(built_in)} are tools of its own there, which an agent has not here",
             hint="link a tool of yours, or write the date into its prompt",
         )
-    component.outputs["response"] = Plug(main, "output")
+    if is_structured:
+        component.node.change(
+            "the provider is told the schema of its reply; there a model with tools is told it in the prompt",
+            component.pointer("output_schema"),
+        )
+        _give_rows(component, main, {_STRUCTURED: _ONE_OR_ALL})
+    else:
+        component.outputs["response"] = Plug(main, "output")
 
 
-def _ask_agent(component: Component, main: Target) -> None:
+def _fill_in_facts(component: Component, main: Target) -> None:
+    """Write into its own instructions what the engine puts there for names in braces."""
+    text = main.node["data"].get("systemPrompt", "")
+    known = {"{model_name}": literal(text_of(main.node["data"], "model"))}
+    for name, value in _FACTS.items():
+        if name in text:
+            text = text.replace(name, known.get(name) or value)
+            if value and not known.get(name):
+                component.node.change(
+                    f"{name} in its instructions is a fact that its prompt does not know here: it reads {value}",
+                    component.pointer("system_prompt"),
+                    hint="write it into the prompt, or link a tool that knows it",
+                )
+    if text:
+        main.node["data"]["systemPrompt"] = text
+
+
+def _ask_agent(component: Component, main: Target, *, has_history: bool) -> None:
     """Let it read its input: with the earlier turns where that is a message of the chat."""
-    asked = _read_input(component, main, "userPrompt")
     turns = component.number("n_messages")
-    reads_turns = turns is None or turns > 0
+    reads_turns = has_history and (turns is None or turns > 0)
+    asked = component.takes("input_value", main, "input", "text")
+    if asked is None:
+        main.node["data"]["userPrompt"] = component.template("input_value")
+        if not main.node["data"]["userPrompt"].strip():
+            del main.node["data"]["userPrompt"]
+            component.later = lambda: _continue_conversation(
+                component, main, reads_turns=reads_turns
+            )
+            return
     if asked is not None and asked.source.kind == "ChatInput" and reads_turns:
         component.inputs["input_value"] = Plug(main, "messages")
         component.node.change(
@@ -152,26 +211,50 @@ def _ask_agent(component: Component, main: Target) -> None:
         component.node.change("it is not shown the earlier turns of the session")
 
 
+def _continue_conversation(component: Component, main: Target, *, reads_turns: bool) -> None:
+    """Ask it what the engine asks where nothing else does, behind the message of the chat if there is one."""
+    chats = [each for each in component.beside if each.kind == "ChatInput" and each.node.targets]
+    starts = [each.node.entry for each in chats if each.node.entry.graph is component.graph]
+    told = quoted(_CONTINUE)
+    component.node.change(
+        f"nothing leads to its input: it is told {told}, as there, "
+        + ("after the message of the chat and the turns before it" if starts and reads_turns else "and nothing else")
+    )  # fmt: skip
+    if not starts or not reads_turns:
+        main.node["data"]["userPrompt"] = _CONTINUE
+        return
+    expression = f'{output_of(starts[0].id, "messages")} + [{{"role": "user", "content": {told}}}]'
+    said = component.adds("transform", {"expression": inserted(expression)}, "messages")
+    new_edge(component.graph, starts[0].id, said.id)
+    new_edge(component.graph, said.id, main.id, "output", "messages")
+
+
 def structured_output(component: Component) -> None:
     """Become an ``agent`` whose reply fits a schema: a list of objects, as its engine asks for it."""
-    item = _schema(component)
-    objects = {"type": "array", "items": item}
-    schema = {"type": "object", "properties": {_OBJECTS: objects}, "required": [_OBJECTS]}
-    main = component.becomes("agent", {**model_settings(component), "outputSchema": schema})
+    data = {**model_settings(component), "outputSchema": _rows_schema(component)}
+    main = component.becomes("agent", data)
     settle_model(component, main)
     _read_input(component, main, "userPrompt")
     _read_system(component, main, "system_prompt", "systemPrompt")
-    used = {wire.out for wire in component.leaving}
-    rows = f"input.{_OBJECTS}"
-    one = f'{rows}[0] if {rows} | length == 1 else {{"results": {rows}}}'
     results = {
-        "structured_output": one,
-        "dataframe_output": rows,
-        "structured_output_dataframe": rows,
+        "structured_output": _ONE_OR_ALL,
+        "dataframe_output": _ROWS,
+        "structured_output_dataframe": _ROWS,
     }
+    _give_rows(component, main, results)
+
+
+def _rows_schema(component: Component) -> dict[str, Any]:
+    objects = {"type": "array", "items": _schema(component)}
+    return {"type": "object", "properties": {_OBJECTS: objects}, "required": [_OBJECTS]}
+
+
+def _give_rows(component: Component, main: Target, results: Mapping[str, str]) -> None:
+    """Give each output that is used its value, by an expression of the reply."""
+    used = {wire.out for wire in component.leaving}
     for name, expression in results.items():
         if name in used:
-            made = component.adds("transform", {"expression": f"{{{{ {expression} }}}}"}, name)
+            made = component.adds("transform", {"expression": inserted(expression)}, name)
             new_edge(component.graph, main.id, made.id)
             component.outputs[name] = Plug(made, "output")
     component.node.targets.sort(key=lambda target: target.id != main.id)
@@ -267,17 +350,33 @@ def read_page(component: Component) -> None:
         component.node.becomes_placeholder("no step here follows the links of pages")
         component.becomes("placeholder")
         return
-    names = [name for _, name in _actions(component)] or ["fetch_content"]
+    _offer(component, "reads pages", "fetch_content", "or remove it and let the provider search the web")  # fmt: skip
+
+
+def offered_function(component: Component) -> None:
+    """Become a ``tool`` of the operator, where models may call it."""
+    if not component.is_tool or any(wire.kind != "tool" for wire in component.leaving):
+        component.node.becomes_placeholder(f"{component.kind} has no counterpart as a step")
+        component.becomes("placeholder")
+        return
+    for wire in component.arriving:
+        component.lose("it is a tool, and reads what another component gives", wire.source.id)
+    what = FUNCTIONS[component.kind]
+    _offer(component, what, component.kind.lower(), "or remove it")
+
+
+def _offer(component: Component, what: str, name: str, otherwise: str) -> None:
+    names = [each for _, each in _actions(component)] or [name]
     if len(names) == 1:
         main = component.becomes("tool", {"name": names[0]})
     else:
         main = component.becomes("toolset", {"names": names})
-    for name in names:
-        component.conversion.needs("tool", name, main)
+    for each in names:
+        component.conversion.needs("tool", each, main)
     component.outputs[TOOL_OUTPUT] = Plug(main, "tools")
     component.node.change(
-        f"a tool of yours reads pages here: {', '.join(names)}",
-        hint="register a tool of this name, or remove it and let the provider search the web",
+        f"a tool of yours {what} here: {', '.join(names)}",
+        hint=f"register a tool of this name, {otherwise}",
     )
 
 

@@ -19,6 +19,8 @@ from planwave.interop.importing.templates import inserted, output_of, quoted
 
 _MOST_NESTED: Final = 4
 """Loops inside each other, within the default limit of nested graphs."""
+_MOST_LEVELS: Final = 5
+"""The default limit of nested graphs."""
 _AGAIN: Final = "again"
 _NEXT, _OUTPUT = "next", "output"
 """Fields of what a round gives: where it goes on, and with what."""
@@ -132,8 +134,7 @@ class _Placement:
         self, steps: Mapping[str, Step], ways: Sequence[Way], nested: int, carry: Carry | None
     ) -> None:
         self._steps, self._ways, self._nested, self._carry = steps, ways, nested, carry
-        self._loops = _loops(steps, ways) if nested < _MOST_NESTED else []
-        self._inside = {key: loop for loop in self._loops for key in loop.members}
+        self._inside: Mapping[str, _Loop] = {}
         self._leaving = defaultdict[str, list[Way]](list)
         for way in ways:
             self._leaving[way.source].append(way)
@@ -141,6 +142,8 @@ class _Placement:
         self.outputs: dict[tuple[str, str], Output] = {}
 
     def place(self, graph: GraphDraft) -> None:
+        found = _loops(self._steps, self._ways) if self._has_room(graph) else []
+        self._inside = {key: loop for loop in found for key in loop.members}
         for key, step in self._steps.items():
             loop = self._inside.get(key)
             if loop is None:
@@ -154,6 +157,10 @@ class _Placement:
             source = self.outputs[way.source, way.handle]
             for entry in self.entries[way.target]:
                 way.edge.becomes(source.target, entry, source.handle)
+
+    def _has_room(self, graph: GraphDraft) -> bool:
+        levels = 1 if self._carry is None else 2  # what a loop reads is brought in by an inner
+        return self._nested < _MOST_NESTED and has_room(graph, levels)
 
     def _place_step(self, key: str, step: Step, graph: GraphDraft) -> None:
         before = len(step.node.targets)
@@ -279,6 +286,11 @@ class _Placement:
             new_edge(graph, result.id, switch.id)
             for number, (key, handle, _) in enumerate(exits):
                 self.outputs[key, handle] = Output(switch, f"case-{number}")
+
+
+def has_room(graph: GraphDraft, levels: int) -> bool:
+    """Return whether graphs may be nested so many levels deep inside a node of a graph."""
+    return graph.path.count("/") + levels <= _MOST_LEVELS
 
 
 def _loops(steps: Mapping[str, Step], ways: Sequence[Way]) -> list[_Loop]:

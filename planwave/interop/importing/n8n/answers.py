@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planwave.interop.importing.n8n.workflow import SAME, Step, Way, Workflow
+from planwave.interop.importing.reading import text_of
 
 ONE_ITEM: Final = (
     '{{ input if input is mapping else {"data": input} if input is string else {} if input is none '
@@ -17,10 +18,22 @@ _TAKE_ITEMS: Final = frozenset(("splitInBatches", "aggregate"))
 
 
 def gives_items(workflow: Workflow, step: Step) -> bool:
-    """Return whether a step hands on an answer of which the next steps take the items."""
-    kinds = {workflow.steps[way.target].kind for way in ways_of_items(workflow, step)}
+    """Return whether a step hands on a list, of which the next steps take the items."""
+    following = [workflow.steps[way.target] for way in ways_of_items(workflow, step)]
     is_answer = step.kind == "httpRequest" and step.envelope == SAME
-    return is_answer and bool(kinds) and kinds <= _TAKE_ITEMS
+    is_list = is_answer or (step.kind == "merge" and is_appending(step))
+    return is_list and bool(following) and all(map(takes_items, following))
+
+
+def takes_items(step: Step) -> bool:
+    """Return whether a step runs once for all items: it collects them, or keeps one of them."""
+    is_one = step.kind == "limit" and step.parameters.get("maxItems", 1) == 1
+    return is_one or step.kind in _TAKE_ITEMS
+
+
+def is_appending(step: Step) -> bool:
+    """Return whether a merge hands on the items of all its inputs, one after another."""
+    return text_of(step.parameters, "mode") in ("", "append")
 
 
 def ways_of_items(workflow: Workflow, step: Step) -> list[Way]:

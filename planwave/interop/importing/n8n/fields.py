@@ -30,7 +30,7 @@ from planwave.interop.importing.javascript.values import (
     structure,
     text_of,
 )
-from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
+from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Way, Workflow
 from planwave.interop.importing.secrets import Withheld
 from planwave.interop.importing.templates import literal, quoted
 
@@ -81,12 +81,14 @@ class Placement:
         graphs: The graph of each step that has its node.
         names: What steps are called inside of loops.
         is_told: Whether the report says how lists look inside of texts.
+        are_exclusive: Says whether only one of some ways is ever taken.
     """
 
     workflow: Workflow
     graphs: dict[str, GraphDraft] = field(default_factory=dict[str, GraphDraft])
     names: list[Names] = field(default_factory=list[Names])
     is_told: bool = False
+    are_exclusive: Callable[[Sequence[Way]], bool] = lambda ways: len(ways) < 2
 
     def result_of(self, name: str, graph: GraphDraft) -> tuple[str, Envelope] | None:
         """Return the node whose output a step hands on, or an expression, as seen in a graph; else None."""
@@ -207,6 +209,33 @@ class Fields:
         except Untranslatable as error:
             self.lose(error.reason, "$json", self._step.pointer)
             return "input"
+
+    def item_on(self, way: Way, base: str) -> str:
+        """Return an expression for what arrives on one way, as n8n has it.
+
+        Args:
+            way: The way.
+            base: The expression for it, as planwave has it.
+        """
+        workflow = self._placement.workflow
+        source = workflow.steps[way.source]
+        origins = workflow.origins(way.source) if source.passes else {way.source}
+        forms = [self._form_of(origin) for origin in sorted(origins)] or [SAME]
+        outputs = {output for output, _ in (forms[0].fields or {}).values()}
+        is_error = source.handles[way.output] == "error"
+        may_fail = source.passes and workflow.has_errors(way.source)
+        try:
+            if (
+                is_error
+                or may_fail
+                or any(form != forms[0] for form in forms)
+                or outputs > {"output"}
+            ):
+                raise Untranslatable(f"what arrives from {way.source!r}, which has several forms,")
+            return field_of(base, forms[0], (), 0)[0].text
+        except Untranslatable as error:
+            self.lose(error.reason, way.source, self._step.pointer)
+            return base
 
     def lose(self, reason: str, text: str, pointer: str) -> None:
         """Say that a part has no counterpart; the step becomes a placeholder."""

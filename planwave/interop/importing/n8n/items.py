@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.interop.importing.drafts import new_edge
-from planwave.interop.importing.javascript.values import STRING
+from planwave.interop.importing.javascript.values import STRING, bracketed, constant
 from planwave.interop.importing.n8n.answers import ITEMS as ANSWER_ITEMS
 from planwave.interop.importing.n8n.answers import gives_items
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.placement import split_problem
-from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
+from planwave.interop.importing.n8n.workflow import Envelope, Step, Way, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, path, quoted
 
@@ -130,10 +130,15 @@ def _raw_set(making: Making) -> None:
         fields = literal_data(cast("dict[str, Any]", written))
         making.becomes("transform", {"fields": fields})
         return
-    made = making.fields.whole(written, f"{making.at}/jsonOutput")
-    if include or made is None:
-        shown = json.dumps(written, default=str)
-        making.lose("its JSON is calculated, and joined to other fields", shown, "jsonOutput")
+    at = f"{making.at}/jsonOutput"
+    if include:
+        fields = _operand(making, written, at)
+        joined = f"dict({making.fields.item_text()}, **{fields})"
+        making.becomes("transform", {"expression": inserted(joined)})
+        return
+    made = making.fields.whole(written, at)
+    if made is None:
+        making.lose("its JSON is calculated", json.dumps(written, default=str), "jsonOutput")
         making.becomes("transform", {"expression": "{{ input }}"})
         return
     if made.kinds != STRING:
@@ -142,6 +147,28 @@ def _raw_set(making: Making) -> None:
     text = making.becomes("text", {"text": made.template}, suffix="text")
     parsed = making.becomes("transform", {"expression": "{{ input | fromjson }}"})
     new_edge(making.graph, text.id, parsed.id)
+
+
+def _operand(making: Making, written: Any, pointer: str) -> str:
+    """Return JSON that is written there or calculated as an operand."""
+    if isinstance(written, dict):
+        return _literal_text(cast("dict[str, Any]", written))
+    made = making.fields.whole(written, pointer)
+    if made is None or not isinstance(written, str):
+        making.lose("its JSON is calculated", json.dumps(written, default=str), "jsonOutput")
+        return "{}"
+    text = making.fields.expression(written, pointer)
+    return f"({text} | fromjson)" if made.kinds == STRING else bracketed(text)
+
+
+def _literal_text(value: Any) -> str:
+    """Return JSON as an expression of planwave."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return f"{{{', '.join(f'{quoted(k)}: {_literal_text(v)}' for k, v in fields.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_literal_text(each) for each in cast('list[Any]', value))}]"
+    return constant(value).atom
 
 
 def _fields_node(making: Making, given: Sequence[_Assigned], include: bool) -> None:
@@ -203,21 +230,28 @@ def _with_fields(object_text: str, fields: Mapping[str, Any]) -> str:
 
 
 def _merge(making: Making) -> None:
-    """Join two objects to one; what gives several items is lost."""
-    ways = making.workflow.into(making.step.name)
+    """Join what arrives to one object, or choose one of them; what gives several items is lost."""
     mode = text_of(making.parameters, "mode") or "append"
     combine = text_of(making.parameters, "combineBy") or text_of(
         making.parameters, "combinationMode"
     )
-    names = [making.workflow.steps[name] for name in making.workflow.origins(making.step.name)]
-    if _BY_POSITION & {mode, combine} and len(ways) == 2 and ways[0].input != ways[1].input:
-        if any(step.envelope != SAME for step in names):
-            making.lose("what it joins has several forms", mode, "mode")
-        merged = making.becomes("merge", suffix="both")
-        both = making.becomes("transform", {"expression": "{{ dict(input[0], **input[1]) }}"})
-        new_edge(making.graph, merged.id, both.id)
-        making.step.node.change("the two are one object here, as the first items of both there")
+    ways = making.workflow.into(making.step.name)
+    is_alone = not making.graph.path  # in a loop over items, its inputs have one item at a time
+    if mode == "append" and making.placement.are_exclusive(ways):
+        making.becomes("transform", {"expression": inserted(making.fields.item_text())})
         return
+    if len({way.input for way in ways}) == len(ways) > 1:
+        if _BY_POSITION & {mode, combine} or (is_alone and combine in _EACH_WITH_EACH):
+            _join(making, ways)
+            return
+        if mode == "chooseBranch":
+            _choose(making, ways)
+            return
+        if is_alone and mode == "append" and gives_items(making.workflow, making.step):
+            items = ", ".join(_items_of_ways(making, ways))
+            _merged(making, f"[{items}]")
+            making.step.envelope = Envelope({})
+            return
     making.becomes("merge")
     making.step.node.lose(
         "it hands on several items, for each of which the next steps run",
@@ -227,7 +261,102 @@ def _merge(making: Making) -> None:
     )
 
 
-_BY_POSITION: Final = frozenset(("combineByPosition", "mergeByPosition"))
+_BY_POSITION: Final = frozenset(("combineByPosition", "mergeByPosition", "mergeByIndex"))
+_EACH_WITH_EACH: Final = frozenset(("combineAll", "multiplex"))
+"""Ways to join of which, for one item on each input, there is one result."""
+
+
+def _merged(making: Making, expression: str) -> None:
+    merged = making.becomes("merge", suffix="both")
+    result = making.becomes("transform", {"expression": inserted(expression)})
+    new_edge(making.graph, merged.id, result.id)
+
+
+def _items_of_ways(making: Making, ways: Sequence[Way]) -> list[str]:
+    return [making.fields.item_on(way, f"input[{number}]") for number, way in enumerate(ways)]
+
+
+def _join(making: Making, ways: Sequence[Way]) -> None:
+    """Join the fields of all inputs; of one that several have, the last one stays."""
+    items = _items_of_ways(making, ways)
+    clash = object_of(object_of(making.options, "clashHandling"), "values")
+    resolved = text_of(clash, "resolveClash")
+    if resolved == "preferInput1":
+        items.reverse()
+    elif resolved not in ("", "preferLast", f"preferInput{len(items)}"):
+        making.lose("how fields are joined that several inputs have", resolved, "options")
+    if clash.get("overrideEmpty") is True:
+        making.lose("fields that are empty do not replace others", "overrideEmpty", "options")
+    joined = items[0]
+    for item in items[1:]:
+        joined = f"dict({joined}, **{item})"
+    _merged(making, joined)
+    making.step.node.change(
+        "its inputs are one object here, as their first items there; a field that several have is "
+        "that of one of them, also if it is an object"
+    )
+
+
+def _choose(making: Making, ways: Sequence[Way]) -> None:
+    """Hand on what one input has, when all have arrived."""
+    output = text_of(making.parameters, "output") or (
+        "input1" if making.step.version < 3 else "specifiedInput"
+    )
+    chosen = text_of(making.parameters, "useDataOfInput") or "1"
+    if output != "specifiedInput":
+        chosen = output.removeprefix("input")
+    numbers = [number for number, way in enumerate(ways) if str(way.input + 1) == chosen]
+    if output == "empty":
+        _merged(making, "{}")
+    elif numbers:
+        _merged(making, making.fields.item_on(ways[numbers[0]], f"input[{numbers[0]}]"))
+    else:
+        _merged(making, "{}")
+        making.lose("which of its inputs it hands on", f"{output} {chosen}", "output")
+
+
+def _limit(making: Making) -> None:
+    """Keep one of several items, or the one that arrives."""
+    most = making.parameters.get("maxItems", 1)
+    sources = [making.workflow.steps[way.source] for way in making.workflow.into(making.step.name)]
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        making.lose("how many items it keeps is calculated", str(most), "maxItems")
+    if any(gives_items(making.workflow, each) for each in sources):
+        end = "last" if text_of(making.parameters, "keep") == "lastItems" else "first"
+        making.becomes("transform", {"expression": inserted(f"{ANSWER_ITEMS} | {end}")})
+        return
+    if making.graph.path:
+        making.lose("how many items a loop is run for", str(most), "maxItems")
+    making.becomes("transform", {"expression": inserted(making.fields.item_text())})
+
+
+def _stop(making: Making) -> None:
+    """Fail: a conditional whose value is none of its outputs does, and its error tells the value."""
+    kind = text_of(making.parameters, "errorType") or "errorMessage"
+    message = making.fields.template(making.parameters.get(kind, ""), f"{making.at}/{kind}")
+    if kind == "errorObject" or not message:
+        making.lose("its error is an object, or empty", kind, "errorType")
+    data = {"condition": f"Stopped: {message}", "outputHandles": ["none"]}
+    making.becomes("conditional", data)
+    making.step.node.change("its message is part of the error of a conditional here")
+
+
+def _no_outputs(step: Step) -> list[str]:
+    return []
+
+
+def _html(making: Making) -> None:
+    """Fill in a template; taking values out of a page has no counterpart."""
+    operation = text_of(making.parameters, "operation") or "generateHtmlTemplate"
+    if operation != "generateHtmlTemplate":
+        making.lose(f"the operation {operation}", operation, "operation")
+    written = text_of(making.parameters, "html")
+    text = making.fields.template(f"={written.removeprefix('=')}", f"{making.at}/html")
+    making.becomes("text", {"text": text})
+
+
+def _html_envelope(workflow: Workflow, step: Step) -> Envelope:
+    return Envelope({("html",): ("output", ())})
 
 
 def _pass(making: Making) -> None:
@@ -297,6 +426,9 @@ ITEMS: Final[Mapping[str, Kind]] = MappingProxyType(
         "merge": Kind(_merge),
         "noOp": Kind(_pass, passes=True),
         "aggregate": Kind(_aggregate),
+        "limit": Kind(_limit),
+        "stopAndError": Kind(_stop, _no_outputs),
+        "html": Kind(_html, envelope=_html_envelope),
         "splitOut": Kind(_split_out, envelope=_no_fields),
         "splitInBatches": Kind(_batches, _two_outputs),
     }

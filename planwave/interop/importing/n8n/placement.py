@@ -50,15 +50,19 @@ class Placer:
 
     def __init__(self, workflow: Workflow, make: Maker) -> None:
         self.workflow, self._make = workflow, make
-        self.placement = Placement(workflow)
+        self.placement = Placement(workflow, are_exclusive=self.are_exclusive)
         self._owners: dict[str, Region] = {}
         self._choices: dict[str, Mapping[str, int | str]] = {}
 
     def place(self, names: Sequence[str], graph: GraphDraft, nested: int = 0) -> loops.Placed:
         """Put steps into a graph, in this order."""
         chosen, owner_of = set(names), dict[str, str]()
+        has_room = loops.has_room(graph, 2)
         for name in names:
-            if name not in owner_of and (region := self._region(name, chosen)) is not None:
+            if (
+                name not in owner_of
+                and (region := self._region(name, chosen, has_room)) is not None
+            ):
                 self._owners[name] = region
                 owner_of |= dict.fromkeys(region.members, name)
         steps = dict[str, loops.Step]()
@@ -97,14 +101,15 @@ class Placer:
 
     # Items
 
-    def _region(self, name: str, chosen: set[str]) -> Region | None:
+    def _region(self, name: str, chosen: set[str], has_room: bool) -> Region | None:
         """Return the steps that run once for each item of a step, or None; what is none is lost."""
         step = self.workflow.steps[name]
-        if step.kind == _BATCHES:
-            return self._batches(step, chosen)
-        if step.kind == _SPLIT and self._makes_items(step):
-            return self._items(step, chosen)
-        return None
+        is_split = step.kind == _SPLIT and self._makes_items(step)
+        if not is_split and step.kind != _BATCHES:
+            return None
+        if not has_room:
+            return self._refuse(step, "it is inside of too many others", [])
+        return self._items(step, chosen) if is_split else self._batches(step, chosen)
 
     def _makes_items(self, step: Step) -> bool:
         """Return whether steps follow that run once for each item, and are no loop of their own."""

@@ -258,7 +258,7 @@ def read_steps(workflow: Workflow, nodes: Sequence[tuple[int, Mapping[str, Any]]
         pointer = f"{workflow.pointer}/nodes/{number}"
         parameters = object_of(fields, "parameters")
         written, name = text_of(fields, "type"), text_of(fields, "name")
-        kind = written.rpartition(".")[2]
+        kind = _kind(written.rpartition(".")[2], parameters)
         node = workflow.conversion.source_node(
             pointer,
             written,
@@ -277,6 +277,13 @@ def read_steps(workflow: Workflow, nodes: Sequence[tuple[int, Mapping[str, Any]]
             version = number_of(fields, "typeVersion") or 1
             fixed = cast("Mapping[str, Any]", _without_marks(parameters))
             workflow.steps[name] = Step(name, kind, version, fixed, fields, node, pointer)
+
+
+def _kind(kind: str, parameters: Mapping[str, Any]) -> str:
+    """Return a kind, of an older step for lists that of the one for its operation."""
+    if kind == "itemLists" and text_of(parameters, "operation") in ("", "splitOutItems"):
+        return "splitOut"
+    return kind
 
 
 def _without_marks(value: Any) -> Any:

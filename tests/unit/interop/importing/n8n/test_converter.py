@@ -628,6 +628,16 @@ _KINDS: list[tuple[str, Any]] = [
     (f"{CHAIN}informationExtractor", {"text": "a"}), (f"{CHAIN}lmChatOpenAi", {}), (f"{CHAIN}memoryBufferWindow", {}),
     (f"{CHAIN}outputParserStructured", {"jsonSchemaExample": "{}"}), (f"{CHAIN}toolHttpRequest", {"url": "https://a.example.com/{q}"}),
     (f"{CHAIN}toolWorkflow", {"workflowId": "x"}), (f"{CHAIN}mcpClientTool", {}), (f"{CHAIN}vectorStorePinecone", {}),
+    ("limit", {}), ("stopAndError", {"errorMessage": "=no {{ $json.a }}"}), ("html", {"html": "<p>{{ $json.a }}</p>"}),
+    ("merge", {"mode": "combine", "combineBy": "combineByPosition"}), ("merge", {"mode": "chooseBranch"}),
+    ("set", {"mode": "raw", "jsonOutput": "={{ {a: $json.b} }}", "includeOtherFields": True}),
+    ("set", {"includeOtherFields": True, "assignments": {"assignments": [{"name": "a.b", "value": "={{ $('N1').item.json.c }}"}, {"name": "a.c", "value": 1}]}}),
+    ("openAi", {"resource": "chat", "prompt": {"messages": [{"content": "={{ $json.a }}"}]}}), ("itemLists", {"fieldToSplitOut": "rows"}),
+    (f"{CHAIN}toolWikipedia", {}), (f"{CHAIN}outputParserAutofixing", {}),
+    (f"{CHAIN}toolHttpRequest", {"url": "https://a.example.com", "method": "POST", "sendBody": True, "specifyBody": "json", "jsonBody": '{"a": "{b}", "c": [1]}'}),
+    (f"{CHAIN}toolHttpRequest", {"url": "https://a.example.com", "sendQuery": True, "parametersQuery": {"values": [{"name": "q"}, {"name": "n", "value": "={{ 5 }}", "valueProvider": "fieldValue"}]}}),
+    (f"{CHAIN}toolWorkflow", {"workflowId": "x", "workflowInputs": {"value": {"a": "={{ $fromAI('a', 'b', 'number') }}", "b": 1}}}),
+    (f"{CHAIN}toolWorkflow", {"workflowId": "x", "fields": {"values": [{"name": "a", "stringValue": "b"}]}, "specifyInputSchema": True, "jsonSchemaExample": '{"q": 1}'}),
     ("stickyNote", {"content": "x"}), (f"{CHAIN}sentimentAnalysis", {}), (f"{CHAIN}chainSummarization", {}),
 ]  # fmt: skip
 _LINKS = (

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from planwave.interop.importing.flowise.loops import Loop
+from planwave.interop.importing.flowise.loops import HUMAN_INPUT, Loop
 from planwave.interop.importing.flowise.steps import Said, Step, of_top, passed_in
 from planwave.interop.importing.templates import quoted
 
 _MOST_SPEAKERS: Final = 100
 """Steps whose replies a conversation has, as many as the longest path of a graph by default."""
-_HUMAN_INPUT: Final = "humanInputAgentflow"
 _DECISIONS: Final = {"0": "proceed", "1": "reject"}
 SPEAKING: Final = frozenset({"llmAgentflow", "agentAgentflow", "executeFlowAgentflow"})
 """Steps that add to the shared conversation."""
-_LISTENING: Final = SPEAKING | {_HUMAN_INPUT, "conditionAgentAgentflow"}
+_LISTENING: Final = SPEAKING | {HUMAN_INPUT, "conditionAgentAgentflow"}
 _KEY: Final = ("conversation",)
 
 
@@ -66,7 +65,7 @@ def _run(step: Step, *, is_after: bool = False, handle: str = "") -> list[str]:
 def _said_to(step: Step, speaker: Step, handle: str) -> str:
     """Return what a step added to the conversation; a person's decision stands there as the user's message."""
     said = speaker.said_expressions
-    if speaker.kind == _HUMAN_INPUT:
+    if speaker.kind == HUMAN_INPUT:
         branch = handle if speaker is step else step.scope.branch(speaker, step)
         decision = _DECISIONS.get(branch, "decided")
         said = [*said, Said("user", quoted(decision)).expression]

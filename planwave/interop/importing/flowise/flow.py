@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from planwave.interop.importing.drafts import GraphDraft
+from planwave.interop.importing.drafts import GraphDraft, Target, new_edge
 from planwave.interop.importing.flowise.conversation import keep_conversation
 from planwave.interop.importing.flowise.loops import (
     ITERATION,
@@ -111,8 +111,17 @@ def convert_steps(flow: Flow, scope: Scope) -> None:
             step.placeholder(_without_counterpart(step.kind))
         else:
             made(step)
+        if step.helper is not None:
+            _lead_through(step, step.helper)
     for wire in scope.wires:
         _connect(wire)
+
+
+def _lead_through(step: Step, helper: Target) -> None:
+    """Let a node that works out a value run before a step."""
+    for entry in step.entries:
+        new_edge(helper.graph, helper.id, entry.id)
+    step.entries = [helper]
 
 
 def _without_counterpart(kind: str) -> str:

@@ -17,7 +17,7 @@ from planwave.interop.importing.flowise.loops import AGAIN, LOOP, STOP, enclose,
 from planwave.interop.importing.flowise.models import agent, condition_agent, llm
 from planwave.interop.importing.flowise.references import parts_of, template_at, text_at
 from planwave.interop.importing.flowise.requests import http
-from planwave.interop.importing.flowise.state import UPDATE, begin_state, latest_state
+from planwave.interop.importing.flowise.state import UPDATE, begin_state, keys_of, latest_state
 from planwave.interop.importing.flowise.steps import (
     OUTER,
     Expression,
@@ -119,7 +119,13 @@ def _human_input(step: Step) -> None:
         f"({part.text})" if isinstance(part, Expression) else quoted(part) for part in question
     )
     step.said = [Said("assistant", f"({shown})")]
-    before = "the reply before it is shown beside the question, and is no part of its text"
+    step.writes = dict.fromkeys(
+        step.keys - keys_of(step.inputs), "0"
+    )  # how often loop steps led back
+    before = (
+        "the reply before it is shown beside the question, and is no part of its text; after a decision models "
+        "are shown what was said in the run here, and the stored messages of the chat there"
+    )
     if step.inputs.get("humanInputEnableFeedback") is True:
         before += "; the models are told the decision, not what the person writes besides"
     step.change(before)
@@ -278,6 +284,8 @@ def _rounds_before(step: Step) -> str:
     if key not in step.keys:
         return "index"
     found = latest_state(step, key)
+    if isinstance(found, Missing):
+        step.lose(found.message, key)
     rounds = "0" if isinstance(found, Missing) else found.or_else("0")
     step.writes[key] = f"({rounds} + 1)"
     return rounds

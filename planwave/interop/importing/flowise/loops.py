@@ -19,6 +19,7 @@ from planwave.interop.importing.templates import inserted, output_of, quoted
 
 LOOP: Final = "loopAgentflow"
 ITERATION: Final = "iterationAgentflow"
+HUMAN_INPUT: Final = "humanInputAgentflow"
 AGAIN, STOP = "again", "stop"
 NEXT, MESSAGE = "next", "message"
 """Fields of what a round gives: where the run goes on, and the text with which it ends there."""
@@ -111,7 +112,10 @@ def jump_of(step: Step) -> Step | None:
 
 
 def rounds_key(step: Step) -> str:
-    """Return the field of the state for how often a loop step led back, where that is not the round."""
+    """Return the field of the state for how often a loop step led back, where that is not the round.
+
+    It is none again after a person decided: what runs then is a new request there.
+    """
     return f" rounds of {step.id}"
 
 
@@ -150,9 +154,11 @@ def _gather(scope: Scope, members: list[Step], jumps: Mapping[Step, Step]) -> No
         scope.no_loops |= {each: fault for each in members if each in jumps}
         return
     first = own[0]
-    if len(own) > 1 or scope.loop is not None:
-        for each in own:
-            each.keys |= {rounds_key(each)}
+    people = [each for each in members if each.kind == HUMAN_INPUT]
+    if len(own) > 1 or scope.loop is not None or people:
+        keys = frozenset(map(rounds_key, own))
+        for each in [*own, *people]:
+            each.keys |= keys if each in people else {rounds_key(each)}
     region = Step(first.flow, first.id, LOOP, first.data, first.inputs, first.node, scope)
     body = Scope(GraphDraft("", first.node), region)
     region.loop = body.loop = Loop(region, entries.pop(), body, own)

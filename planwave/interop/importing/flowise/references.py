@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from planwave.interop.importing.flowise.conversation import said_in_run
+from planwave.interop.importing.flowise.conversation import conversation, said_in_run
 from planwave.interop.importing.flowise.loops import LOOP, NOTHING, AtEnd, Loop
 from planwave.interop.importing.flowise.rich_text import plain_text
 from planwave.interop.importing.flowise.state import Latest, read_state
@@ -23,13 +23,12 @@ from planwave.interop.importing.flowise.steps import (
 )
 from planwave.interop.importing.reading import text_of
 from planwave.interop.importing.secrets import MARK
-from planwave.interop.importing.templates import output_of, path, quoted
+from planwave.interop.importing.templates import inserted, output_of, path, quoted
 
 _REFERENCE: Final = re.compile(r"\{\{([^{}\n]{0,400})\}\}")
 _OF_OUTPUT: Final = re.compile(r"(?P<node>.*?)\.output\.(?P<path>.+)")
 _FIELD: Final = re.compile(r"[^.\[\]]+")
 _UNKNOWN: Final[Mapping[str, str]] = {
-    "chat_history": "the earlier turns of the chat as one text have no counterpart",
     "current_date_time": "templates here do not know the time",
     "file_attachment": "the text of attached files is part of the message here",
 }
@@ -111,6 +110,19 @@ def _messages(step: Step) -> Expression:
     return Expression(f"[({said_in_run(step)}) | length - 1, 0] | max")
 
 
+def _chat(step: Step) -> Expression:
+    """Return the conversation as a text with a line for each message, which a node works out."""
+    if step.helper is None:
+        said = conversation(step, with_question=False)
+        speaker = (
+            '"Assistant: " if m.role == "assistant" else "Human: " if m.role == "user" else ""'
+        )
+        end = inserted('"" if loop.last else "\\n"')
+        text = f"{{% for m in {said} if m.content | string | trim %}}{inserted(speaker)}{inserted('m.content')}{end}{{% endfor %}}"  # fmt: skip
+        step.help_by("text", {"text": text}, "history", "Chat history")
+    return Expression('""' if step.helper is None else output_of(step.helper.id))
+
+
 def _rounds(step: Step) -> Expression | Missing:
     """Return how often a run went back, where it is certain which loop is meant."""
     loop = step.scope.loop
@@ -121,6 +133,7 @@ def _rounds(step: Step) -> Expression | Missing:
 
 _FACTS: Final[Mapping[str, Callable[[Step], Expression | Missing]]] = {
     "question": _question,
+    "chat_history": _chat,
     "runtime_messages_length": _messages,
     "loop_count": _rounds,
 }

@@ -95,6 +95,7 @@ class Step:
         chat: Whether it stands for steps of a loop that add to the conversation.
         loop: The loop that it stands for; None for a step of the file.
         made: The nodes that it became.
+        helper: A node that works out a value for it before it runs.
     """
 
     flow: Flow
@@ -116,6 +117,7 @@ class Step:
     chat: bool = False
     loop: Loop | None = None
     made: list[Target] = field(default_factory=list[Target])
+    helper: Target | None = None
 
     @property
     def pointer(self) -> str:
@@ -147,7 +149,15 @@ class Step:
         node_id = f"{self.id}-{role}" if role else self.id
         target = self.node.becomes(node_type, data, node_id=node_id, graph=self.scope.draft, **more)
         self.made.append(target)
+        self.node.main = self.node.main or target
         return target
+
+    def help_by(self, node_type: str, data: Mapping[str, Any], role: str, name: str) -> Target:
+        """Add a node that runs before all others that it becomes; there is one at most."""
+        self.helper = self.node.becomes(
+            node_type, data, node_id=f"{self.id}-{role}", name=name, graph=self.scope.draft
+        )
+        return self.helper
 
     def becomes(self, node_type: str, data: Mapping[str, Any]) -> Target:
         """Become one node, which edges lead into and out of."""

@@ -208,7 +208,6 @@ async def test_a_window_of_the_conversation_is_its_last_messages() -> None:
         ("loop_count", "which loop has run last"),
         ("$vars.a", "variables of Flowise"),
         ("current_date_time", "do not know the time"),
-        ("chat_history", "the earlier turns"),
         ("$form.a", "no form"),
         ("$iteration.a", "outside of an iteration"),
         ("llmAgentflow_9", "no step of the flow"),
@@ -478,13 +477,13 @@ _IDS = st.sampled_from([f"n{i}" for i in range(6)]) | st.sampled_from(ODD_TEXTS)
 _TEXTS = st.sampled_from(
     [
         *ODD_TEXTS, "<p>{{ question }}</p>", "{{ n1 }}", "{{ n1.output.a[0].b }}", "<p>{{ $iteration.a }}", "[1, 2]",
-        "{{ $form.a }}", "{{ $flow.state.x }}", "https://a.example/{{ n2 }}", "string", "number", "equal", "n1-x",
+        "{{ $form.a }}", "{{ $flow.state.x }}", "{{ chat_history }}", "{{ runtime_messages_length }}", "{{ output }}", "https://a.example/{{ n2 }}", "string", "number", "equal", "n1-x",
         "formInput", "windowSize", '{"a": "{{question}}"}', "{a}", "json", "xWwwFormUrlencoded", "POST",
     ]
 )  # fmt: skip
 _LISTS = {
-    "Messages": ("role", "content"), "StructuredOutput": ("key", "type", "enumValues"), "UpdateState": ("key",),
-    "conditions": ("type", "operation", "value1", "value2"), "conditionAgentScenarios": ("scenario",),
+    "Messages": ("role", "content"), "StructuredOutput": ("key", "type", "enumValues"), "UpdateState": ("key", "value"),
+    "startState": ("key", "value"), "conditions": ("type", "operation", "value1", "value2"), "conditionAgentScenarios": ("scenario",),
     "formInputTypes": ("name", "type"), "headers": ("key", "value"), "queryParams": ("key", "value"),
     "agentTools": ("agentSelectedTool",),
 }  # fmt: skip

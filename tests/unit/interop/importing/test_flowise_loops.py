@@ -176,6 +176,19 @@ async def test_a_person_may_send_a_run_back() -> None:
     assert [text for _, text in said_in(requests[2])] == ["Hi", "one", "Sure?", "reject", "two", "Sure?", "proceed", "Title?"]  # fmt: skip
 
 
+async def test_the_rounds_are_counted_anew_after_a_decision() -> None:
+    look = step_node("humanInputAgentflow_0", {"humanInputDescription": "Sure?"})
+    nodes = [start_step(), llm_step(0, "x"), look, _loop(0, "llmAgentflow_0", maxLoopCount=2), llm_step(1, "Title?")]  # fmt: skip
+    edges = [
+        wire(_START, "llmAgentflow_0"), wire("llmAgentflow_0", look["id"]), wire(look["id"], "llmAgentflow_1", 0),
+        wire(look["id"], "loopAgentflow_0", 1),
+    ]  # fmt: skip
+    imported = import_text(_text((nodes, edges)), "flowise", provider="fake")
+    answers = [{"decision": each, "note": ""} for each in ("reject", "reject", "reject", "proceed")]
+    output, requests = await run_import(imported, "Hi", lambda r: r.prompt, answers)
+    assert (output, len(requests)) == ("Title?", 5)
+
+
 async def test_a_loop_inside_a_loop_keeps_its_count() -> None:
     nodes = [
         start_step(), llm_step(0, "Outer"), llm_step(1, "Inner {{ llmAgentflow_0 }}"),
@@ -379,6 +392,19 @@ async def test_a_step_that_chooses_is_the_first_to_hear_the_question() -> None:
     told = import_text(_text((nodes, edges)), "flowise", provider="fake")
     _, requests = await run_import(told, "Q", _replies("0", "end"))
     assert said_in(requests[1]) == [("user", "Q"), ("user", "And?")]
+
+
+async def test_a_conversation_may_be_read_as_a_text() -> None:
+    last = llm_step(1, "Sum up: {{ chat_history }} ({{ runtime_messages_length }}/{{ chat_history }})")  # fmt: skip
+    imported = import_chain(start_step(), remembering_step(0, llmReturnResponseAs="assistantMessage"), last)  # fmt: skip
+    told = {"message": "Q", "history": [{"role": "user", "content": "{b}"}, {"role": "assistant", "content": " "}]}  # fmt: skip
+    _, requests = await run_import(imported, told, _replies("one", "end"))
+    text = "Human: {b}\nHuman: Q\nAssistant: one"
+    assert requests[1].prompt == f"Sum up: {text} (1/{text})"
+    nodes, edges = _writer(step=remembering_step(0, "Said: {{ chat_history }}"))
+    imported = import_text(_text((nodes, edges)), "flowise", provider="fake")
+    _, requests = await run_import(imported, "Hi", _replies("bad", "ok"))
+    assert [said_in(each)[-1][1] for each in requests] == ["Said: ", "Said: Human: Hi\nHuman: bad"]
 
 
 def test_a_message_of_the_developer_is_one_of_the_system() -> None:

@@ -177,7 +177,7 @@ class LoopVariables:
     def read(self, names: Sequence[str], reader: Step) -> Read | Missing:
         """Return what reads a variable where a step inside stands."""
         if names[0] == "index":
-            return Read("index")
+            return Read("index", kind="whole")
         if names[0] not in self.kinds:
             return Missing(f"{names[0]!r} is no variable of the loop")
         self._readers.append((names[0], reader))

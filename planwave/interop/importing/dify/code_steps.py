@@ -76,6 +76,7 @@ def code(step: Step) -> None:
     """Become a node of a type of the module, if one is asked for; else a placeholder with the code."""
     language = text_of(step.data, "code_language") or "python3"
     outputs = _outputs(step)
+    step.outputs |= {each.name: Read("", kind=each.kind) for each in outputs}
     if not step.app.write_code:
         step.placeholder(
             f"it runs code ({language}), which graphs here do not hold",

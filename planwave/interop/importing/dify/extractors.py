@@ -35,7 +35,7 @@ def question_classifier(step: Step) -> None:
         ]
     )
     fields = model_fields(step, object_of(step.data, "model"))
-    prompt = inserted(query.operand + " | string") if query else ""
+    prompt = step.printed(query, "/query_variable_selector") if query else ""
     main = step.becomes(
         "llm", {**fields, "system": system, "prompt": prompt}, policy_of(step, "class_name")
     )
@@ -107,7 +107,7 @@ def parameter_extractor(step: Step) -> None:
         "systemPrompt": "\n".join(
             ["Extract the parameters from the text of the user.", *filter(str.strip, [instruction])]
         ),
-        "userPrompt": inserted(f"{query.operand} | string") if query else "",
+        "userPrompt": step.printed(query, "/query") if query else "",
         "outputSchema": {"type": "object", "properties": properties, "required": required},
     }
     main = step.becomes("agent", data, policy_of(step, ""))
@@ -118,7 +118,7 @@ def parameter_extractor(step: Step) -> None:
         expression = value if name in required else f"{value} | default({empty}, true)"
         kind = {"string": "text", "array": "list"}.get(schema["type"], "any")
         step.outputs[name] = Read(expression, kind=cast("Any", kind))
-    step.outputs["__is_success"] = Read("1")
+    step.outputs["__is_success"] = Read("1", kind="whole")
     step.node.change(
         "the prompt is planwave's; where the model finds nothing that fits, the step fails"
     )

@@ -14,7 +14,7 @@ import jinja2
 from jinja2 import meta, nodes
 
 from planwave.interop.importing.dify.steps import Step
-from planwave.interop.importing.dify.values import Read
+from planwave.interop.importing.dify.values import PRINTED_ALIKE, Read
 from planwave.interop.importing.reading import text_of
 from planwave.interop.importing.secrets import MARK
 
@@ -97,7 +97,7 @@ def jinja_template(
         )
     if _prints_more_than_text(text, bound):
         step.node.change(
-            "lists, objects, true and false are written as JSON, not in the way of Python",
+            "values that are no text are written as JSON, none as nothing, not in the way of Python",
             f"{step.pointer}{pointer}",
         )
     body = _PATH.sub(r'\1\2 | default("")\3', text)
@@ -144,7 +144,7 @@ def _unknown(tree: nodes.Template) -> Iterable[str]:
 def _prints_more_than_text(text: str, bound: Mapping[str, Read]) -> bool:
     names = [match[1] for match in _PLAIN.finditer(text)]
     return text.count("{{") > len(names) or any(
-        name not in bound or bound[name].kind != "text" for name in names
+        name not in bound or bound[name].kind not in PRINTED_ALIKE for name in names
     )
 
 

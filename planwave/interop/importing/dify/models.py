@@ -364,6 +364,6 @@ def _agent_text(step: Step, parameters: Mapping[str, Any], name: str) -> str:
     pointer = f"/agent_parameters/{name}/value"
     if text_of(field, "type") == "variable" or list_of(field, "value"):
         read = step.read(field.get("value"), pointer)
-        return inserted(f"{read.operand} | string") if read is not None else ""
+        return step.printed(read, pointer) if read is not None else ""
     text = text_of(field, "value")
     return step.text(text, pointer)

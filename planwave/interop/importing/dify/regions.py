@@ -42,6 +42,11 @@ def iteration(step: Step) -> None:
     data: dict[str, Any] = {"parallel": parallel, "onItemError": _ON_ERROR.get(mode, "fail")}
 
     def local(names: Sequence[str], reader: Step) -> Read | Missing:
+        if tuple(names) == ("index",):
+            return Read("index", kind="whole")
+        if tuple(names) == ("item",):
+            is_text = text_of(step.data, "iterator_input_type") == "array[string]"
+            return Read("item", kind="text" if is_text else "any")
         if names[0] in ("item", "index"):
             return Read(names[0]).field(names[1:])
         return Missing(f"{names[0]!r} is no value of an iteration")
@@ -94,7 +99,7 @@ def loop(step: Step) -> None:
     _hold(step, body, "while", data, {"initial": variables.initial()})
     for name, kind in variables.kinds.items():
         step.outputs[name] = Read(output_of(step.main.id, "output", [name]), kind=kind)
-    step.outputs["loop_round"] = Read(output_of(step.main.id, "iterations"))
+    step.outputs["loop_round"] = Read(output_of(step.main.id, "iterations"), kind="whole")
 
 
 def _of_break(step: Step, body: Scope, selector: tuple[str, ...]) -> Read | Missing:

@@ -32,6 +32,9 @@ _SECRET_REFERENCE: Final = re.compile(
 )
 _SENTINEL: Final = "\ue000{}\ue001"
 _SENTINELS: Final = re.compile("\ue000(\\d+)\ue001")
+_BARE: Final = re.compile("\ue002(\\d+)\ue003")
+"""A reference that is a value of its own in JSON, not a part of a text."""
+_OURS: Final = re.compile("[\ue000-\ue003]")
 
 
 class _Request:
@@ -123,9 +126,10 @@ def _url(step: Step) -> str:
 
 def _offer_response(step: Step, main: Target) -> None:
     step.outputs["body"] = Read(f"{output_of(main.id)} | string", kind="text")
+    step.node.change("where its reply is JSON, the text of it is written without spaces")
     policy = object_of(main.node, "policy")
     if policy.get("onError") != "default":
-        step.outputs["status_code"] = Read(output_of(main.id, "status"))
+        step.outputs["status_code"] = Read(output_of(main.id, "status"), kind="whole")
         step.outputs["headers"] = Read(output_of(main.id, "headers"))
     offer_failure(step)
 
@@ -229,6 +233,7 @@ def _body_fields(step: Step, body: Mapping[str, Any]) -> list[tuple[str, list[st
 def _urlencoded(step: Step, fields: Sequence[tuple[str, list[str | Read]]]) -> str:
     made: list[str] = []
     for key, parts in fields:
+        step.note_printed(parts, "/body/data")
         value = "".join(
             inserted(f"{part.operand} | string | urlencode") if isinstance(part, Read)
             else literal(quote(part, safe=""))
@@ -241,6 +246,7 @@ def _urlencoded(step: Step, fields: Sequence[tuple[str, list[str | Read]]]) -> s
 def _multipart(step: Step, fields: Sequence[tuple[str, list[str | Read]]]) -> str:
     made: list[str] = []
     for key, parts in fields:
+        step.note_printed(parts, "/body/data")
         name = key.replace("\\", "\\\\").replace('"', "%22").replace("\r", "").replace("\n", "")
         head = f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'
         made.append(template_of([head, *parts, "\r\n"]))
@@ -261,21 +267,22 @@ def _add_json(request: _Request, text: str) -> None:
         else:
             marked += part
     value = _parsed(marked)
-    if value is None or "\ue000" in text or _has_marked_key(value):
+    if value is None or _OURS.search(text) or _has_marked_key(value):
+        step.note_printed(reads, "/body/data")
         request.data["body"] = template_of(reads)
         request.content_type("application/json")
         step.node.change(
             "its JSON is sent as text: what is put into it is not escaped", f"{step.pointer}/body"
         )
         return
-    request.data["json"] = _with_templates(value, known)
+    request.data["json"] = _with_templates(value, known, step)
 
 
 def _parsed(marked: str) -> Any:
     """Parse JSON with sentinels in texts, or in place of values; None if it is none."""
     quoted = re.sub(
         r'"(?:[^"\\]|\\.)*"|' + _SENTINELS.pattern,
-        lambda match: match[0] if match[0].startswith('"') else f'"{match[0]}"',
+        lambda match: match[0] if match[1] is None else f'"\ue002{match[1]}\ue003"',
         marked,
         flags=re.DOTALL,
     )
@@ -292,21 +299,33 @@ def _has_marked_key(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_marked_key, cast("list[Any]", value)))
 
 
-def _with_templates(value: Any, known: Sequence[Read]) -> Any:
+def _with_templates(value: Any, known: Sequence[Read], step: Step) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: _with_templates(each, known) for name, each in fields.items()}
+        return {name: _with_templates(each, known, step) for name, each in fields.items()}
     if isinstance(value, list):
-        return [_with_templates(each, known) for each in cast("list[Any]", value)]
+        return [_with_templates(each, known, step) for each in cast("list[Any]", value)]
     if not isinstance(value, str):
         return value
+    if (bare := _BARE.fullmatch(value)) is not None:
+        return _as_json(known[int(bare[1])])
     parts: list[str | Read] = []
     for number, text in enumerate(_SENTINELS.split(value)):
         if number % 2:
             parts.append(known[int(text)])
         elif text:
             parts.append(text)
+    step.note_printed(parts, "/body/data")
+    if len(parts) == 1 and isinstance(parts[0], Read) and parts[0].kind != "text":
+        return inserted(f"{parts[0].operand} | string")
     return template_of(parts)
+
+
+def _as_json(read: Read) -> str:
+    """Return a template of a value that stands in JSON by itself; a text may be JSON there."""
+    if read.kind in ("list", "whole"):
+        return template_of([read])
+    return inserted(f"{read.operand} | fromjson({read.operand})")
 
 
 def _add_timeout(step: Step, policy: dict[str, Any]) -> None:

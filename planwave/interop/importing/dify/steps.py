@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.interop.importing.conversion import Code, Conversion, SourceEdge, SourceNode
 from planwave.interop.importing.dify.values import (
+    PRINTED_ALIKE,
     Missing,
     Read,
     TemplatePart,
+    ValueKind,
     parts_of,
     selector_of,
     template_of,
@@ -19,7 +21,7 @@ from planwave.interop.importing.dify.values import (
 from planwave.interop.importing.drafts import GraphDraft, Target
 from planwave.interop.importing.reading import object_of, text_of
 from planwave.interop.importing.secrets import MARK, Withheld
-from planwave.interop.importing.templates import output_of, quoted
+from planwave.interop.importing.templates import inserted, output_of, quoted
 
 if TYPE_CHECKING:
     from planwave.interop.importing.dify.assignments import LoopVariables
@@ -32,6 +34,11 @@ CONSTANTS: Final = frozenset({"env", "conversation"})
 OUTER: Final = "outer"
 """The variable in a body that holds what it reads of steps outside."""
 _MAX_SHOWN: Final = 80
+_KINDS_OF_LOST: Final[Mapping[str, ValueKind]] = {
+    "text": "text", "body": "text", "class_name": "text", "error_message": "text", "status_code": "whole",
+    "files": "list", "json": "list", "result": "list",
+}  # fmt: skip
+"""What outputs have these names in steps of every type that are placeholders."""
 
 Exits = list[tuple[Target, str]]
 
@@ -61,6 +68,7 @@ class Step:
     entries: list[Target] = field(default_factory=list[Target])
     exits: dict[str, Exits] = field(default_factory=dict[str, Exits])
     is_lost: bool = False
+    _is_printing_noted: bool = False
 
     @property
     def pointer(self) -> str:
@@ -126,7 +134,27 @@ class Step:
             missing: An expression in place of what steps that did not run would give.
             local: References that count in this text alone, such as ``context``.
         """
-        return template_of(self.parts(text, pointer, local=local), missing)
+        parts = self.parts(text, pointer, local=local)
+        self.note_printed(parts, pointer)
+        return template_of(parts, missing)
+
+    def note_printed(self, parts: Sequence[str | Read], pointer: str = "") -> None:
+        """Say once that values are written into a text in another way than there, if one of them may be."""
+        if self._is_printing_noted or all(
+            isinstance(part, str) or part.kind in PRINTED_ALIKE for part in parts
+        ):
+            return
+        self._is_printing_noted = True
+        self.node.change(
+            "values that are no text are written as JSON here; there true is written as True, 2.0 in full and an "
+            "empty list as nothing",
+            f"{self.pointer}{pointer}",
+        )
+
+    def printed(self, read: Read, pointer: str = "") -> str:
+        """Return a template of a value as text."""
+        self.note_printed([read], pointer)
+        return inserted(f"{read.operand} | string")
 
     def parts(
         self, text: str, pointer: str = "", *, local: Mapping[str, Read] | None = None
@@ -155,7 +183,10 @@ class Step:
     def output(self, fields: Sequence[str]) -> Read | Missing:
         """Return what reads an output of the step, without saying whether it ran."""
         if self.is_lost or self.node.outcome == "placeholder":
-            return Read(output_of(self.main.id, "output", fields))
+            name = ".".join(fields)
+            kind: ValueKind = _KINDS_OF_LOST.get(name, "any")
+            kind = self.outputs[name].kind if name in self.outputs else kind
+            return Read(output_of(self.main.id, "output", fields), kind=kind)
         for length in range(len(fields), 0, -1):
             known = self.outputs.get(".".join(fields[:length]))
             if known is not None:

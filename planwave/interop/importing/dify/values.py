@@ -9,8 +9,10 @@ from typing import Any, Final, Literal, NamedTuple, cast
 from planwave.interop.importing.conversion import Code
 from planwave.interop.importing.templates import inserted, literal, path, quoted
 
-ValueKind = Literal["text", "list", "any"]
-"""What is known of a value: ``list`` for a list, ``any`` where nothing is."""
+ValueKind = Literal["text", "whole", "list", "any"]
+"""What is known of a value: ``whole`` for a whole number, ``list`` for a list, ``any`` where nothing is."""
+PRINTED_ALIKE: Final = frozenset({"text", "whole"})
+"""Kinds of values that are written into texts here as there."""
 
 REFERENCE: Final = re.compile(r"\{\{#([^#{}\n]{1,400})#\}\}")
 _SELECTOR: Final = re.compile(r"[A-Za-z0-9_-]{1,50}(?:\.[A-Za-z_][A-Za-z0-9_]{0,59}){1,10}\Z")

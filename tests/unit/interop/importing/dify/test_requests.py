@@ -24,6 +24,7 @@ def request(*more: dict[str, Any], edges: Any = (), workflow: Any = None, **data
     return import_text(app(steps, [*chain("s", "h"), *edges], **(workflow or {})))
 
 
+JSON_W = '{{ nodes["s"].output.w | fromjson(nodes["s"].output.w) }}'
 V, W = '{{ nodes["s"].output.v }}', '{{ nodes["s"].output.w }}'
 
 
@@ -45,7 +46,7 @@ def test_headers_and_params_are_lines() -> None:
         ({"type": "raw-text", "data": "a {{#s.v#}}"}, {"body": f"a {V}"}, "text/plain"),
         (
             {"type": "json", "data": '{"a": "x {{#s.v#}}", "b": [{{#s.w#}}, 1], "c": "{{ lit }}"}'},
-            {"json": {"a": f"x {V}", "b": [W, 1], "c": "{{ '{' }}{ lit }}"}},
+            {"json": {"a": f"x {V}", "b": [JSON_W, 1], "c": "{{ '{' }}{ lit }}"}},
             None,
         ),
         (
@@ -188,3 +189,60 @@ def test_a_default_value_leaves_after_a_failure() -> None:
 def test_certificates_that_are_not_checked_are_said() -> None:
     notes = request(ssl_verify=False).report["nodes"][1]["notes"]
     assert any(note["pointer"].endswith("/data/ssl_verify") for note in notes)
+
+
+def test_values_in_json_are_texts_between_quotes_and_values_without() -> None:
+    variables = [
+        {"variable": name, "type": kind, "required": True}
+        for name, kind in (("t", "paragraph"), ("n", "number"))
+    ]
+    body = {
+        "type": "json",
+        "data": '{"a": "{{#s.n#}}", "b": {{#s.n#}}, "c": "{{#s.t#}}", "d": {{#s.t#}}}',
+    }
+    call = step("h", "http-request", method="post", url=URL, body=body)
+    made = import_text(app([step("s", "start", variables=variables), call], chain("s", "h")))
+    fields = {"fields": data_of(made, "h")["json"]}
+    shown = import_text(app([step("s", "start", variables=variables)], []))
+    graph = graph_of(shown)
+    graph["nodes"].append({"id": "t", "type": "transform", "data": fields})
+    graph["edges"].append(
+        {"id": "e", "source": "s", "sourceHandle": "output", "target": "t", "targetHandle": "input",
+         "data": {"channel": "flow"}}
+    )  # fmt: skip
+    for text, value in (("7", 7), ("[1]", [1]), ("word", "word"), ("{", "{"), ('"q"', "q")):
+        result = run_sync(graph, {"t": text, "n": 5}).output
+        assert result == {"a": "5", "b": 5, "c": text, "d": value}
+
+
+def printing_notes(made: Imported) -> list[str]:
+    notes = [note["message"] for entry in made.report["nodes"] for note in entry["notes"]]
+    return [each for each in notes if "written as JSON" in each]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_said"),
+    [
+        ({"headers": "A:{{#s.n#}}\nB:{{#s.n#}}"}, True),
+        ({"url": f"{URL}/{{{{#s.n#}}}}", "params": "q:{{#s.n#}}"}, True),
+        (
+            {"method": "post", "body": {"type": "x-www-form-urlencoded", "data": "a:{{#s.n#}}"}},
+            True,
+        ),
+        ({"method": "post", "body": {"type": "form-data", "data": "a:{{#s.n#}}"}}, True),
+        ({"method": "post", "body": {"type": "json", "data": '{"a": "{{#s.n#}}"}'}}, True),
+        ({"method": "post", "body": {"type": "json", "data": '{"a": {{#s.n#}}}'}}, False),
+        ({"headers": "A:{{#s.t#}}", "params": "q:{{#s.t#}}"}, False),
+    ],
+    ids=str,
+)
+def test_how_values_are_written_is_said_once_where_they_may_be_no_text(
+    data: Any, is_said: bool
+) -> None:
+    variables = [
+        {"variable": name, "type": kind, "required": True}
+        for name, kind in (("t", "paragraph"), ("n", "number"))
+    ]
+    call = step("h", "http-request", **{"method": "get", "url": URL, **data})
+    made = import_text(app([step("s", "start", variables=variables), call], chain("s", "h")))
+    assert len(printing_notes(made)) == int(is_said)

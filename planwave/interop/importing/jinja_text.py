@@ -29,6 +29,13 @@ _COMPARISONS: Final = {
 _LOOP_FIELDS: Final = frozenset({
     "index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem",
 })  # fmt: skip
+_LOOP_NUMBERS: Final = frozenset({"index", "index0", "revindex", "revindex0", "length"})
+_GIVE_TEXT: Final = frozenset({
+    "capitalize", "count", "int", "join", "length", "lower", "replace", "tojson", "trim", "truncate", "upper",
+    "urlencode", "find", "lstrip", "rfind", "rstrip", "strip",
+})  # fmt: skip
+"""Filters and methods that give a text or a whole number."""
+_TRUE, _FALSE = "'True'", "'False'"
 _GLOBALS: Final = frozenset({"range", "dict", "namespace"})
 _SIMPLE: Final = re.compile(r"""[\w.]+(?:\[[^\[\]]*\])*\Z""")
 
@@ -40,11 +47,26 @@ class Variable(NamedTuple):
         expression: How a planwave template reads it.
         is_optional: Whether it may be missing when the step runs.
         may_be_json: Whether it may be text that was read as JSON there, before the template saw it.
+        is_text: Whether it is known to be a text.
     """
 
     expression: str
     is_optional: bool = False
     may_be_json: bool = False
+    is_text: bool = False
+
+
+class Translation(NamedTuple):
+    """A planwave template that renders as a Jinja template does.
+
+    Attributes:
+        text: The template.
+        prints_values: Whether it prints what may be no text: Jinja writes lists, objects, 2.0 and true as
+            Python does.
+    """
+
+    text: str
+    prints_values: bool
 
 
 Names = Callable[[str], "Variable | None"]
@@ -57,7 +79,7 @@ class _Value(NamedTuple):
     is_missing: bool = False
 
 
-def translated(template: str, names: Names) -> str:
+def translated(template: str, names: Names) -> Translation:
     """Return a planwave template that renders as a Jinja template does that is not strict.
 
     Raises:
@@ -73,7 +95,7 @@ def translated(template: str, names: Names) -> str:
         raise Untranslatable(f"no Jinja template: {error.message}") from error
     except (RecursionError, ValueError) as error:
         raise Untranslatable("a template that is nested too deep") from error
-    return writer.reading() + body
+    return Translation(writer.reading() + body, writer.prints_values)
 
 
 class _Writer:
@@ -83,7 +105,10 @@ class _Writer:
         self._names = names
         self._scopes: list[dict[str, bool]] = [{}]
         self._parsed: dict[str, str] = {}
+        self._texts: set[str] = set()
+        self._others: set[str] = set()
         self._depth = 0
+        self.prints_values = False
 
     def reading(self) -> str:
         """Return the tags that read the inputs as JSON which more is done with than to print them."""
@@ -109,11 +134,13 @@ class _Writer:
                 return self._assign(node)
             case nodes.AssignBlock() if node.filter is None and isinstance(node.target, nodes.Name):
                 inside = self._scoped({}, node.body)
+                self._texts.add(node.target.name)
                 self._scopes[-1][node.target.name] = False
                 return f"{{% set {node.target.name} %}}{inside}{{% endset %}}"
             case nodes.With():
                 values = [self._given(value, "''") for value in node.values]
                 names = [_name_of(target) for target in node.targets]
+                self._others.update(names)
                 inside = self._scoped(dict.fromkeys(names, False), node.body)
                 pairs = ", ".join(f"{n} = {v}" for n, v in zip(names, values, strict=True))
                 return f"{{% with {pairs} %}}{inside}{{% endwith %}}"
@@ -136,12 +163,44 @@ class _Writer:
         return f"{written[:-1]}{{{{ '{{' }}}}" if written.endswith("{") else written
 
     def _printed(self, node: nodes.Node) -> str:
+        if _is_boolean(node):
+            return f"({_TRUE} if {self._given(node, 'false')} else {_FALSE})"
+        if isinstance(node, nodes.Const) and not isinstance(node.value, str):
+            return _constant(str(node.value))
+        self.prints_values |= not self._is_text(node)
         if isinstance(node, nodes.Name) and self._local(node.name) is None:
             variable = self._names(node.name)
             if variable is not None and node.name not in self._parsed:
                 text = variable.expression
                 return f"{text} | default('')" if variable.is_optional else text
         return self._given(node, "''")
+
+    def _is_text(self, node: nodes.Node | None) -> bool:
+        """Return whether a value is written alike: a text, or a whole number of the template."""
+        match node:
+            case None:
+                return True
+            case nodes.Const():
+                return not isinstance(node.value, float) and node.value is not None
+            case nodes.Name():
+                if self._local(node.name) is not None:
+                    return node.name in self._texts - self._others
+                variable = self._names(node.name)
+                return variable is None or variable.is_text
+            case nodes.Filter():
+                is_default = node.name in ("default", "d") and all(map(self._is_text, node.args))
+                return node.name in _GIVE_TEXT or (is_default and self._is_text(node.node))
+            case nodes.CondExpr():
+                return self._is_text(node.expr1) and self._is_text(node.expr2)
+            case nodes.Concat():
+                return all(map(self._is_text, node.nodes))
+            case nodes.Getattr():
+                is_loop = isinstance(node.node, nodes.Name) and node.node.name == "loop"
+                return is_loop and node.attr in _LOOP_NUMBERS
+            case nodes.Call():
+                return isinstance(node.node, nodes.Getattr) and node.node.attr in _GIVE_TEXT
+            case _:
+                return False
 
     def _if(self, node: nodes.If) -> str:
         written: list[str] = []
@@ -163,6 +222,7 @@ class _Writer:
         items = self._given(node.iter, "[]")
         names = _names_of(node.target)
         target = ", ".join(names)
+        self._others.update(names)
         self._scopes.append({**dict.fromkeys(names, False), "loop": False})
         test = "" if node.test is None else f" if {self._given(node.test, 'false')}"
         inside = self.body(node.body)
@@ -175,6 +235,8 @@ class _Writer:
         if isinstance(node.target, nodes.NSRef):
             return f"{{% set {node.target.name}.{node.target.attr} = {value} %}}"
         names = _names_of(node.target)
+        is_text = len(names) == 1 and self._is_text(node.node)
+        (self._texts if is_text else self._others).update(names)
         self._scopes[-1].update(dict.fromkeys(names, False))
         return f"{{% set {', '.join(names)} = {value} %}}"
 
@@ -376,6 +438,15 @@ class _Writer:
                 raise Untranslatable(f"the method {called.attr}")
             case _:
                 raise Untranslatable("a call of a function")
+
+
+def _is_boolean(node: nodes.Node) -> bool:
+    """Return whether a value is true or false, whatever it is worked out from."""
+    if isinstance(node, nodes.And | nodes.Or):
+        return _is_boolean(node.left) and _is_boolean(node.right)
+    return isinstance(node, nodes.Compare | nodes.Not | nodes.Test) or (
+        isinstance(node, nodes.Const) and isinstance(node.value, bool)
+    )
 
 
 def _bare(text: str) -> str:

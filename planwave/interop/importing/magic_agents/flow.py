@@ -31,6 +31,17 @@ class Step:
     kind: str
     data: Mapping[str, Any]
     node: SourceNode
+    _is_printing_noted: bool = False
+
+    def note_printing(self, pointer: str) -> None:
+        """Say once that a template writes values that are no text in another way than there."""
+        if not self._is_printing_noted:
+            self._is_printing_noted = True
+            self.node.change(
+                "values that are no text are written as JSON, none as nothing; there Python wrote them, such as True "
+                "and ['a']",
+                pointer,
+            )
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ from planwave.interop.importing.jinja_text import Variable, translated
 from planwave.interop.importing.magic_agents.fields import text_field
 from planwave.interop.importing.magic_agents.flow import Step, Wire
 from planwave.interop.importing.magic_agents.graphs import LINKED, Graph, Made, Plug
+from planwave.interop.importing.reading import text_of
 from planwave.interop.importing.templates import path
 
 _RESERVED: Final = frozenset(
@@ -55,7 +56,9 @@ class Names:
         """Return what a name in a template is: what arrived at the handle of this name."""
         if name not in self._wires:
             return None
-        return Variable(self._ports[name], self.is_optional(name), self._may_be_json(name))
+        return Variable(
+            self._ports[name], self.is_optional(name), self._may_be_json(name), self._is_text(name)
+        )
 
     def field(self, name: str) -> Variable | None:
         """Return what a name in a condition is: a field of the object of all that arrived."""
@@ -70,6 +73,9 @@ class Names:
         port = self.port(handle)
         return f"({port} | fromjson({port}))" if self._may_be_json(handle) else port
 
+    def _is_text(self, handle: str) -> bool:
+        return all(_leaves_text(wire) for wire in self._wires[handle])
+
     def _may_be_json(self, handle: str) -> bool:
         return any(
             not (wire.source.kind == "loop" and wire.out != "handle_item")
@@ -77,6 +83,20 @@ class Names:
             and wire.out not in _OBJECTS
             for wire in self._wires[handle]
         )
+
+
+def _leaves_text(wire: Wire) -> bool:
+    """Return whether what a wire carries is known to be a text."""
+    step = wire.source
+    match step.kind:
+        case "user_input":
+            return wire.out == "handle_user_message"
+        case "constant":
+            return text_of(step.data, "value_type") in ("", "str")
+        case "llm":
+            return not (step.data.get("json_output") or step.data.get("json_mode"))
+        case _:
+            return step.kind in ("text", "parser")
 
 
 def parser_names(graph: Graph, step: Step) -> Names:
@@ -93,10 +113,13 @@ def translated_field(step: Step, names: Sequence[str], variables: JinjaNames) ->
 def translated_text(step: Step, text: str, pointer: str, variables: JinjaNames) -> str:
     """Return a template in the words of planwave; what cannot be said is lost."""
     try:
-        return translated(text, variables)
+        made = translated(text, variables)
     except Untranslatable as error:
         step.node.lose(f"its template has no counterpart here: {error}", text, pointer)
         return ""
+    if made.prints_values:
+        step.note_printing(pointer)
+    return made.text
 
 
 class SingleInput(NamedTuple):

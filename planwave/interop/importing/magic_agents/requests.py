@@ -35,6 +35,8 @@ _WIRED: Final[Mapping[str, str]] = {
 }
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+_ENVIRONMENT: Final = re.compile(r"\{\{\s*env\.([A-Za-z]\w*)\s*\}\}", re.ASCII)
+_NAMED: Final = re.compile(r"\{(\w+)\}")
 _TOOL: Final = ("tool_mode", "tool_name", "tool_parameters")
 
 
@@ -55,7 +57,8 @@ def fetch(graph: Graph, step: Step) -> Made:
     if choice is not None:
         graph.join(choice, target)
     for text in data.get("secretHeaders", {}).values():
-        graph.conversion.needs("secret", text[text.index("{") + 1 : -1], target)
+        for secret in _NAMED.findall(text):
+            graph.conversion.needs("secret", secret, target)
     if step.data.get("tool_mode") is True:
         step.node.becomes_placeholder(
             "a request that a model makes as a tool", hint="use http_tool"
@@ -87,8 +90,8 @@ def _variables(names: Names, plain: list[str]) -> JinjaNames:
         if known is None or name not in plain:
             return None
         if len(plain) == 1:
-            return Variable("input", may_be_json=known.may_be_json)
-        return Variable(path("input", [names.port(name)]), may_be_json=known.may_be_json)
+            return known._replace(expression="input", is_optional=False)
+        return known._replace(expression=path("input", [names.port(name)]), is_optional=False)
 
     return variable
 
@@ -112,9 +115,12 @@ def _data(step: Step, variables: JinjaNames, wired: set[str]) -> dict[str, Any]:
         name = next((each for each in names if step.data.get(each)), None)
         if name is not None:
             data[field] = _field(step, field, name, variables)
-    if secrets := _secret_headers(step, data.get("headers") or {}):
-        data["headers"] = {k: v for k, v in data["headers"].items() if k not in secrets}
+    written: dict[str, Any] = data.pop("headers", None) or {}
+    secrets = _secret_headers(step, written) | _headers_of_environment(step)
+    if secrets:
         data["secretHeaders"] = secrets
+    if headers := {name: value for name, value in written.items() if name not in secrets}:
+        data["headers"] = headers
     if "json" in data and "body" in data:
         step.node.lose("a body as text and as JSON", "", f"{step.node.pointer}/data")
         del data["body"]
@@ -129,6 +135,39 @@ def _secret_headers(step: Step, headers: Mapping[str, Any]) -> dict[str, str]:
             name = step.node.secret_name(header)
             found[header] = f"{value.scheme}{{{name}}}"
     return found
+
+
+def _headers_of_environment(step: Step) -> dict[str, str]:
+    """Return the headers with variables of the environment, which are secrets of the operator here."""
+    found: dict[str, str] = {}
+    for header, value in _headers_in(step).items():
+        if _is_secret_of_environment(value):
+            text = found[header] = _ENVIRONMENT.sub(r"{\1}", value)
+            names = ", ".join(map(repr, _NAMED.findall(text)))
+            step.node.change(
+                f"the environment variable {names} in its header {header!r} is a secret of the operator here",
+                f"{step.node.pointer}/data/headers",
+            )
+    return found
+
+
+def _headers_in(step: Step) -> Mapping[str, Any]:
+    """Return the headers of a step, which may stand there as JSON in a text."""
+    value = step.data.get("headers")
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _is_secret_of_environment(value: object) -> bool:
+    """Return whether a header has variables of the environment, and no template beside them."""
+    if not isinstance(value, str):
+        return False
+    rest, number = _ENVIRONMENT.subn("", value)
+    return number > 0 and not any(brace in rest for brace in "{}")
 
 
 def _is_address(url: str) -> bool:
@@ -163,6 +202,7 @@ def _field(step: Step, field: str, name: str, variables: JinjaNames) -> Any:
     plain = {
         key: each if isinstance(each, str | int | float) else json.dumps(each)
         for key, each in cast("dict[str, Any]", value).items()
+        if field != "headers" or not _is_secret_of_environment(each)
     }
     if field == "headers":
         for key, each in plain.items():

@@ -319,6 +319,61 @@ def test_requests_keep_their_fields() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected", "names"),
+    [
+        ({"Authorization": "Bearer {{env.KEY}}"}, {"Authorization": "Bearer {KEY}"}, ["KEY"]),
+        ({"X-A": "{{ env.A_1 }}:{{env.B}}"}, {"X-A": "{A_1}:{B}"}, ["A_1", "B"]),
+        ('{"X-A": "{{env.KEY}}", "Accept": "a/b"}', {"X-A": "{KEY}"}, ["KEY"]),
+    ],
+)
+def test_variables_of_the_environment_in_headers_are_secrets_of_the_operator(
+    headers: Any, expected: dict[str, str], names: list[str]
+) -> None:
+    imported = _imported(_USER, _node("r", "fetch", url="https://a.example/", headers=headers))
+    data = _target(imported, "r")["data"]
+    assert data["secretHeaders"] == expected
+    assert data.get("headers") in (None, {"Accept": "a/b"})
+    assert [each["name"] for each in imported.report["setup"]] == names
+    assert "is a secret of the operator here" in _notes(imported, "r")
+
+
+@pytest.mark.parametrize(
+    "headers", [{"X": "{{env.KEY}}{{ h }}"}, {"X": "{a} {{env.KEY}}"}, {"X": "{{env._KEY}}"}]
+)
+def test_other_variables_of_the_environment_lose_the_request(headers: Any) -> None:
+    imported = _imported(_USER, _node("r", "fetch", url="https://a.example/", headers=headers))
+    assert outcomes(imported)["r"] == "placeholder"
+
+
+def test_values_that_are_no_text_are_written_in_another_way_which_is_said_once() -> None:
+    imported = _imported(
+        _USER, _node("c", "constant", value_type="float", value="2.0"),
+        _node("p", "parser", text="{{ m }}: {{ c }} {{ c }}"), _node("q", "parser", text="{{ m }} {{ m.a }}"),
+        _node("t", "parser", text="{{ m }} {{ m | upper }}"),
+        edges="u.handle_user_message p.m, c.handle_constant_output p.c, u.handle_user_message q.m, "
+        "u.handle_user_message t.m",
+    )  # fmt: skip
+    said = {
+        entry["source_name"]: sum("written as JSON" in note["message"] for note in entry["notes"])
+        for entry in imported.report["nodes"]
+    }
+    assert said == {"u": 0, "c": 0, "p": 1, "q": 1, "t": 0}
+
+
+@pytest.mark.parametrize(("said", "taken"), [("yes", "True"), ("no", "False")])
+async def test_a_condition_that_is_true_or_false_names_the_branches_of_python(
+    said: str, taken: str
+) -> None:
+    imported = _imported(
+        _USER, _node("c", "conditional", condition="{{ handle_input == 'yes' }}"),
+        _node("T", "text", text="T"), _node("F", "text", text="F"),
+        edges="u.handle_user_message c.handle_input, c.True T.x, c.False F.x",
+    )  # fmt: skip
+    outputs = await _run(imported, message=said)
+    assert (taken[0] in outputs, len({"T", "F"} & outputs.keys())) == (True, 1)
+
+
 # -- wires -----------------------------------------------------------------------------------------
 
 

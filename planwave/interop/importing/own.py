@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -57,6 +58,14 @@ def _refuse_broken(document: Mapping[str, Any]) -> None:
             code="unknown-format",
             hint="check it as a graph: that names each fault",
         )
+    for name in _NEEDED:
+        ids = Counter(part["id"] for part in document[name] if "id" in part)
+        if repeated := [each for each, number in ids.items() if number > 1]:
+            raise InputError(
+                f"this is a planwave graph, and several of its {name} have the id {repeated[0]!r}",
+                code="unknown-format",
+                hint="give each an id of its own",
+            )
 
 
 def _is_whole(part: object, needed: Sequence[str]) -> bool:

@@ -127,7 +127,8 @@ DIFFERENCES: dict[str, Difference] = {
         {"refused": ["placeholder"], "outputs": {}},
     ),
     "covalt/bad_coercion_raises": Difference(
-        "A completion that nothing asks is a placeholder, which is refused before the first node runs.",
+        "A text that leads to a number is named by the import, and the completion that it leads to is refused "
+        "before the first node runs.",
         {"refused": ["placeholder"], "outputs": {}},
     ),
     "covalt/error_on_error_continue": Difference(

@@ -10,7 +10,7 @@ from planwave.interop.importing import branches
 from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.covalt.expressions import duplicate_labels
 from planwave.interop.importing.covalt.flow import Wire, merge_index, read_flow
-from planwave.interop.importing.covalt.kinds import Graph, Plug, made_of
+from planwave.interop.importing.covalt.kinds import Graph, Made, Plug, made_of
 from planwave.interop.importing.drafts import new_edge
 from planwave.interop.importing.importer import Source
 from planwave.interop.importing.reading import text_of
@@ -20,6 +20,14 @@ _TYPES: Final[Mapping[str, str]] = {
     "json": "json", "tools": "tool", "model": "model",
 }  # fmt: skip
 _OPEN: Final = "placeholder"
+_TOOLS: Final = "tools"
+_NUMBERS: Final[Mapping[str, frozenset[str]]] = {
+    "temperature": frozenset({"output", "integer"}),
+    "maxTokens": frozenset({"integer"}),
+}
+"""Handles that take a number, and the outputs of a number that fit there."""
+_ANY: Final = frozenset({"placeholder", "parser", "transform", "llm", "conditional"})
+"""Node types whose results may be numbers: what they are is known in a run."""
 
 
 def convert(source: Source) -> Conversion:
@@ -62,6 +70,27 @@ def _connect(graph: Graph) -> None:
         else:
             _draw(graph, wire, ends[wire.target.id, wire.into])
     _end_errors(graph)
+    _lose_unreached(graph)
+
+
+def _lose_unreached(graph: Graph) -> None:
+    """Lose nodes that name another one from which no edge of the graph leads to them, as some are left out."""
+    if not graph.flow.named:
+        return
+    sources: defaultdict[str, list[str]] = defaultdict(list)
+    for edge in graph.conversion.graph.edges:
+        if edge["data"]["channel"] == "flow":
+            sources[edge["target"]].append(edge["source"])
+    for step, named in dict.fromkeys(graph.flow.named):
+        found = set[str]()
+        ahead = [target.id for target in step.node.targets]
+        while ahead:
+            new = [each for each in sources[ahead.pop()] if each not in found]
+            found.update(new)
+            ahead += new
+        if graph.ids[named.id] not in found and not step.node.is_lost:
+            message = f"it reads the node {named.label!r}, from which nothing leads to it here"
+            step.node.lose(message, f"$({named.label!r})")
 
 
 def _end_errors(graph: Graph) -> None:
@@ -124,12 +153,30 @@ def _draw(graph: Graph, wire: Wire, into: Plug | None) -> None:
         )
         return
     handle = source.out(wire.out)
+    if (why := _misfit(source, handle, into)) is not None:
+        wire.edge.drop("import-ignored", f"{why}: there the run failed")
+        wire.target.node.lose(why, wire.into, wire.edge.pointer)
+        return
     wire.edge.becomes(source.main, into.target, handle, into.handle)
     if "policy" in source.main.node:
         wire.edge.becomes(source.main, into.target, "error", into.handle)
         wire.edge.note(
             "import-changed", "what follows gets the error of a failed node, with its message"
         )
+
+
+def _misfit(source: Made, handle: str, into: Plug) -> str | None:
+    """Return why data of a node cannot arrive at a handle; None if they can."""
+    if into.target.node["type"] == _OPEN:
+        return None
+    if into.handle == _TOOLS:
+        return "a wire of data leads to its tools"
+    node_type = source.main.node["type"]
+    if into.handle not in _NUMBERS or node_type in _ANY:
+        return None
+    if node_type == "number" and handle in _NUMBERS[into.handle]:
+        return None
+    return f"what leads to its {into.handle} is no number that it takes"
 
 
 def _link(graph: Graph, wire: Wire) -> None:

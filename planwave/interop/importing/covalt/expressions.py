@@ -161,6 +161,7 @@ class Scope:
         step = self._named(str(name))
         if step is None or step.id not in self._before or step.kind in LINKED:
             raise Untranslatable(f"the node {name!r}, which does not lead here")
+        self._flow.named.append((self._step, step))
         text = output_of(self._ids[step.id])
         envelope = _ENVELOPES.get(step.kind)
         if envelope is None and step.kind in PASSING:

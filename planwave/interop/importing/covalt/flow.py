@@ -68,10 +68,17 @@ class Wire:
 
 @dataclass
 class Flow:
-    """The nodes and wires of one graph."""
+    """The nodes and wires of one graph.
+
+    Attributes:
+        steps: In the order of the file.
+        wires: In the order of the file.
+        named: Which node each expression that names another one stands in, and which one it names.
+    """
 
     steps: list[Step] = field(default_factory=list[Step])
     wires: list[Wire] = field(default_factory=list[Wire])
+    named: list[tuple[Step, Step]] = field(default_factory=list[tuple[Step, Step]])
     _into: defaultdict[str, list[Wire]] = field(
         default_factory=lambda: defaultdict[str, list[Wire]](list)
     )

@@ -281,6 +281,46 @@ async def test_the_conversation_before_goes_to_an_agent_that_follows_the_start()
     assert (await _run(imported, **_SAID))["a"] == "hello there"
 
 
+_SOURCES = [
+    *(("reroute", {"_socketType": socket, "value": value}) for socket, value in (
+        ("string", "abc"), ("int", 1), ("float", 1.5), ("boolean", True), ("json", {"a": 1}), ("x", "a"),
+    )),
+    ("agent", {}), ("llm-completion", {}), ("prompt-template", {"template": "x"}), ("merge", {}),
+    ("conditional", {"field": "message", "operator": "exists"}), ("code", {"code": "return $input;"}),
+    ("chat-start", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["agent", "llm-completion"])
+@pytest.mark.parametrize("handle", ["temperature", "max_tokens", "tools", "prompt", "model"])
+@pytest.mark.parametrize("source", _SOURCES, ids=str)
+def test_what_does_not_fit_a_handle_loses_the_node_that_it_leads_to(
+    source: tuple[str, dict[str, Any]], handle: str, kind: str
+) -> None:
+    out = "true" if source[0] == "conditional" else "output"
+    imported = _imported(
+        _CHAT, _node("a", source[0], **source[1]), _node("t", kind),
+        edges=f"s.output t.input, a.{out} t.{handle}"
+        + ("" if source[0] in ("reroute", "chat-start") else ", s.output a.input"),
+    )  # fmt: skip
+    if source[0] == "reroute" and handle == "temperature":
+        fits = source[1]["_socketType"] in ("int", "float")
+        assert (outcomes(imported)["t"] == "placeholder") != fits
+    if handle == "tools":
+        assert outcomes(imported)["t"] == "placeholder"
+
+
+def test_a_node_that_names_one_from_which_nothing_leads_to_it_is_lost() -> None:
+    """A wire that nothing reads is left out, and with it the way between the two."""
+    imported = _imported(
+        _CHAT, _node("a", "agent"), _node("c", "code", code="return 1 +;"),
+        _node("t", "agent", instructions="{{ $('a').item.json.response }}"),
+        edges="s.output a.input, a.output c.body, c.output t.input",
+    )  # fmt: skip
+    assert "from which nothing leads to it here" in str(imported.report["nodes"][3]["notes"])
+    assert outcomes(imported)["t"] == "placeholder"
+
+
 def test_five_hundred_nodes_are_converted() -> None:
     nodes = [
         _CHAT,

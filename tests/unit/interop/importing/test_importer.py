@@ -52,6 +52,17 @@ def test_a_broken_graph_of_its_own_is_refused(damage: Any) -> None:
     assert refused(json.dumps(graph), "planwave").code == "unknown-format"
 
 
+@pytest.mark.parametrize("name", ["nodes", "edges"])
+def test_an_own_graph_with_one_id_twice_is_refused(name: str) -> None:
+    nodes = [{"id": each, "type": "text", "data": {"text": each}} for each in "abc"]
+    ways = [{"id": f"e{i}", "source": s, "target": t} for i, (s, t) in enumerate(("ab", "bc"))]
+    graph: dict[str, Any] = {"nodes": nodes, "edges": ways}
+    graph[name][1]["id"] = graph[name][0]["id"]
+    error = refused(json.dumps(graph), "planwave")
+    assert error.code == "unknown-format"
+    assert f"several of its {name} have the id" in str(error)
+
+
 def test_an_own_graph_with_a_secret_in_a_text_is_read_though_its_edges_name_no_handles() -> None:
     secret = "sk-test0123456789abcdef"
     nodes = [{"id": "a", "type": "text", "data": {"text": f"use {secret}"}},

@@ -12,11 +12,10 @@ from planwave.interop.importing.dify.values import (
     Read,
     ValueKind,
     concatenated,
-    json_expression,
     selector_of,
 )
 from planwave.interop.importing.reading import objects_in, text_of
-from planwave.interop.importing.templates import inserted, output_of
+from planwave.interop.importing.templates import inserted, json_expression, output_of
 
 _EMPTY: Final = {"string": '""', "number": "0", "object": "{}", "boolean": "false"}
 

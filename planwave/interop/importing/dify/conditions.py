@@ -13,11 +13,11 @@ from planwave.interop.importing.dify.values import (
     Read,
     as_list,
     concatenated,
-    json_expression,
     parts_of,
     selector_of,
 )
 from planwave.interop.importing.reading import list_of, objects_in, text_of
+from planwave.interop.importing.templates import json_expression
 
 Resolve = Callable[[tuple[str, ...]], Read | Missing]
 """What reads a selector where the condition stands."""

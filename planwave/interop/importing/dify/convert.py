@@ -13,11 +13,12 @@ from planwave.interop.importing.dify.prompt_apps import convert_prompt_app
 from planwave.interop.importing.dify.regions import settle_paths
 from planwave.interop.importing.dify.secret_variables import secrets_read_in
 from planwave.interop.importing.dify.steps import App, Scope, Step
-from planwave.interop.importing.dify.values import Missing, Read, json_expression
+from planwave.interop.importing.dify.values import Missing, Read
 from planwave.interop.importing.drafts import new_edge
 from planwave.interop.importing.importer import Source
 from planwave.interop.importing.reading import object_of, objects_in, text_of
 from planwave.interop.importing.secrets import MARK, Withheld
+from planwave.interop.importing.templates import json_expression
 
 _FEATURES: Final[Mapping[str, str]] = {
     "opening_statement": "the opening statement",

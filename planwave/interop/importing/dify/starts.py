@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.interop.importing.dify.steps import Step
-from planwave.interop.importing.dify.values import Read, ValueKind, json_expression
+from planwave.interop.importing.dify.values import Read, ValueKind
 from planwave.interop.importing.reading import list_of, number_of, objects_in, text_of
-from planwave.interop.importing.templates import output_of, path
+from planwave.interop.importing.templates import json_expression, output_of, path
 
 _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "text-input": {"type": "string"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from planwave.interop.importing.conversion import Code
@@ -132,37 +132,6 @@ def selector_of(value: object) -> tuple[str, ...]:
 def as_list(value: object) -> list[Any] | None:
     """Return a list; None for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else None
-
-
-def json_expression(value: object) -> str | None:
-    """Return a literal of an expression for JSON; None for what is no JSON."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case str():
-            return quoted(value)
-        case list():
-            return _list_expression(cast("list[object]", value))
-        case dict():
-            return _object_expression(cast("Mapping[object, object]", value))
-        case _:
-            return None
-
-
-def _list_expression(values: Sequence[object]) -> str | None:
-    items = [json_expression(value) for value in values]
-    return None if None in items else f"[{', '.join(filter(None, items))}]"
-
-
-def _object_expression(fields: Mapping[object, object]) -> str | None:
-    items = [(quoted(str(name)), json_expression(value)) for name, value in fields.items()]
-    if any(text is None for _, text in items):
-        return None
-    return f"{{{', '.join(f'{name}: {text}' for name, text in items)}}}"
 
 
 def _is_path(expression: str) -> bool:

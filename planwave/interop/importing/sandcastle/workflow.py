@@ -29,7 +29,14 @@ from planwave.interop.importing.sandcastle.settings import (
     note_settings_of_workflow,
     policy_of,
 )
-from planwave.interop.importing.templates import inserted, literal, output_of, path, quoted
+from planwave.interop.importing.templates import (
+    inserted,
+    json_expression,
+    literal,
+    output_of,
+    path,
+    quoted,
+)
 
 _ADDED: Final = "\n\nContext from previous steps:\n"
 _DEFAULT_TURNS: Final = 10
@@ -456,11 +463,56 @@ def _added(workflow: _Workflow, step: _Step) -> list[str]:
 def _template(workflow: _Workflow, step: _Step, text: str, scope: _Scope) -> str:
     pieces = pieces_of(text, workflow.steps.keys(), in_loop=bool(step.over))
     return "".join(
-        literal(piece)
-        if isinstance(piece, str)
-        else inserted(_expression(workflow, piece, scope, piece.written))
+        literal(piece) if isinstance(piece, str) else inserted(_shown(workflow, step, piece, scope))
         for piece in pieces
     )
+
+
+def _shown(workflow: _Workflow, step: _Step, reference: Reference, scope: _Scope) -> str:
+    """Return an expression of the text that a value is written as there: that of Python, or JSON."""
+    expression = _expression(workflow, reference, scope, reference.written)
+    kind = _schema_of(workflow, reference).get("type")
+    match kind:
+        case "boolean":
+            value = expression if expression.startswith("(") else f"({expression})"
+            is_sure = quoted(reference.written) not in expression
+            otherwise = "" if is_sure else f"{value} if {value} is string else "
+            return f"{otherwise}'True' if {value} else 'False'"
+        case "number":
+            return f"{expression} | string"
+        case "object" | "array":
+            _note_once(step, "objects and lists are written as JSON without spaces")
+        case _:
+            pass
+    return expression
+
+
+def _note_once(step: _Step, message: str) -> None:
+    if all(note["message"] != message for note in step.node.notes):
+        step.node.note("import-changed", message)
+
+
+def _schema_of(workflow: _Workflow, reference: Reference) -> Mapping[str, Any]:
+    """Return the schema of what a reference reads; an empty one where nothing is known."""
+    match reference.root:
+        case "input":
+            return part_of(workflow.input_schema, reference.fields)
+        case "step" if reference.step in workflow.steps:
+            return part_of(workflow.steps[reference.step].result_schema, reference.fields)
+        case _:
+            return {}
+
+
+def _input_of(workflow: _Workflow, reference: Reference, scope: _Scope) -> tuple[str, bool]:
+    """Return the expression of a part of the input, whose fields may have a default, and whether it is there."""
+    first, rest = reference.fields[:1], reference.fields[1:]
+    default = part_of(workflow.input_schema, first).get("default") if first else None
+    expression, is_sure = path(scope.input, first), is_certain(workflow.input_schema, first)
+    written = None if default is None else json_expression(default)
+    if written is not None:
+        expression, is_sure = f"({expression} | default({written}))", True
+    is_sure &= is_certain(part_of(workflow.input_schema, first), rest) if rest else True
+    return path(expression, rest), is_sure
 
 
 def _expression(
@@ -472,11 +524,7 @@ def _expression(
             expression = path(reference.root, reference.fields)
             is_sure = not reference.fields
         case "input":
-            expression = path(scope.input, reference.fields)
-            default = part_of(workflow.input_schema, reference.fields).get("default")
-            is_sure = is_certain(workflow.input_schema, reference.fields)
-            if isinstance(default, str | int | float) and not isinstance(default, bool):
-                return f"{expression} | default({quoted(str(default))})"
+            expression, is_sure = _input_of(workflow, reference, scope)
         case "step" if reference.step in scope.steps:
             expression = path(scope.steps[reference.step], reference.fields)
             schema = workflow.steps[reference.step].result_schema

@@ -301,6 +301,50 @@ def test_a_loop_gets_the_outputs_of_steps_that_are_further_back() -> None:
     assert len(_data(imported, "c")["inputs"]) == 4
 
 
+_TYPED: dict[str, dict[str, Any]] = {
+    "b": {"type": "boolean", "default": True}, "f": {"type": "boolean", "default": False},
+    "o": {"type": "object", "default": {"a": 1}}, "l": {"type": "array", "default": ["x"]},
+    "n": {"type": "number", "default": 2.0}, "i": {"type": "integer", "default": 3},
+    "s": {"type": "string", "default": "d"}, "q": {"type": "boolean"}, "z": {"type": "number"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, "True False 1 2.0 3 d {input.q} {input.z}"),
+        (
+            {"b": False, "f": True, "o": {"a": 7}, "n": 4.5, "i": 8, "s": "t", "q": True, "z": 1.0},
+            "False True 7 4.5 8 t True 1.0",
+        ),
+        ({"q": False, "z": 5, "o": {}}, "True False {input.o.a} 2.0 3 d False 5"),
+    ],
+)
+async def test_values_and_defaults_of_every_type_are_written_as_there(
+    given: dict[str, Any], shown: str
+) -> None:
+    schema = {"type": "object", "properties": _TYPED}
+    prompt = "{input.b} {input.f} {input.o.a} {input.n} {input.i} {input.s} {input.q} {input.z}"
+    imported = _imported(_step("a", prompt), input_schema=schema)
+    assert outcomes(imported)["a"] == "mapped"
+    _, prompts = await _run(imported, given, lambda _: "ok")
+    assert prompts == [shown]
+
+
+async def test_a_default_may_be_the_list_that_a_step_runs_over() -> None:
+    schema = {"type": "object", "properties": _TYPED}
+    imported = _imported(_step("a", "{input._item}", parallel_over="input.l"), input_schema=schema)
+    _, prompts = await _run(imported, {}, lambda _: "ok")
+    assert prompts == ["x"]
+
+
+def test_how_objects_and_lists_are_written_is_said_once() -> None:
+    schema = {"type": "object", "properties": _TYPED}
+    imported = _imported(_step("a", "{input.o} {input.l} {input.o}"), input_schema=schema)
+    notes = [note["message"] for note in imported.report["nodes"][1]["notes"]]
+    assert notes == ["objects and lists are written as JSON without spaces"]
+
+
 def test_five_hundred_steps_are_converted() -> None:
     steps = [_step(f"s{i}", "{input.x}", *([f"s{i - 9}"] if i > 8 else [])) for i in range(499)]
     assert len(_imported(*steps).document["nodes"]) == 500

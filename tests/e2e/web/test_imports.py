@@ -14,12 +14,14 @@ from tests.support.browser.accessibility import (
     assert_screen_is_usable,
     every_width,
 )
-from tests.support.browser.chromium import Pages
+from tests.support.browser.chromium import TABLET, Pages
 from tests.support.browser.scripted_model import ScriptedModel
 from tests.support.interop.imports import OWN
 
 WORKFLOW = OWN / "agentflow" / "legacy_and_subagent.json"
 PROGRAMS = OWN / "dify" / "code_tool_knowledge.yml"
+TRANSLATION = OWN / "dify" / "reflect.yml"
+GRAPH = {"nodes": [{"id": "a", "type": "text", "data": {"text": "Hello"}}], "edges": []}
 FLOWCHART = OWN / "mermaid" / "decision.mmd"
 AMBIGUOUS = '{"nodes": [{"id": "a", "name": "A", "description": "Do it.", "dependencies": []}], "connections": []}'
 
@@ -55,6 +57,90 @@ async def test_a_workflow_is_looked_at_opened_in_the_editor_and_run(
     await page.get_by_role("button", name="Run", exact=True).click()
     await page.wait_for_url("**/runs/*")
     await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("It is done.")
+
+
+async def test_a_dify_app_is_walked_from_its_file_to_a_result(
+    empty_page: Page, model: ScriptedModel
+) -> None:
+    page = empty_page
+    model.replies = {"Translate": "Ein Anfang.", "": "Ein Ende."}
+    dialog = await open_dialog(page)
+    await choose(dialog, TRANSLATION)
+    setup = dialog.get_by_role("region", name="To set up")
+    await expect(setup).to_contain_text("anthropic for Final")
+    await setup.get_by_label("Provider").select_option("openai")
+    await expect(setup).not_to_contain_text("anthropic")
+    await expect(dialog.get_by_role("region", name="Changed")).to_contain_text("Final")
+    await assert_accessible(page)
+    await dialog.get_by_role("button", name="Open in the editor").click()
+    await page.wait_for_url("**/flows/*/edit")
+    await expect(page.get_by_role("region", name="Problems")).to_contain_text("None")
+    await page.locator("button[data-step]").filter(has_text="Final").click()
+    said = page.get_by_role("region", name="Import")
+    await expect(said).to_contain_text("Imported: Final, llm of a Dify app")
+    await expect(said).to_contain_text("in place of anthropic")
+    await assert_accessible(page)
+    await page.get_by_role("link", name="Flow Reflect").click()
+    form = page.get_by_role("form", name="Run the flow")
+    await form.get_by_label("Text").fill("A start.")
+    await form.get_by_label("Lang").fill("German")
+    await assert_accessible(page)
+    await form.get_by_role("button", name="Run").click()
+    await page.wait_for_url("**/runs/*")
+    await expect(page.get_by_role("tabpanel", name="Result")).to_contain_text("Ein Ende.")
+    assert "Translate:\nA start." in model.prompts[0]
+
+
+@pytest.mark.slow
+async def test_a_dify_app_that_is_pasted_is_mended_on_a_tablet(empty_page: Page) -> None:
+    page = empty_page
+    dialog = await open_dialog(page)
+    await assert_screen_is_usable(page, "import", "tablet")
+    await dialog.get_by_label("Paste a graph").fill(PROGRAMS.read_text("utf-8"))
+    await dialog.get_by_role("button", name="Import", exact=True).click()
+    await expect(dialog.get_by_role("region", name="To be replaced")).to_be_visible()
+    await assert_screen_is_usable(page, "import-report", "tablet")
+    await page.set_viewport_size({"width": TABLET[0], "height": TABLET[1]})
+    await dialog.get_by_role("button", name="Open in the editor").click()
+    await page.wait_for_url("**/flows/*/edit")
+    await expect(page.get_by_role("button", name="Keyboard help")).to_be_in_viewport(ratio=1)
+    for name in ("Search", "Handbook", "Both"):
+        await (
+            page.get_by_role("button", name=f"Show {name}")
+            .or_(
+                page.get_by_role("listitem")
+                .filter(has_text=name)
+                .get_by_role("button", name="Show")
+            )
+            .first.click()
+        )
+        panel = page.get_by_role("complementary", name=f"Settings of {name}")
+        await expect(panel.get_by_role("region", name="Import")).to_contain_text(name)
+        await panel.get_by_label("Replace with…").select_option("text")
+        await panel.get_by_label("Text", exact=True).fill("{{ input }}")
+    await expect(page.get_by_role("region", name="Problems")).to_contain_text("None")
+    await expect(page.get_by_text("This is a draft")).to_have_count(0)
+    await assert_screen_is_usable(page, "imported", "tablet")
+
+
+@pytest.mark.slow
+async def test_a_graph_of_planwave_is_there_without_a_dialog(pages: Pages, tmp_path: Path) -> None:
+    pages.errors.expect("422")
+    page = await pages.open(None)
+    await page.goto("/flows")
+    for name, graph, place in (
+        ("Sound", GRAPH, "**/flows/*"),
+        ("Broken", {**GRAPH, "nodes": [{"id": "a", "type": "text"}]}, "**/flows/*/edit"),
+    ):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps(graph), "utf-8")
+        async with page.expect_file_chooser() as offered:
+            await page.get_by_role("button", name="Import a file").click()
+        await (await offered.value).set_files(file)
+        await page.wait_for_url(place)
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await page.goto("/flows")
+        await expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
 
 
 @pytest.mark.slow

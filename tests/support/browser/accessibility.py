@@ -10,7 +10,14 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Page
 
-from tests.support.browser.chromium import DESKTOP, PHONE, THEMES, ZOOMED, take_screenshot
+from tests.support.browser.chromium import (
+    DESKTOP,
+    PHONE,
+    TABLET,
+    THEMES,
+    ZOOMED,
+    take_screenshot,
+)
 from tests.support.browser.steps import rendered
 from tests.support.paths import ROOT
 
@@ -103,6 +110,9 @@ every_width = pytest.mark.parametrize(
 """Runs a test of a screen's usability at each width: that of a desk, of a phone, and at 400 % zoom."""
 
 
+_SIZES: Final = {"desktop": DESKTOP, "tablet": TABLET, "phone": PHONE, "zoomed": ZOOMED}
+
+
 async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
     """Check a screen in its present state at a width, in both themes.
 
@@ -110,7 +120,7 @@ async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
     page at its size.
     """
     before = page.viewport_size
-    await resize(page, {"desktop": DESKTOP, "phone": PHONE, "zoomed": ZOOMED}[width])
+    await resize(page, _SIZES[width])
     if width == "zoomed":
         await _assert_fits(page)
         await take_screenshot(page, f"{name}-zoomed")
@@ -118,7 +128,7 @@ async def assert_screen_is_usable(page: Page, name: str, width: str) -> None:
         assert not unreachable, f"at 400 % zoom these cannot be brought into view: {unreachable}"
     else:
         await assert_accessible_in_both_themes(page, f"{name}-{width}")
-    if width == "phone":
+    if width in ("phone", "tablet"):
         await _assert_fits(page)
     if before is not None:
         await page.set_viewport_size(before)

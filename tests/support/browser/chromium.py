@@ -35,6 +35,7 @@ FLAGS: Final = (
     "--js-flags=--no-opt --no-maglev",
 )  # fmt: skip
 DESKTOP: Final = (1440, 900)
+TABLET: Final = (768, 1024)
 PHONE: Final = (390, 844)
 ZOOMED: Final = (320, 256)
 """A window of 1280 by 1024 at 400 % zoom (WCAG 1.4.10)."""

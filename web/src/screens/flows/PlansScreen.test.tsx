@@ -278,6 +278,27 @@ test("a graph with errors is opened in the editor at once", async () => {
   await waitFor(() => expect(router.state.location.pathname).toBe("/flows/f1/edit"));
 });
 
+test("an input with fields has a form of them, with what its step has", async () => {
+  const schema = {
+    type: "object",
+    properties: { who: { type: "string" }, times: { type: "integer" }, tone: { type: "string" } },
+    required: ["who"],
+  };
+  const [start, ...others] = FIRST_GRAPH.nodes;
+  const data = { schema, initialInput: { tone: "kind" } };
+  const graph = { ...FIRST_GRAPH, nodes: [{ ...start, data }, ...others] };
+  api.routes["GET /api/flows/f1"] = { ...FLOW, graph };
+  show("/flows/f1");
+  const form = within(await screen.findByRole("form", { name: "Run the flow" }));
+  fireEvent.change(await form.findByLabelText("Who"), { target: { value: "Ada" } });
+  fireEvent.change(form.getByLabelText("Times"), { target: { value: "2" } });
+  fireEvent.click(form.getByRole("button", { name: /Run/ }));
+  await waitFor(() => expect(sent("POST /api/execute")).toHaveLength(1));
+  expect(sent("POST /api/execute")[0].inputs).toEqual({
+    start: { output: { who: "Ada", times: 2, tone: "kind" } },
+  });
+});
+
 test("an input has the form of its type", async () => {
   const outputs = [
     { name: "count", type: "integer", label: "How many" },

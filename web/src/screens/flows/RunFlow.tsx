@@ -3,11 +3,14 @@ import { useNavigate } from "react-router";
 import { useExecute } from "@/api/mutations";
 import { useNodeTypes } from "@/api/queries";
 import type { FlowResponse } from "@/api/types";
+import { jsonOrText } from "@/inspector/answerDraft";
+import { isObject, writeJson } from "@/json";
 import { ErrorNote } from "@/screens/ErrorNote";
 import type { RunOptions } from "@/screens/goal/goalDraft";
 import { RunOptionsChip } from "@/screens/goal/RunOptionsChip";
 import { Button } from "@/ui/Button";
 import { SelectField, TextArea, TextField } from "@/ui/Field";
+import { type FormValue, SchemaForm } from "@/ui/SchemaForm";
 import { useShortcuts } from "@/ui/shortcuts";
 import styles from "./FlowScreen.module.css";
 import { executionInputs, type FlowInput, inputKey, inputsOf } from "./flowInputs";
@@ -17,12 +20,13 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
   const types = useNodeTypes();
   const inputs = inputsOf(flow.graph, types.data?.node_types ?? []);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
+  const [broken, setBroken] = useState<readonly string[]>([]);
   const [options, setOptions] = useState<RunOptions>({});
   const execute = useExecute();
   const navigate = useNavigate();
   const run = (event?: FormEvent) => {
     event?.preventDefault();
-    if (execute.isPending) return;
+    if (execute.isPending || broken.length > 0) return;
     execute.mutate(
       {
         flow: flow.plan_id,
@@ -43,6 +47,13 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
           input={input}
           text={texts[inputKey(input)] ?? ""}
           onText={(text) => setTexts({ ...texts, [inputKey(input)]: text })}
+          onBroken={(name, isBroken) => {
+            const field = `${inputKey(input)} ${name}`;
+            setBroken((now) => [
+              ...now.filter((each) => each !== field),
+              ...(isBroken ? [field] : []),
+            ]);
+          }}
         />
       ))}
       {types.data && inputs.length === 0 && (
@@ -56,7 +67,7 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
           type="submit"
           icon="play"
           keys="Ctrl ↵"
-          disabledReason={execute.isPending ? "Starting" : undefined}
+          disabledReason={whyNot(execute.isPending, broken)}
         >
           Run
         </Button>
@@ -65,9 +76,33 @@ export function RunFlow({ flow }: { flow: FlowResponse }) {
   );
 }
 
-type InputFieldProps = { input: FlowInput; text: string; onText: (text: string) => void };
+function whyNot(isStarting: boolean, broken: readonly string[]): string | undefined {
+  if (broken.length > 0) return "Correct the inputs";
+  return isStarting ? "Starting" : undefined;
+}
 
-function InputField({ input, text, onText }: InputFieldProps) {
+type InputFieldProps = {
+  input: FlowInput;
+  text: string;
+  onText: (text: string) => void;
+  onBroken: (name: string, isBroken: boolean) => void;
+};
+
+function InputField({ input, text, onText, onBroken }: InputFieldProps) {
+  if (input.schema) {
+    const value = jsonOrText(text || input.usual);
+    return (
+      <fieldset className={styles.fields}>
+        <legend>{input.label}</legend>
+        <SchemaForm
+          schema={input.schema}
+          value={isObject(value) ? (value as FormValue) : {}}
+          onChange={(next) => onText(writeJson(next))}
+          onBroken={onBroken}
+        />
+      </fieldset>
+    );
+  }
   const field = {
     label: input.label,
     value: text,

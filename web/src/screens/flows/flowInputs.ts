@@ -1,6 +1,7 @@
-import type { FlowResponse, GraphDocument, NodeTypeResponse } from "@/api/types";
+import type { FlowResponse, GraphDocument, NodeDocument, NodeTypeResponse } from "@/api/types";
 import { jsonOrText } from "@/inspector/answerDraft";
-import { readJson, writeJson } from "@/json";
+import { isObject, readJson, writeJson } from "@/json";
+import type { JsonSchema } from "@/ui/schema";
 
 /** A value that a run of a flow can be given. */
 export type FlowInput = {
@@ -11,6 +12,8 @@ export type FlowInput = {
   type: string;
   /** What the node gives without it. */
   usual: string;
+  /** Of a value with fields; its text is JSON. */
+  schema?: JsonSchema | undefined;
 };
 
 const DEFAULT_HANDLE = "output";
@@ -34,9 +37,16 @@ export function inputsOf(graph: GraphDocument, types: readonly NodeTypeResponse[
         label: handles.length > 1 ? `${name}, ${port?.label ?? handle}` : name,
         type: port?.type ?? "any",
         usual: typeof usual === "string" ? usual : usual == null ? "" : writeJson(usual),
+        schema: objectSchema(node, handle),
       };
     });
   });
+}
+
+/** Returns the schema of what a node takes, where its values have fields that are known. */
+function objectSchema({ data }: NodeDocument, handle: string): JsonSchema | undefined {
+  const schema = handle === DEFAULT_HANDLE ? data?.schema : undefined;
+  return isObject(schema) && isObject(schema.properties) ? schema : undefined;
 }
 
 export function inputKey({ node, handle }: FlowInput): string {
@@ -52,7 +62,7 @@ export function executionInputs(
   for (const input of inputs) {
     const text = texts[inputKey(input)] ?? "";
     if (text === "") continue;
-    const isText = input.type === "text" || input.type === "any";
+    const isText = !input.schema && (input.type === "text" || input.type === "any");
     const values = given[input.node] ?? {};
     values[input.handle] = isText ? text : jsonOrText(text);
     given[input.node] = values;

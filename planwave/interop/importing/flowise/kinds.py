@@ -115,10 +115,7 @@ def _human_input(step: Step) -> None:
     data = {"prompt": prompt, "actions": ["proceed", "reject"], "editable": False}
     main = step.becomes("approval", data)
     step.exits = {"0": [(main, "proceed")], "1": [(main, "reject")]}
-    shown = " ~ ".join(
-        f"({part.text})" if isinstance(part, Expression) else quoted(part) for part in question
-    )
-    step.said = [Said("assistant", f"({shown})")]
+    step.said = [Said("assistant", expression_of(question))]
     step.writes = dict.fromkeys(
         step.keys - keys_of(step.inputs), "0"
     )  # how often loop steps led back
@@ -139,8 +136,7 @@ def _direct_reply(step: Step) -> None:
         step.content = output_of(main.id)
         return
     step.becomes("send_message", {"message": template_of(parts)})
-    shown = [f"({p.text})" if isinstance(p, Expression) else quoted(p) for p in parts]
-    step.content = f"({' ~ '.join(shown)})" if shown else '""'
+    step.content = expression_of(parts)
 
 
 def _execute_flow(step: Step) -> None:

@@ -32,6 +32,17 @@ _UNKNOWN: Final[Mapping[str, str]] = {
     "current_date_time": "templates here do not know the time",
     "file_attachment": "the text of attached files is part of the message here",
 }
+_SPEAKING_TEXT: Final = frozenset(
+    {
+        "llmAgentflow",
+        "agentAgentflow",
+        "directReplyAgentflow",
+        "iterationAgentflow",
+        "llmChain",
+        "promptTemplate",
+    }
+)
+"""Steps whose content is a text."""
 _STATE: Final = "$flow.state."
 _SPACES: Final[Mapping[str, str]] = {
     "$flow.": "this fact of a run has no counterpart: {ref}",
@@ -94,7 +105,8 @@ def _resolve(step: Step, reference: str, written: str) -> Expression | Missing:
 def _question(step: Step) -> Expression | Missing:
     if step.flow.start is None:
         return Missing("nothing in the file takes the question")
-    return _of_start(step, step.flow.question or '""')
+    found = _of_start(step, step.flow.question or '""')
+    return found if isinstance(found, Missing) else found._replace(is_text=True)
 
 
 def _of_form(step: Step, reference: str) -> Expression | Missing:
@@ -107,7 +119,7 @@ def _of_form(step: Step, reference: str) -> Expression | Missing:
 
 def _messages(step: Step) -> Expression:
     """Return the number of messages of the run, without the first one."""
-    return Expression(f"[({said_in_run(step)}) | length - 1, 0] | max")
+    return Expression(f"[({said_in_run(step)}) | length - 1, 0] | max | string", is_text=True)
 
 
 def _chat(step: Step) -> Expression:
@@ -120,7 +132,7 @@ def _chat(step: Step) -> Expression:
         end = inserted('"" if loop.last else "\\n"')
         text = f"{{% for m in {said} if m.content | string | trim %}}{inserted(speaker)}{inserted('m.content')}{end}{{% endfor %}}"  # fmt: skip
         step.help_by("text", {"text": text}, "history", "Chat history")
-    return Expression('""' if step.helper is None else output_of(step.helper.id))
+    return Expression('""' if step.helper is None else output_of(step.helper.id), is_text=True)
 
 
 def _rounds(step: Step) -> Expression | Missing:
@@ -128,7 +140,7 @@ def _rounds(step: Step) -> Expression | Missing:
     loop = step.scope.loop
     if loop is None or sum(each.kind == LOOP for each in step.flow.by_id.values()) != 1:
         return Missing("which loop has run last is not known")
-    return Expression("index")
+    return Expression("index | string", is_text=True)
 
 
 _FACTS: Final[Mapping[str, Callable[[Step], Expression | Missing]]] = {
@@ -162,7 +174,10 @@ def _of_step(step: Step, reference: str, written: str) -> Expression | Missing:
         return Missing(f"it refers to {name!r}, which is no step of the flow", "import-dangling")
     output = _Output(owner, match["path"] if match else "", reference, quoted(written))
     found = _latest(output, step)
-    return found if isinstance(found, Missing) else Expression(found.or_else(output.written))
+    if isinstance(found, Missing):
+        return found
+    is_text = output.path in ("", "content") and owner.kind in _SPEAKING_TEXT
+    return Expression(found.or_else(output.written), is_text=is_text and not owner.node.is_lost)
 
 
 class _Output(NamedTuple):

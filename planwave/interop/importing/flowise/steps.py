@@ -26,9 +26,22 @@ Exits = list[tuple[Target, str]]
 
 
 class Expression(NamedTuple):
-    """A value, as an expression of planwave that always has one."""
+    """A value, as an expression of planwave that always has one.
+
+    Attributes:
+        text: The expression.
+        is_text: Whether the value is a text for certain.
+    """
 
     text: str
+    is_text: bool = False
+
+    @property
+    def as_text(self) -> str:
+        """An expression of it as a text: of anything else than a text its JSON."""
+        if self.is_text:
+            return f"({self.text})"
+        return f"(({self.text}) if ({self.text}) is string else ({self.text}) | tojson)"
 
 
 class Missing(NamedTuple):
@@ -68,7 +81,7 @@ def template_of(parts: Sequence[Part]) -> str:
 
 def expression_of(parts: Sequence[Part]) -> str:
     """Return an expression of the text that parts make together."""
-    each = [f"({part.text})" if isinstance(part, Expression) else quoted(part) for part in parts]
+    each = [part.as_text if isinstance(part, Expression) else quoted(part) for part in parts]
     return f"({' ~ '.join(each)})" if each else '""'
 
 

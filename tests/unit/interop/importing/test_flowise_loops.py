@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from planwave.interop.importing.importer import import_text
 from tests.support.interop.damage import Damaged, damaged
+from tests.support.interop.flowise_engine import Engine
 from tests.support.interop.flowise_files import (
     data_at,
     import_chain,
@@ -407,6 +408,17 @@ async def test_a_conversation_may_be_read_as_a_text() -> None:
     assert [said_in(each)[-1][1] for each in requests] == ["Said: ", "Said: Human: Hi\nHuman: bad"]
 
 
+async def test_data_are_put_into_messages_as_json() -> None:
+    fields = [{"key": "ok", "type": "boolean"}, {"key": "n", "type": "number"}]
+    first = llm_step(0, "a", llmStructuredOutput=fields, llmUpdateState=[{"key": "k", "value": "{{ output.ok }}"}])  # fmt: skip
+    both = "{{ $flow.state.k }} {{ llmAgentflow_0.output.n }}"
+    last = llm_step(1, llmEnableMemory=True, llmMessages=[{"role": "user", "content": "{{ $flow.state.k }}"}], llmUserMessage=both)  # fmt: skip
+    imported = import_chain(start_step(), first, last)
+    _, requests = await run_import(imported, "Q", _replies({"ok": True, "n": 2}, "end"))
+    said = [text for _, text in said_in(requests[1])]
+    assert (said[0], said[-1]) == ("true", "true 2")
+
+
 def test_a_message_of_the_developer_is_one_of_the_system() -> None:
     step = llm_step(0, llmMessages=[{"role": "developer", "content": "D"}, {"role": "system", "content": "S"}])  # fmt: skip
     imported = import_chain(start_step(), step)
@@ -426,12 +438,12 @@ def test_a_step_of_the_older_editor_says_what_it_is() -> None:
 @st.composite
 def looping_flows(draw: st.DrawFn) -> dict[str, Any]:
     """Draw a chain of steps with ways out of it and back to earlier steps, which read each other."""
-    count = draw(st.integers(2, 4))
+    steps = draw(st.integers(2, 4))
     nodes: list[dict[str, Any]] = [start_step(startState=[{"key": "k", "value": "0"}])]
     edges: list[dict[str, Any]] = []
-    texts = st.sampled_from(["a", "{{ question }}", "{{ $flow.state.k }}", "{{ runtime_messages_length }}", *(f"{{{{ llmAgentflow_{i} }}}}" for i in range(count))])  # fmt: skip
+    texts = st.sampled_from(["a", "{{ question }}", "{{ $flow.state.k }}", "{{ runtime_messages_length }}", *(f"{{{{ llmAgentflow_{i} }}}}" for i in range(steps))])  # fmt: skip
     before, output = _START, None
-    for number in range(count):
+    for number in range(steps):
         writes = _state(draw(texts)) if draw(st.booleans()) else {}
         step = (remembering_step if draw(st.booleans()) else llm_step)(number, draw(texts), **writes)  # fmt: skip
         nodes += [step, _choice(number, draw(texts), "x")]
@@ -452,6 +464,24 @@ def test_any_loop_is_a_graph_that_passes_the_check(document: dict[str, Any]) -> 
     imported = import_text(json.dumps(document), "flowise")
     assert_accounted_for(imported, **pointers_of(document))
     assert {each.code for each in findings_of(imported)} <= SETUP_CODES
+
+
+@given(looping_flows(), st.lists(st.sampled_from(["x", "a", "0"]), min_size=1, max_size=5))
+async def test_any_loop_runs_as_in_the_engine_of_there(document: dict[str, Any], replies: list[str]) -> None:  # fmt: skip
+    def reply(number: int) -> str:
+        return replies[number % len(replies)]
+
+    engine = Engine(document, "Q", reply)
+    engine.run()
+    imported = import_text(json.dumps(document), "flowise", provider="fake")
+    if imported.report["summary"]["placeholder"]:
+        return
+    numbers = count()
+    output, requests = await run_import(imported, "Q", lambda _: reply(next(numbers)))
+    asked = [said_in(each) or [("user", each.prompt)] for each in requests]
+    assert asked == engine.asked
+    if engine.result is not None:
+        assert output == engine.result
 
 
 @given(damaged(looping_flows()))

@@ -54,7 +54,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     ),
     "interop/importing/mermaid": "flowchart syntax",
     "interop/importing/n8n": (
-        "branches conditions control fields kinds models placement requests schemas triggers"
+        "branches conditions control fields kinds models placement schemas triggers"
     ),
     "interop/importing/sandcastle": "references settings workflow",
     "interop/importing/dify": "assignments flow policies starts steps values",

@@ -16,6 +16,10 @@ NODE: Final = shutil.which("node")
 _PROGRAM: Final = """
 const cases = JSON.parse(require('fs').readFileSync(0, 'utf8'));
 const first = value => value[0], last = value => value[value.length - 1];
+globalThis.$ifEmpty = (value, other) => {
+  if (value === undefined || value === null || value === '') return other;
+  return typeof value === 'object' && !Object.keys(value).length ? other : value;
+};
 const results = cases.map(([text, input]) => {
   const copy = JSON.parse(JSON.stringify(input));
   try {

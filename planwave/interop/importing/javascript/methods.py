@@ -121,13 +121,27 @@ def _includes(owner: Value, arguments: Sequence[Value]) -> Value:
         raise Untranslatable("includes() of what is no text and no number")
     if part.is_always(STRING):
         return Value(f"{part.atom} in {owner.atom}", BOOLEAN)
-    same = part.guarded()
+    in_list = _in_list(part, owner)
     if owner.is_always(ARRAY):
-        return Value(f"{same} in {owner.atom}", BOOLEAN)
+        return Value(in_list, BOOLEAN)
     in_text = f"{text_of(part)} in {owner.atom}"
     if owner.is_always(STRING):
         return Value(in_text, BOOLEAN)
-    return Value(f"{same} in {owner.atom} if {owner.atom} is sequence else {in_text}", BOOLEAN)
+    return Value(f"{in_list} if {owner.atom} is sequence else {in_text}", BOOLEAN)
+
+
+def _in_list(part: Value, owner: Value) -> str:
+    """Return whether a list has a value: planwave has true equal to 1, and JavaScript has not."""
+    same, items = part.guarded(), owner.atom
+    is_other = isinstance(part.constant, int | float) and part.constant not in (0, 1)
+    if is_other or not part.may_be(BOOLEAN | NUMBER):
+        return f"{same} in {items}"
+    booleans, others = f'{items} | select("boolean")', f'{items} | reject("boolean")'
+    if part.is_always(BOOLEAN):
+        return f"{same} in ({booleans} | list)"
+    if not part.may_be(BOOLEAN):
+        return f"{same} in ({others} | list)"
+    return f"{same} in (({booleans} if {same} is boolean else {others}) | list)"
 
 
 def _affix(engine_method: str) -> Callable[[Value, Sequence[Value]], Value]:
@@ -249,6 +263,35 @@ def _reverse(owner: Value, _arguments: Sequence[Value]) -> Value:
     return Value(f"{owner.atom} | reverse | list", ARRAY)
 
 
+def _to_fixed(owner: Value, arguments: Sequence[Value]) -> Value:
+    """Return a number with some places; what lies half way is rounded away from zero.
+
+    The engine rounds that to the even place. Such a number is a multiple of 1/2 to the power of one more
+    than the places, which is seen exactly, unlike the number times 10 to the power of the places.
+    """
+    places = arguments[0].constant if arguments else 0
+    if not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
+        raise Untranslatable("the method toFixed() with such a number of places")
+    x = owner.atom
+    is_half = f"{x} * {2 ** (places + 1)} % 1 == 0 and {x} * {10**places} % 1 in [0.5, -0.5]"
+    more = repr(0.1 ** (places + 2)) if places < 3 else f"{10 ** -(places + 2):.{places + 2}f}"
+    away = f"({more} if {x} > 0 else -{more}) if {is_half} else 0"
+    return Value(f"{quoted(f'%.{places}f')} | format({x} + ({away}))", STRING)
+
+
+_MOST_PLACES: Final = 8
+
+
+def _parse_json(owner: Value, _arguments: Sequence[Value]) -> Value:
+    return _json_of((owner,))
+
+
+def _to_json(owner: Value, _arguments: Sequence[Value]) -> Value:
+    if owner.may_be(MISSING):
+        owner = Value(owner.text, owner.kinds - MISSING, plain=owner.plain)
+    return _stringify((owner,))
+
+
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
         "toUpperCase": Method(_filtered("upper", "upper"), STRING),
@@ -271,11 +314,14 @@ METHODS: Final[Mapping[str, Method]] = MappingProxyType(
         "reverse": Method(_reverse, ARRAY),
         "first": Method(_end("first"), ARRAY),
         "last": Method(_end("last"), ARRAY),
+        "toFixed": Method(_to_fixed, NUMBER, 0, 1),
+        "parseJson": Method(_parse_json, STRING),
+        "toJsonString": Method(_to_json, ANY),
         "isEmpty": Method(_is_empty, ANY),
         "isNotEmpty": Method(_is_not_empty, ANY),
     }
 )
-"""Methods; first, last, isEmpty and isNotEmpty are additions of n8n."""
+"""Methods; first, last, isEmpty, isNotEmpty, parseJson and toJsonString are additions of n8n."""
 
 
 class Function(NamedTuple):
@@ -299,6 +345,45 @@ def _stringify(arguments: Sequence[Value]) -> Value:
         return Value(f"{value.atom} | {filter_text}", STRING, plain=plain)
     text = f"{value.lookup()} | {filter_text} if {value.lookup()} is defined"
     return Value(text, STRING | {"undefined"}, plain=plain)
+
+
+def _json_of(arguments: Sequence[Value]) -> Value:
+    (value,) = arguments
+    if not value.may_be(STRING):
+        raise Untranslatable("JSON.parse() of what is no text")
+    text = value.atom
+    if not value.is_always(STRING):  # the filter hands on what is no text, and JavaScript its text
+        text = value.guarded()
+        text = f'({text} if {text} is string else "no text")'
+    return Value(f"{text} | fromjson", ANY)
+
+
+def _encoded(arguments: Sequence[Value]) -> Value:
+    """Encode a part of an address; the filter leaves a slash, and encodes more than JavaScript does."""
+    (value,) = arguments
+    text = f"{text_of(value)} | urlencode"
+    for old, new in _ENCODED.items():
+        text = f"{text} | replace({quoted(old)}, {quoted(new)})"
+    return Value(text, STRING)
+
+
+_ENCODED: Final = {
+    "/": "%2F", "%7E": "~", "%21": "!", "%27": "'", "%28": "(", "%29": ")", "%2A": "*",
+}  # fmt: skip
+
+
+def _is_array(arguments: Sequence[Value]) -> Value:
+    return Value(f"{arguments[0].guarded()} is sequence", BOOLEAN)
+
+
+def _if_empty(arguments: Sequence[Value]) -> Value:
+    """Return a value, or another one in place of nothing, "", [] and {}."""
+    value, other = arguments
+    if not value.may_be(MISSING | STRING | STRUCTURES):
+        return value
+    found = Value(value.guarded(), value.kinds - MISSING)
+    is_empty = f'{value.guarded()} in [none, "", [], {{}}]'
+    return Value(f"{other.lookup()} if {is_empty} else {found.atom}", found.kinds | other.kinds)
 
 
 def _floor(arguments: Sequence[Value]) -> Value:
@@ -375,6 +460,10 @@ def _parts(name: str) -> Callable[[Sequence[Value]], Value]:
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         "JSON.stringify": Function(_stringify, 1, 3),
+        "JSON.parse": Function(_json_of),
+        "Array.isArray": Function(_is_array),
+        "encodeURIComponent": Function(_encoded),
+        "$ifEmpty": Function(_if_empty, 2, 2),
         "Math.floor": Function(_floor),
         "Math.ceil": Function(_ceil),
         "Math.round": Function(_round),

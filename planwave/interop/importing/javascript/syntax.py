@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -104,6 +105,14 @@ class TemplateLiteral:
     parts: tuple[Node, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regular expression that stands for one text, such as ``/,/g``."""
+
+    text: str
+    is_global: bool
+
+
 Node = (
     Constant
     | Undefined
@@ -116,8 +125,15 @@ Node = (
     | Array
     | Object
     | TemplateLiteral
+    | Pattern
 )
 
+_PATTERN: Final = re.compile(
+    r"/(?P<text>(?:[^/\\\[\](){}.*+?^$|\n]|\\[ntr/\\\[\](){}.*+?^$|\"'`,:;=<>!#%&@~_-])+)/(?P<flags>[gmsu]*)(?![A-Za-z])"
+)
+"""A regular expression without anything that means more than itself."""
+_ESCAPED: Final = re.compile(r"\\(.)")
+_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _BINARY: Final[Mapping[str, int]] = {
     "??": 2, "||": 3, "&&": 4, "==": 8, "!=": 8, "===": 8, "!==": 8, "<": 9, ">": 9, "<=": 9, ">=": 9,
     "+": 11, "-": 11, "*": 12, "/": 12, "%": 12,
@@ -239,7 +255,18 @@ class _Parser:
             return Array(self._list("]"))
         if operator == "{":
             return self._object()
+        if operator in ("/", "/="):
+            return self._pattern()
         raise self._unexpected()
+
+    def _pattern(self) -> Node:
+        """Read a regular expression; one that stands for more than one text is refused."""
+        match = _PATTERN.match(self._text, self._token.start, self._end)
+        if match is None:
+            raise Untranslatable(_REFUSED["/"])
+        text = _ESCAPED.sub(lambda each: _CONTROLS.get(each[1], each[1]), match["text"])
+        self._token = next_token(self._text, match.end(), self._end)
+        return Pattern(text, "g" in match["flags"])
 
     def _postfix(self, node: Node) -> Node:
         while (operator := self._operator()) in (".", "?.", "[", "("):

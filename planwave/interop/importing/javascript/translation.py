@@ -23,6 +23,7 @@ from planwave.interop.importing.javascript.syntax import (
     Name,
     Node,
     Object,
+    Pattern,
     TemplateLiteral,
     Unary,
     Undefined,
@@ -63,7 +64,9 @@ what has no counterpart."""
 Roots = Mapping[str, Value | Resolver]
 """The variables of expressions by name, such as ``$json``."""
 
-_SPACES: Final = ("Math", "JSON", "Object")
+_WITH_PATTERN: Final = frozenset(("replace", "replaceAll", "split"))
+"""Methods that take a regular expression, or the text that it stands for."""
+_SPACES: Final = ("Math", "JSON", "Object", "Array")
 """Names with functions of their own."""
 
 
@@ -216,7 +219,7 @@ class _Translator:
                 return operators.conditional(*map(self.value, (test, then, other)))
             case TemplateLiteral(parts=parts):
                 return joined(*map(self.value, parts))
-            case Array() | Object():
+            case Array() | Object() | Pattern():
                 return self._structure(node)
 
     def _item(self, node: Node) -> str:
@@ -233,7 +236,9 @@ class _Translator:
             value = operators.binary(operator, each, value)
         return value
 
-    def _structure(self, node: Array | Object) -> Value:
+    def _structure(self, node: Array | Object | Pattern) -> Value:
+        if isinstance(node, Pattern):
+            raise Untranslatable("a regular expression")
         if isinstance(node, Array):
             return structure(f"[{', '.join(map(self._item, node.items))}]", "array")
         pairs = list[str]()
@@ -321,7 +326,14 @@ class _Translator:
             raise Untranslatable("a method whose name is calculated")
         if call.is_optional:
             raise Untranslatable("an optional call")
-        return methods.method(owner, name, [self.value(each) for each in call.arguments])
+        first, arguments = call.arguments[:1], call.arguments
+        if name in _WITH_PATTERN and first and isinstance(pattern := first[0], Pattern):
+            if name == "replace" and pattern.is_global:
+                name = "replaceAll"
+            elif name == "replaceAll" and not pattern.is_global:
+                raise Untranslatable("the method replaceAll() with such a pattern")
+            arguments = (Constant(pattern.text), *arguments[1:])
+        return methods.method(owner, name, [self.value(each) for each in arguments])
 
     def _field(self, owner: Value, link: Member) -> Value:
         key = _key(link.key)

@@ -48,7 +48,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "$itemIndex": "the number of the item", "$runIndex": "the number of the run",
     "$prevNode": "the step before", "$parameter": "parameters of the step", "$fromAI": "what a model fills in",
     "$secrets": "secrets of n8n", "$jmespath": "JMESPath", "$max": "the function $max()",
-    "$min": "the function $min()", "$if": "the function $if()", "$ifEmpty": "the function $ifEmpty()",
+    "$min": "the function $min()", "$if": "the function $if()",
     "Math.random": "chance", "$nodeVersion": "the version of the step", "$response": "pages of an answer",
     "$request": "pages of an answer", "$pageCount": "pages of an answer",
 }  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
+from urllib.parse import quote
 
 from planwave.interop.importing.drafts import Target, new_edge
 from planwave.interop.importing.javascript.values import STRING
@@ -14,10 +15,13 @@ from planwave.interop.importing.n8n.answers import ONE_ITEM, gives_items, ways_o
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
-from planwave.interop.importing.secrets import Withheld
+from planwave.interop.importing.secrets import MARK, Withheld
+from planwave.interop.importing.templates import inserted
 
 METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"))
 _JSON_HEADER: Final = "application/json"
+_MARKED: Final = re.compile(r"(?P<scheme>(?:[A-Za-z][A-Za-z-]*\s+)?)" + re.escape(MARK) + r"\Z")
+"""A header whose value is a secret, with what stands before it."""
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
 _SCHEMES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -94,28 +98,76 @@ def _old_request(making: Making) -> None:
         "responseFormat",
         "authentication",
         "allowUnauthorizedCerts",
+        "nodeCredentialType",
+        "genericAuthType",
     }
     for name in sorted(making.parameters.keys() - known):
-        making.lose("a setting of older requests", name, name)
+        if not _is_blank(making.parameters[name]):
+            making.lose("a setting of older requests", name, name)
+    if text_of(making.parameters, "responseFormat") == "file":
+        making.lose("an answer that is a file", "file", "responseFormat")
+
+
+def _is_blank(value: Any) -> bool:
+    """Return whether a setting says nothing: ``{"parameter": []}``."""
+    if isinstance(value, dict):
+        return all(map(_is_blank, cast("dict[str, Any]", value).values()))
+    return value in (None, "", False, [])
 
 
 def _headers(making: Making) -> tuple[dict[str, Any], dict[str, str]]:
     """Return headers, and those with secrets of the operator."""
-    if making.parameters.get("sendHeaders") is not True:
-        return {}, {}
     headers, secrets = dict[str, Any](), dict[str, str]()
-    if text_of(making.parameters, "specifyHeaders") == "json":
-        making.lose("headers as JSON", text_of(making.parameters, "jsonHeaders"), "jsonHeaders")
-    for number, each in objects_in(object_of(making.parameters, "headerParameters"), "parameters"):
-        at = f"{making.at}/headerParameters/parameters/{number}"
-        name, value = text_of(each, "name"), each.get("value")
-        if not name or name.startswith("="):
-            making.step.node.lose("the name of a header is calculated", name, at)
-        elif isinstance(value, Withheld):
-            secrets[name] = f"{value.scheme}{{{_secret_name(making.step.name)}}}"
+    for name, value, at in _given(making, "Headers", "headerParameters"):
+        marked = _MARKED.match(value) if isinstance(value, str) else None
+        if marked is not None:
+            scheme = value.scheme if isinstance(value, Withheld) else marked["scheme"]
+            secrets[name] = f"{scheme}{{{_secret_name(making.step.name)}}}"
         else:
-            headers[name] = making.fields.template(value, f"{at}/value")
+            headers[name] = making.fields.template(value, at)
     return headers, secrets
+
+
+def _given(making: Making, kind: str, name: str) -> Iterator[tuple[str, Any, str]]:
+    """Yield the name, the value and the place of each header or parameter, in pairs or as JSON."""
+    if making.parameters.get(f"send{kind}") is not True:
+        return
+    way = text_of(making.parameters, f"specify{kind}")
+    if way not in ("", "keypair"):
+        yield from _given_as_json(making, kind)
+        return
+    for number, each in objects_in(object_of(making.parameters, name), "parameters"):
+        at = f"{making.at}/{name}/parameters/{number}"
+        key, value = text_of(each, "name"), each.get("value", "")
+        if not key and value in (None, ""):
+            continue  # a row that was not filled in
+        if text_of(each, "parameterType") not in ("", "formData"):
+            making.step.node.lose("a file in a request", text_of(each, "parameterType"), at)
+        elif not key or key.startswith("="):
+            making.step.node.lose("the name of a header or a parameter is calculated", key, at)
+        else:
+            yield key, value, f"{at}/value"
+
+
+def _given_as_json(making: Making, kind: str) -> Iterator[tuple[str, Any, str]]:
+    field = f"json{kind}"
+    written = making.parameters.get(field)
+    try:
+        value = json_of(written) if isinstance(written, str) else None
+    except ValueError:
+        value = None
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or any(
+        isinstance(each, dict | list) for each in fields.values()
+    ):
+        making.lose(f"the {kind.lower()} as JSON that is calculated or nested", str(written), field)
+        return
+    for name, each in fields.items():
+        if each is None:
+            continue
+        if isinstance(each, str) and each.startswith("="):
+            making.lose(f"a text in the {kind.lower()} that looks calculated", each, field)
+        yield name, each, f"{making.at}/{field}"
 
 
 def _secret_name(name: str) -> str:
@@ -124,21 +176,11 @@ def _secret_name(name: str) -> str:
 
 def _pairs(making: Making, kind: str, name: str) -> dict[str, Any]:
     """Return the pairs of a query or a body."""
-    if text_of(making.parameters, f"specify{kind}") not in ("", "keypair"):
-        making.lose(f"the {kind.lower()} as JSON", text_of(making.parameters, f"specify{kind}"))
-        return {}
     pairs = dict[str, Any]()
-    for number, each in objects_in(object_of(making.parameters, name), "parameters"):
-        at = f"{making.at}/{name}/parameters/{number}"
-        key = text_of(each, "name")
-        if text_of(each, "parameterType") not in ("", "formData"):
-            making.step.node.lose("a file in a request", text_of(each, "parameterType"), at)
-        elif not key or key.startswith("="):
-            making.step.node.lose("the name of a parameter is calculated", key, at)
-        elif key in pairs:
+    for key, value, at in _given(making, kind, name):
+        if key in pairs:
             making.step.node.lose("a parameter is there twice", key, at)
-        else:
-            pairs[key] = making.fields.data(each.get("value", ""), f"{at}/value")
+        pairs[key] = making.fields.data(value, at)
     return pairs
 
 
@@ -151,9 +193,30 @@ def _body(making: Making, data: dict[str, Any], headers: dict[str, Any]) -> None
             data["json"] = _pairs(making, "Body", "bodyParameters")
     elif kind == "raw":
         data["body"] = making.text("body")
-        headers["content-type"] = text_of(making.parameters, "rawContentType") or "text/plain"
+        written = text_of(making.parameters, "rawContentType") or "text/plain"
+        _set_content_type(headers, written)
+    elif kind == "form-urlencoded" and text_of(making.parameters, "specifyBody") in ("", "keypair"):
+        pairs = (_form_part(making, each) for each in _given(making, "Body", "bodyParameters"))
+        data["body"] = "&".join(pairs)
+        _set_content_type(headers, "application/x-www-form-urlencoded")
     else:
         making.lose(f"a body of the kind {kind}", kind, "contentType")
+
+
+def _form_part(making: Making, given: tuple[str, Any, str]) -> str:
+    name, value, at = given
+    if isinstance(value, dict | list):
+        making.step.node.lose("a value of a form that is no text", name, at)
+        return ""
+    text = making.fields.expression(value, at)
+    encoded = inserted(f'({text} ~ "") | urlencode')
+    return f"{quote(name, safe='')}={encoded}"
+
+
+def _set_content_type(headers: dict[str, Any], value: str) -> None:
+    """Set the type of a body, unless the headers that are given say it."""
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["content-type"] = value
 
 
 def _json_body(making: Making, data: dict[str, Any], headers: dict[str, Any]) -> None:
@@ -169,7 +232,7 @@ def _json_body(making: Making, data: dict[str, Any], headers: dict[str, Any]) ->
         data["json"] = made.template
     else:
         data["body"] = made.template if made else making.text("jsonBody")
-        headers["content-type"] = _JSON_HEADER
+        _set_content_type(headers, _JSON_HEADER)
 
 
 def credential_secret(making: Making) -> dict[str, str]:

@@ -28,7 +28,8 @@ ROOTS = {"$json": path("input", OBJECT)}
 DATA: dict[str, Any] = {
     "name": " Ada ", "mail": "A@EXAMPLE.COM", "total": 12, "price": 2.5, "items": [{"name": "lamp", "full name": "Desk"}],
     "user": None, "state": "open", "locked": False, "tags": ["new", "sale"], "id": "7", "zero": 0, "empty": "",
-    "none": [], "box": {"length": 3, "a b": {"c": "deep"}}, "minus": -2.5, "path": "a-b-c", "yes": True,
+    "none": [], "box": {"length": 3, "a b": {"c": "deep"}}, "minus": -2.5, "path": "a-b-c", "yes": True, "one": 1,
+    "text": '{"b": {"c": 2.5}}', "odd": "a b/ü&=!'()*~-_.%/", "lines": 'a\nb\n"c"',
 }  # fmt: skip
 VALUES: dict[str, Any] = {
     "$json.name": " Ada ",
@@ -79,6 +80,11 @@ VALUES: dict[str, Any] = {
     "$json.tags.join()": "new,sale",
     "$json.tags.includes('new')": True,
     "$json.mail.includes('@')": True,
+    "[1, 'a'].includes(true)": False,
+    "[1, 'a', false].includes($json.locked)": True,
+    "[true].includes(1)": False,
+    "[1, true].includes($json.one)": True,
+    "$json.tags.includes($json.yes)": False,
     "$json.mail.startsWith('A@')": True,
     "$json.mail.endsWith('.org')": False,
     "$json.mail.indexOf('@')": 1,
@@ -130,6 +136,39 @@ VALUES: dict[str, Any] = {
     r"'it\'s \"q\" \n \u00e9 \x41'": 'it\'s "q" \n é A',
     "$json.box['a b'].c": "deep",
     "($json.tags)[0]": "new",
+    "JSON.parse('{\"a\": [1, null]}').a": [1, None],
+    "JSON.parse($json.text).b.c": 2.5,
+    "JSON.parse($json.text).nobody": None,
+    "$json.total.toFixed(2)": "12.00",
+    "$json.price.toFixed()": "3",
+    "$json.minus.toFixed(0)": "-3",
+    "(2.345).toFixed(2)": "2.35",
+    "(1.005).toFixed(2)": "1.00",
+    "(1.45).toFixed(1)": "1.4",
+    "(0.125).toFixed(2)": "0.13",
+    "(-0.125).toFixed(2)": "-0.13",
+    "(8.345).toFixed(2)": "8.35",
+    "'Sum: ' + ($json.total * 1.5).toFixed(1)": "Sum: 18.0",
+    "Array.isArray($json.tags)": True,
+    "Array.isArray($json.box)": False,
+    "Array.isArray($json.nobody)": False,
+    "Array.isArray($json.name)": False,
+    "encodeURIComponent($json.odd)": "a%20b%2F%C3%BC%26%3D!'()*~-_.%25%2F",
+    "encodeURIComponent($json.total)": "12",
+    "$ifEmpty($json.empty, 'x')": "x",
+    "$ifEmpty($json.nobody, 'x')": "x",
+    "$ifEmpty($json.user, 'x')": "x",
+    "$ifEmpty($json.none, 'x')": "x",
+    "$ifEmpty({}, 'x')": "x",
+    "$ifEmpty($json.zero, 'x')": 0,
+    "$ifEmpty($json.locked, 'x')": False,
+    "$ifEmpty($json.mail, $json.name)": "A@EXAMPLE.COM",
+    r"$json.lines.replace(/\n/g, ' ')": 'a b "c"',
+    r"$json.lines.replace(/\n/g, '\\n')": 'a\\nb\\n"c"'.replace("\\\\", "\\"),
+    """$json.lines.replace(/"/g, "'")""": "a\nb\n'c'",
+    r"$json.path.replace(/\-/, '+')": "a+b-c",
+    r"$json.path.split(/-/)[2]": "c",
+    r"$json.path.replaceAll(/-/g, '\/')": "a/b/c",
 }
 REFUSED = {
     "$json.items.map(i => i.name)": "an arrow function",
@@ -147,8 +186,12 @@ REFUSED = {
     "Date.now()": "the name Date",
     "Math.random()": "the function Math.random()",
     "eval('1')": "the function eval()",
-    "JSON.parse($json.a)": "the function JSON.parse()",
-    "$json.total.toFixed(2)": "the method toFixed()",
+    "JSON.parse(5)": "JSON.parse() of what is no text",
+    "$json.total.toFixed($json.n)": "the method toFixed() with such a number of places",
+    "$json.name.replaceAll(/a/, 'b')": "the method replaceAll() with such a pattern",
+    "$json.name.replace(/a/i, 'b')": "a regular expression",
+    "$json.name.match(/a/)": "a regular expression",
+    "/a/": "a regular expression",
     "$json.path.split('')": "the method split() into characters",
     "$json.path.replace('a', '$&')": "the method replace() with such a pattern",
     "$json.a ?? $json.b || 1": "?? and || without brackets",
@@ -193,7 +236,7 @@ def test_the_values_of_the_table_are_those_of_javascript() -> None:
 
 def test_every_entry_of_the_closed_list_is_in_the_table() -> None:
     written = "\n".join(VALUES)
-    additions = {"first", "last", "isEmpty", "isNotEmpty"}
+    additions = {"first", "last", "isEmpty", "isNotEmpty", "parseJson", "toJsonString"}
     assert not [name for name in METHODS if f".{name}(" not in written and name not in additions]
     assert not [name for name in FUNCTIONS if f"{name}(" not in written]
 
@@ -207,6 +250,10 @@ def test_every_entry_of_the_closed_list_is_in_the_table() -> None:
         ("$json.none.isEmpty()", True),
         ("$json.nobody.isEmpty()", True),
         ("$json.name.isNotEmpty()", True),
+        ("$json.text.parseJson().b", {"c": 2.5}),
+        ("$json.tags.toJsonString()", '["new","sale"]'),
+        ("$json.box.toJsonString()", '{"length":3,"a b":{"c":"deep"}}'),
+        ("$json.total.toJsonString()", "12"),
     ],
 )
 async def test_additions_of_n8n_give_their_values(
@@ -309,6 +356,7 @@ _CALLS = [name for name in FUNCTIONS if name not in ("Math.max", "Math.min")]
 _METHODS = [
     "length", "toUpperCase()", "trim()", "toString()", "join()", 'split("a")', "slice(1)", "slice(-2, -1)",
     "at(0)", "charAt(1)", "replace('a', 'b')", "replaceAll('a', 'bb')",
+    "toFixed(1)", "toFixed()", "replace(/a/g, 'b')", "split(/a/)",
 ]  # fmt: skip
 _VALUES: list[Any] = [
     None, 0, 1, -2, 7, 100, 0.5, -1.5, 2.25, True, False, "", "a", "ab", "aXa", "5", "0", "Zed", "undefined", "é",
@@ -334,6 +382,7 @@ def _expression(rng: random.Random, depth: int) -> str:
             f"({inner()}).{rng.choice(['includes', 'startsWith', 'endsWith', 'concat'])}({inner()})"
         ),
         lambda: f"Math.max({inner()}, {inner()})",
+        lambda: f"$ifEmpty({inner()}, {inner()})",
         lambda: f"`x${{{inner()}}}y`",
         lambda: f"({inner()})?.{rng.choice(['trim()', 'k', 'length', 'k.trim()'])}",
         lambda: f"{{a: {inner()}}}",

@@ -12,7 +12,7 @@ from planwave.interop.importing.javascript.values import STRING, bracketed, cons
 from planwave.interop.importing.n8n.answers import ITEMS as ANSWER_ITEMS
 from planwave.interop.importing.n8n.answers import gives_items
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
-from planwave.interop.importing.n8n.placement import split_problem
+from planwave.interop.importing.n8n.placement import split_name, split_problem
 from planwave.interop.importing.n8n.workflow import Envelope, Step, Way, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, path, quoted
@@ -404,7 +404,14 @@ def _split_out(making: Making) -> None:
     name, problem = text_of(making.parameters, "fieldToSplitOut"), split_problem(making.step)
     if problem:
         making.lose(problem, name, "fieldToSplitOut")
-    making.becomes("transform", {"expression": inserted(path("input", name.strip().split(".")))})
+    items = path("input", name.strip().split("."))
+    following = [making.workflow.steps[w.target] for w in making.workflow.out_of(making.step.name)]
+    if any(each.kind == "aggregate" for each in following):
+        if renamed := split_name(making.step):
+            making.lose("its items have another name", renamed, "options/destinationFieldName")
+        # What is no object would be a field of one there.
+        items = f'{items} if not {items} | reject("mapping") | list else {items}.objects_only'
+    making.becomes("transform", {"expression": inserted(items)})
 
 
 def _batches(making: Making) -> None:

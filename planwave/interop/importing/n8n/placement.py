@@ -316,6 +316,8 @@ class Placer:
                 split = self.workflow.steps[way.source]
         if split.kind != _SPLIT:
             return "item"
+        if renamed := split_name(split):
+            return f"{{{quoted(renamed)}: item}}"
         name = text_of(split.parameters, "fieldToSplitOut").rpartition(".")[2].strip()
         return f"(item if item is mapping else {{{quoted(name)}: item}})"
 
@@ -405,13 +407,27 @@ class Placer:
 
 def split_problem(step: Step) -> str:
     """Return why a splitOut is no list of a field, or ""."""
-    name = text_of(step.parameters, "fieldToSplitOut")
-    if name.startswith("=") or "," in name or not name.strip():
+    name = text_of(step.parameters, "fieldToSplitOut").strip()
+    if not name or name[0] in "=$[" or "," in name:
         return "the field that it splits is calculated, or there are several"
     options = object_of(step.parameters, "options")
-    if text_of(step.parameters, "include") not in ("", "noOtherFields") or options:
-        return "its items keep other fields, or have other names"
+    is_named = not any(each in split_name(step) for each in "=,.[")
+    others = {
+        key
+        for key, value in options.items()
+        if key not in _SPLIT_OPTIONS and value not in ("", False)
+    }
+    if text_of(step.parameters, "include") not in ("", "noOtherFields") or others or not is_named:
+        return "its items keep other fields, or have calculated names"
     return ""
+
+
+_SPLIT_OPTIONS: Final = frozenset(("destinationFieldName", "includeBinary"))
+
+
+def split_name(step: Step) -> str:
+    """Return the field that each item of a splitOut has, or "" for the fields of the item itself."""
+    return text_of(object_of(step.parameters, "options"), "destinationFieldName").strip()
 
 
 def _texts(value: Any) -> Iterator[str]:

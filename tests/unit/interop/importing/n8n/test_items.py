@@ -225,3 +225,48 @@ async def test_an_older_step_for_lists_splits_them() -> None:
         )
     )  # fmt: skip
     assert (await _run(made)).outputs["All"]["output"] == {"data": [{"n": 2}, {"n": 4}]}
+
+
+def _split(
+    options: dict[str, Any], *, aggregates: bool = False, rows: Any = (1, {"n": 2}), **more: Any
+) -> Imported:
+    split = node("Split", "splitOut", {"fieldToSplitOut": "rows", "options": options, **more})
+    copy = [] if aggregates else [_set("Copy", all="={{ $json }}")]
+    ways = "Start > Data, Data > Split, " + (
+        "Split > All" if aggregates else "Split > Copy, Copy > All"
+    )
+    collect = node("All", "aggregate", {"aggregate": "aggregateAllItemData"})
+    return imported(
+        workflow(_START, _set("Data", rows=list(rows)), split, *copy, collect, ways=ways)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, [{"rows": 1}, {"n": 2}]), ({"destinationFieldName": "row"}, [{"row": 1}, {"row": {"n": 2}}]),
+        ({"includeBinary": True}, [{"rows": 1}, {"n": 2}]), ({"destinationFieldName": ""}, [{"rows": 1}, {"n": 2}]),
+    ],
+)  # fmt: skip
+async def test_each_item_of_a_list_has_its_name(options: dict[str, Any], found: Any) -> None:
+    run = await _run(_split(options))
+    assert run.outputs["All"]["output"] == {"data": [{"all": item} for item in found]}
+
+
+async def test_a_list_of_objects_is_aggregated_and_another_one_fails() -> None:
+    rows = [{"n": 1}, {"n": 2}]
+    run = await _run(_split({}, aggregates=True, rows=rows))
+    assert run.outputs["All"]["output"] == {"data": rows}
+    assert (await _run(_split({}, aggregates=True))).statuses[-1] == "failed"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"options": {"destinationFieldName": "a.b"}}, {"options": {"disableDotNotation": True}},
+        {"options": {}, "include": "allOtherFields"}, {"options": {}, "fieldToSplitOut": "$binary"},
+        {"options": {}, "fieldToSplitOut": "['a b']"}, {"options": {}, "fieldToSplitOut": "a, b"},
+    ],
+)  # fmt: skip
+def test_other_ways_to_split_a_list_are_lost(more: dict[str, Any]) -> None:
+    assert outcomes(_split(**more))["Split"] == "placeholder"

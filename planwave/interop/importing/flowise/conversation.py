@@ -42,8 +42,8 @@ def _run(step: Step, *, is_after: bool = False, handle: str = "") -> list[str]:
     scope = step.scope
     base = _base(step)
     made: list[tuple[Step | None, str]] = [(None, base)] if base != "[]" else []
-    speakers = [each for each in scope.earlier(step) if each.speaks]
-    speakers += [step] if is_after and step.speaks else []
+    speakers = scope.speakers(step)
+    speakers += [step] if is_after and (step.said or step.opening or step.chat) else []
     if len(speakers) > _MOST_SPEAKERS:
         step.lose(f"its conversation has replies of {len(speakers)} steps: too many", step.id)
     for each in speakers[:_MOST_SPEAKERS]:
@@ -120,7 +120,7 @@ def if_first(step: Step, said: Sequence[Said]) -> str:
 
 
 def _is_first(step: Step) -> str:
-    before = [each for each in step.scope.earlier(step) if each.speaks]
+    before = step.scope.speakers(step)
     if any(not each.chat and step.scope.has_run(each, step) for each in reversed(before)):
         return "false"
     others = [f"({each.ran} and {_chat(each)})" if each.chat else each.ran for each in before]

@@ -142,11 +142,6 @@ class Step:
         """The node that its output is read from: the first that it became."""
         return self.made[0]
 
-    @property
-    def speaks(self) -> bool:
-        """Whether it adds to the shared conversation."""
-        return bool(self.said or self.opening) or self.chat
-
     @cached_property
     def said_expressions(self) -> list[str]:
         """What it adds to the shared conversation, as expressions; once that is certain."""
@@ -277,9 +272,20 @@ class Scope:
         marks = reversed(f"{self._before.get(step, 0):b}")
         return [each for each, mark in zip(self.steps, marks, strict=False) if mark == "1"]
 
+    def speakers(self, step: Step) -> list[Step]:
+        """Return the steps before one that add to the shared conversation."""
+        return [each for each in self.earlier(step) if each.said or each.opening or each.chat]
+
     def beside(self, step: Step) -> list[Step]:
         """Return the steps that may run at the same time: neither before nor after, nor on another branch."""
-        return [each for each in self.steps if self.is_beside(each, step)]
+        before, bit = self._before[step] | self._bit[step], self._bit[step]
+        return [
+            each
+            for each in self.steps
+            if not before & self._bit[each]
+            and not self._before[each] & bit
+            and not are_exclusive([self._guards[each], self._guards[step]])
+        ]
 
     def is_beside(self, first: Step, second: Step) -> bool:
         """Return whether two steps may run at the same time."""

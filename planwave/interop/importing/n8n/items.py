@@ -11,7 +11,7 @@ from planwave.interop.importing.drafts import new_edge
 from planwave.interop.importing.javascript.values import STRING, bracketed, constant
 from planwave.interop.importing.n8n.answers import ITEMS as ANSWER_ITEMS
 from planwave.interop.importing.n8n.answers import gives_items
-from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
+from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data, path_of_field
 from planwave.interop.importing.n8n.placement import split_name, split_problem
 from planwave.interop.importing.n8n.workflow import Envelope, Step, Way, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
@@ -58,15 +58,13 @@ def _new_set(making: Making) -> None:
 
 def _path_of(making: Making, name: str, pointer: str) -> tuple[str, ...]:
     """Return where a field is: inside of others where its name has dots; () for one that is lost."""
-    has_dots = making.options.get("dotNotation") is not False
-    parts = tuple(name.split(".")) if has_dots else (name,)
-    if name.startswith("=") or not all(parts) or (has_dots and "[" in name):
-        making.step.node.lose("the name of a field is calculated, or one in a list", name, pointer)
-        return ()
-    if len(parts) > 1 and any(part.isdecimal() for part in parts):
-        making.step.node.lose("the name of a field is one in a list", name, pointer)
-        return ()
-    return parts
+    if making.options.get("dotNotation") is False and name and not name.startswith("="):
+        return (name,)
+    field = path_of_field(name)
+    if not field:
+        message = "the name of a field is calculated, or one in a list"
+        making.step.node.lose(message, name, pointer)
+    return field
 
 
 def _assigned(making: Making, given: _Assigned) -> Any:
@@ -387,16 +385,36 @@ def _aggregate(making: Making) -> None:
     for _, each in objects_in(
         object_of(making.parameters, "fieldsToAggregate"), "fieldToAggregate"
     ):
-        source = text_of(each, "fieldToAggregate")
+        source = path_of_field(text_of(each, "fieldToAggregate"))
         is_renamed = each.get("renameField") is True
-        target = text_of(each, "outputFieldName") if is_renamed else source.rpartition(".")[2]
-        if source.startswith("=") or "." in source or not source or not target:
-            making.lose("a field that it aggregates is calculated or nested", source)
+        target = text_of(each, "outputFieldName") if is_renamed else "".join(source[-1:])
+        if not source or not target or target.startswith("="):
+            making.lose(
+                "a field that it aggregates is calculated", text_of(each, "fieldToAggregate")
+            )
             continue
-        fields[target] = inserted(f"{items} | map(attribute={quoted(source)}) | list")
-    if making.options:
-        making.lose("its options change which values it keeps", json.dumps(dict(making.options)))
+        fields[target] = inserted(_values(making, items, source))
+    lost = {k: v for k, v in making.options.items() if k not in _AGGREGATE_OPTIONS and v}
+    if lost:
+        making.lose("its options change which values it keeps", json.dumps(lost))
     making.becomes("transform", {"fields": fields})
+
+
+_AGGREGATE_OPTIONS: Final = frozenset(("includeBinaries", "keepMissing"))
+
+
+def _values(making: Making, items: str, field: Sequence[str]) -> str:
+    """Return the values of a field of all items; items without one are left out unless they are kept."""
+    *around, last = field
+    values = items
+    for name in around:
+        values += f" | map(attribute={quoted(name)}) | select({quoted('mapping')})"
+    values += f" | map(attribute={quoted(last)})"
+    if making.options.get("keepMissing") is not True:
+        return f'{values} | reject("undefined") | reject("none") | list'
+    if around:
+        making.lose("it keeps missing values of a field in another one", ".".join(field))
+    return f"{values} | list"
 
 
 def _split_out(making: Making) -> None:
@@ -404,7 +422,7 @@ def _split_out(making: Making) -> None:
     name, problem = text_of(making.parameters, "fieldToSplitOut"), split_problem(making.step)
     if problem:
         making.lose(problem, name, "fieldToSplitOut")
-    items = path("input", name.strip().split("."))
+    items = path("input", path_of_field(name))
     following = [making.workflow.steps[w.target] for w in making.workflow.out_of(making.step.name)]
     if any(each.kind == "aggregate" for each in following):
         if renamed := split_name(making.step):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from planwave.interop.importing.drafts import GraphDraft, Target
 from planwave.interop.importing.n8n.fields import Fields, Placement
@@ -94,6 +95,24 @@ def literal_data(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: literal_data(v) for k, v in cast("dict[str, Any]", value).items()}
     return [literal_data(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+_PART: Final = re.compile(
+    r"""(?P<dot>\.|^)(?P<name>[^.\[\]]+)|\[(?P<quote>["'])(?P<quoted>[^"']+)(?P=quote)\]"""
+)
+
+
+def path_of_field(name: str) -> tuple[str, ...]:
+    """Return where a field is whose name is ``a.b`` or ``a['b c']``; () for one that is calculated or in a list."""
+    parts, position, text = list[str](), 0, name.strip()
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None or (match["dot"] == "" and position):
+            return ()
+        parts.append(match["name"] or match["quoted"])
+        position = match.end()
+    is_in_list = len(parts) > 1 and any(part.isdecimal() for part in parts)
+    return () if text.startswith(("=", "$")) or is_in_list else tuple(parts)
 
 
 def flow_name(reference: Any) -> str:

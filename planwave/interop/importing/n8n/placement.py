@@ -11,6 +11,7 @@ from planwave.interop.importing import loops
 from planwave.interop.importing.drafts import GraphDraft, Target
 from planwave.interop.importing.n8n.answers import ITEMS, gives_items
 from planwave.interop.importing.n8n.fields import Fields, Names, Placement, field_of
+from planwave.interop.importing.n8n.kinds import path_of_field
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Way, Workflow
 from planwave.interop.importing.reading import number_of, object_of, text_of
 from planwave.interop.importing.templates import inserted, path, quoted
@@ -296,10 +297,8 @@ class Placer:
     def _items_of(self, step: Step) -> dict[str, Any]:
         """Return the field of the loop with its items: those of a field, of a list, or the one that arrives."""
         if step.kind == _SPLIT:
-            fields = [
-                each.strip() for each in text_of(step.parameters, "fieldToSplitOut").split(",")
-            ]
-            return {"items": inserted(path("input", fields[0].split(".")))}
+            field = path_of_field(text_of(step.parameters, "fieldToSplitOut"))
+            return {"items": inserted(path("input", field))}
         sources = [self.workflow.steps[way.source] for way in self.workflow.into(step.name)]
         outside = [each for each in sources if each.name not in self._owners[step.name].members]
         if any(each.kind == _SPLIT or each.name in self._owners for each in outside):
@@ -318,7 +317,7 @@ class Placer:
             return "item"
         if renamed := split_name(split):
             return f"{{{quoted(renamed)}: item}}"
-        name = text_of(split.parameters, "fieldToSplitOut").rpartition(".")[2].strip()
+        *_, name = path_of_field(text_of(split.parameters, "fieldToSplitOut")) or ("",)
         return f"(item if item is mapping else {{{quoted(name)}: item}})"
 
     # What a loop reads of the steps around it
@@ -408,7 +407,7 @@ class Placer:
 def split_problem(step: Step) -> str:
     """Return why a splitOut is no list of a field, or ""."""
     name = text_of(step.parameters, "fieldToSplitOut").strip()
-    if not name or name[0] in "=$[" or "," in name:
+    if not path_of_field(name) or "," in name:
         return "the field that it splits is calculated, or there are several"
     options = object_of(step.parameters, "options")
     is_named = not any(each in split_name(step) for each in "=,.[")

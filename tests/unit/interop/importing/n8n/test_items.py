@@ -265,8 +265,67 @@ async def test_a_list_of_objects_is_aggregated_and_another_one_fails() -> None:
     [
         {"options": {"destinationFieldName": "a.b"}}, {"options": {"disableDotNotation": True}},
         {"options": {}, "include": "allOtherFields"}, {"options": {}, "fieldToSplitOut": "$binary"},
-        {"options": {}, "fieldToSplitOut": "['a b']"}, {"options": {}, "fieldToSplitOut": "a, b"},
+        {"options": {}, "fieldToSplitOut": "a[0]"}, {"options": {}, "fieldToSplitOut": "a, b"},
     ],
 )  # fmt: skip
 def test_other_ways_to_split_a_list_are_lost(more: dict[str, Any]) -> None:
     assert outcomes(_split(**more))["Split"] == "placeholder"
+
+
+_ITEMS = [
+    {"n": 1, "o": {"p q": 1}},
+    {"m": 2},
+    {"n": None, "o": 5},
+    {"n": False, "o": {"p q": 2}},
+    {"n": 0, "o": {}},
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "options", "found"),
+    [
+        ({"fieldToAggregate": "n"}, {}, {"n": [1, False, 0]}),
+        ({"fieldToAggregate": "n"}, {"keepMissing": True}, {"n": [1, None, None, False, 0]}),
+        ({"fieldToAggregate": "o['p q']"}, {"includeBinaries": True}, {"p q": [1, 2]}),
+        ({"fieldToAggregate": "['o']", "renameField": True, "outputFieldName": "all"}, {}, {"all": [{"p q": 1}, 5, {"p q": 2}, {}]}),
+    ],
+)  # fmt: skip
+async def test_values_that_are_missing_are_not_aggregated(
+    field: Any, options: dict[str, Any], found: Any
+) -> None:
+    given = {"fieldsToAggregate": {"fieldToAggregate": [field]}, "options": options}
+    made = imported(
+        workflow(_START, _GET, node("All", "aggregate", given), ways="Start > Get, Get > All")
+    )
+    assert (await _run(made, _json(_ITEMS))).outputs["All"]["output"] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("={{ $json.x }}", {}),
+        ("a[0]", {}),
+        ("", {}),
+        ("n", {"mergeLists": True}),
+        ("o.p", {"keepMissing": True}),
+    ],
+)
+def test_other_values_of_items_are_lost(name: str, options: dict[str, Any]) -> None:
+    given = {
+        "fieldsToAggregate": {"fieldToAggregate": [{"fieldToAggregate": name}]},
+        "options": options,
+    }
+    made = imported(workflow(_START, node("All", "aggregate", given), ways="Start > All"))
+    assert outcomes(made)["All"] == "placeholder"
+
+
+async def test_a_list_in_a_field_with_spaces_is_split() -> None:
+    split = node("Split", "splitOut", {"fieldToSplitOut": "o['a b']"})
+    copy, collect = (
+        _set("Copy", all="={{ $json }}"),
+        node("All", "aggregate", {"aggregate": "aggregateAllItemData"}),
+    )
+    data = _raw("Data", '{"o": {"a b": [1]}}')
+    ways = "Start > Data, Data > Split, Split > Copy, Copy > All"
+    run = await _run(imported(workflow(_START, data, split, copy, collect, ways=ways)))
+    assert run.outputs["All"]["output"] == {"data": [{"all": {"a b": 1}}]}

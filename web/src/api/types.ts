@@ -2784,7 +2784,18 @@ export type Operations = {
   /** Import a file of another program: `POST /api/import`. */
   importFile: {
     path: Record<string, never>;
-    query: Record<string, never>;
+    query: {
+      /** The format; without it the shape of the document tells. */
+      kind?: string | null;
+      /** Whether programs in the file become node types of a module, `code`. */
+      write_code?: boolean;
+      /** A provider in place of each that the file names. */
+      provider?: string | null;
+      /** A model of that provider; else its default. */
+      model?: string | null;
+      /** The name of a new flow that the graph is saved as; with placeholders it is a draft. */
+      save_as_flow?: string | null;
+    };
     body: ImportRequest;
     answer: ImportResponse;
   };

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
+from planwave.interop.importing.dify.conversation import CONVERSATION
 from planwave.interop.importing.dify.steps import Scope, Step
 from planwave.interop.importing.dify.values import (
     Missing,
@@ -63,7 +65,10 @@ def assigner(step: Step) -> None:
             for each in assigned
         )
     ):
-        _placeholder(step, assigned)
+        if assigned and all(map(partial(_is_unread, step), assigned)):
+            _set_unread(step, assigned)
+        else:
+            _placeholder(step, assigned)
         return
     fields: dict[str, str] = {}
     for each in assigned:
@@ -74,6 +79,21 @@ def assigner(step: Step) -> None:
     step.becomes("transform", data)
     for name in fields:
         variables.setters.setdefault(name, []).append(step)
+
+
+def _is_unread(step: Step, each: Assignment) -> bool:
+    """Return whether a step overwrites a variable of the conversation that no step reads."""
+    is_whole = each.operation in ("over-write", "set", "clear")
+    named = each.selector[:1] == (CONVERSATION,) and len(each.selector) == 2
+    return named and is_whole and each.selector[1] not in step.app.conversation.read
+
+
+def _set_unread(step: Step, assigned: Sequence[Assignment]) -> None:
+    """Become a ``transform`` with the values; they do not outlive the run, in which nobody reads them."""
+    fields = {each.selector[1]: inserted(_assigned(step, each, "none", "any")) for each in assigned}
+    step.becomes("transform", {"fields": fields})
+    names = ", ".join(fields)
+    step.node.change(f"it sets {names}, which no step reads, in this run alone")
 
 
 def _placeholder(step: Step, assigned: Sequence[Assignment]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from planwave.interop.importing.conversion import Conversion
 from planwave.interop.importing.dify.code_steps import module_text
+from planwave.interop.importing.dify.conversation import use_in
 from planwave.interop.importing.dify.flow import convert_steps, read_graph
 from planwave.interop.importing.dify.kinds import KINDS
 from planwave.interop.importing.dify.prompt_apps import convert_prompt_app
@@ -50,7 +51,7 @@ def convert(source: Source) -> Conversion:
     app = App(
         conversion, text_of(fields, "mode"), source.write_code, variables.read, variables.secrets
     )
-    app.handlers = KINDS
+    app.handlers, app.conversation = KINDS, variables.use
     read_graph(app, object_of(workflow, "graph"), f"{pointer}/graph")
     top = Scope(app, conversion.graph)
     convert_steps(app, top)
@@ -90,6 +91,7 @@ class _Variables:
 
     Attributes:
         secrets: The names of those that are secrets.
+        use: What steps do with variables of the conversation.
     """
 
     def __init__(self, conversion: Conversion, workflow: Mapping[str, Any], pointer: str) -> None:
@@ -112,8 +114,11 @@ class _Variables:
                 f"{pointer}/environment_variables",
                 hint="provide it as a secret of the operator",
             )
+        self.use = use_in(object_of(workflow, "graph"))
         for number, fields in objects_in(workflow, "conversation_variables"):
             name = text_of(fields, "name")
+            if name not in self.use.written & self.use.read:
+                continue
             conversion.lose(
                 f"{pointer}/conversation_variables/{number}",
                 f"the conversation variable {name!r} does not outlive a run here",
@@ -158,7 +163,7 @@ class _Variables:
         variable = self._of_chat.get(name)
         if variable is None:
             return Missing(f"the conversation variable {name!r} is not there", "import-dangling")
-        if reader is not None:
+        if reader is not None and name in self.use.written:
             place, text = reader.pointer, f"conversation.{name}"
             self._conversion.lose(
                 place, "it reads a conversation variable: here always its first value", text

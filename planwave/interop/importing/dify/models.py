@@ -24,6 +24,7 @@ _MAX_TOKENS: Final = 200_000
 _MAX_TURNS: Final = 1_000
 _SCHEMA_TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 _MAX_SCHEMA_DEPTH: Final = 10
+_NO_QUESTION: Final = "its prompt does not end with a message of the user"
 _ALL_TURNS: Final = 500
 """The turns that Dify reads of a conversation without a window."""
 
@@ -96,9 +97,7 @@ def llm(step: Step) -> None:
     if rest and rest[-1].role == "user":
         data[prompt_field] = rest.pop().text
     elif rest:
-        step.lose(
-            "its prompt does not end with a message of the user", rest[-1].text, "/prompt_template"
-        )
+        step.lose(_NO_QUESTION, rest[-1].text, "/prompt_template")
     if rest:
         _prepend(step, main, rest)
 
@@ -284,8 +283,11 @@ def _ask_in_chat(
             rest.pop()
     elif rest and rest[-1].role == "user":
         data["message"] = rest.pop().text
+    elif rest:
+        step.lose(_NO_QUESTION, rest[-1].text, "/prompt_template")
     else:
-        step.lose("images go with a message of the user, which it has not", "", "/prompt_template")
+        data = {"message": system}
+        step.node.change("its system message alone is sent as the user's message, with the images")
     chat = step.add("chat", data, "chat")
     new_edge(main.graph, chat.id, main.id, "messages", "messages")
     step.entries = []
@@ -296,10 +298,21 @@ def _ask_in_chat(
         if memory:
             step.node.change("the messages of its prompt follow the earlier turns")
     if images is not None:
-        shown = step.add("transform", {"expression": inserted(images.else_("[]"))}, "images")
+        shown = step.add("transform", {"expression": inserted(_as_list(images))}, "images")
         new_edge(main.graph, shown.id, chat.id, "output", "images")
         step.entries.append(shown)
     step.entries = step.entries or [chat]
+
+
+def _as_list(read: Read) -> str:
+    """Return an expression of a list: an input of one file is a list of one."""
+    if read.kind == "list":
+        return read.else_("[]")
+    value = read.operand
+    made = (
+        f"[] if not {value} else [{value}] if {value} is mapping or {value} is string else {value}"
+    )
+    return Read(made, read.guard).else_("[]")
 
 
 def agent(step: Step) -> None:

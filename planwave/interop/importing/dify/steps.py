@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from planwave.interop.importing.conversion import Code, Conversion, SourceEdge, SourceNode
+from planwave.interop.importing.dify.conversation import UNUSED, ConversationUse
 from planwave.interop.importing.dify.values import (
     PRINTED_ALIKE,
     Missing,
@@ -343,6 +344,7 @@ class App:
         write_code: Whether steps of code become node types of a module.
         special: What reads a selector that names no step: variables of the environment and of the
             conversation; None for all others.
+        conversation: What steps do with variables of the conversation.
     """
 
     conversion: Conversion
@@ -350,6 +352,7 @@ class App:
     write_code: bool
     special: Callable[[Sequence[str], Step | None], Read | Missing | None]
     secrets: frozenset[str] = frozenset()
+    conversation: ConversationUse = UNUSED
     by_id: dict[str, Step] = field(default_factory=dict[str, Step])
     start: Step | None = None
     children: dict[Step | None, list[Step]] = field(default_factory=dict[Step | None, list[Step]])

@@ -141,6 +141,51 @@ def test_images_of_a_chat_go_with_the_message() -> None:
     assert "base64" in str(request)
 
 
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPj/HwADAgH/p9F1IgAA"
+    "AABJRU5ErkJggg=="
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "images", "turns"),
+    [
+        ([("system", "S {{#sys.query#}}")], [PIXEL], [("user", "S look", 1)]),
+        ([("system", "S")], [], [("user", "S", 0)]),
+    ],
+)
+def test_a_system_message_alone_is_the_message_that_images_go_with(
+    messages: Any, images: list[str], turns: list[tuple[str, str, int]]
+) -> None:
+    vision = {"enabled": True, "configs": {"variable_selector": ["sys", "files"]}}
+    made = llm(*messages, vision=vision, mode="advanced-chat")
+    request = request_of(made, None, inputs={"s": {"message": "look", "images": images}})
+    assert [(each.role, each.text, len(each.images)) for each in request.messages] == turns
+    assert request.prompt == ""
+
+
+@pytest.mark.parametrize("more", [{}, {"vision": {"enabled": True}, "mode": "advanced-chat"}])
+def test_a_prompt_that_ends_with_the_assistant_makes_the_step_a_placeholder(more: Any) -> None:
+    made = llm(("system", "S"), ("user", "U"), ("assistant", "{"), **more)
+    assert made.report["nodes"][1]["outcome"] == "placeholder"
+    assert any("does not end with" in each["message"] for each in made.report["lost"])
+
+
+@pytest.mark.parametrize("given", [PIXEL, [PIXEL], None, []])
+def test_images_of_an_input_may_be_one_file_or_several(given: Any) -> None:
+    variables = [{"variable": "f", "type": "file", "required": False}]
+    vision = {"enabled": True, "configs": {"variable_selector": ["s", "f"]}}
+    prompt = [{"role": "user", "text": "look"}]
+    steps = [
+        step("s", "start", variables=variables),
+        step("m", "llm", prompt_template=prompt, model=MODEL, vision=vision),
+        step("a", "answer", answer="{{#m.text#}}"),
+    ]
+    made = import_text(app(steps, chain("s", "m", "a"), mode="advanced-chat"))
+    request = request_of(made, None, inputs={"s": {"message": "x", "variables": {"f": given}}})
+    assert len(request.messages[0].images if request.messages else ()) == (1 if given else 0)
+
+
 @pytest.mark.parametrize(
     "text",
     ["{{#gone.text#}}", "{{#m.text#}}", "{{#histories#}}", "{{#a.b.c#}}", "{{#sys.user_id#}}"],

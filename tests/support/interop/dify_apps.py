@@ -448,7 +448,7 @@ def _http_request(of: _Draw) -> dict[str, Any]:
         **_errors(random),
         "method": random.choice(["get", "POST", "options"]),
         "url": random.choice(["https://a.example/x", "ftp://x", "", "https://a.example/{{#s.city#}}", text]),
-        "headers": random.choice(["", "X-A: 1\nAuthorization: Bearer tok_0123456789abcdefgh", text, "X: {{#env.KEY#}}"]),
+        "headers": random.choice(["", "X-A: 1\nAuthorization: Bearer tok_0123456789abcdefgh", text, "X: {{#env.KEY#}}", "Cookie: a={{#env.REGION#}}", "Host: x\nTE: é"]),
         "params": random.choice(["", "a:1\na:2", text, "api_key:tok_0123456789abcdefgh"]),
         "body": {"type": body_type, "data": data},
         "timeout": {"connect": 3, "read": random.choice([None, 5])},
@@ -537,6 +537,32 @@ def _assigner(of: _Draw) -> dict[str, Any]:
     return random.choice([{"items": items, "version": "2"}, old])
 
 
+def _list_operator(of: _Draw) -> dict[str, Any]:
+    random = of.random
+
+    def maybe(**data: Any) -> dict[str, Any]:
+        return {"enabled": random.random() < 0.5, **data}
+
+    conditions = [
+        {
+            "key": random.choice(["type", "size", ""]),
+            "comparison_operator": random.choice(_OPERATORS),
+            "value": random.choice([of.text, "5", ["image"], ["document"], None]),
+        }
+        for _ in range(random.randrange(3))
+    ]
+    return {
+        "variable": random.choice([of.selector, of.selector, ["sys", "files"]]),
+        "var_type": random.choice(
+            ["array[string]", "array[number]", "array[file]", "array[object]"]
+        ),
+        "filter_by": maybe(conditions=conditions),
+        "order_by": maybe(key="", value=random.choice(["asc", "desc", "odd"])),
+        "limit": maybe(size=random.choice([0, 2, -1, "x"])),
+        "extract_by": {"enabled": random.random() < 0.1, "serial": "1"},
+    }
+
+
 def _answer(of: _Draw) -> dict[str, Any]:
     text = of.text
     return {"answer": text}
@@ -607,6 +633,7 @@ _DATA: Final[Mapping[str, Callable[[_Draw], dict[str, Any]]]] = {
     "agent": _agent,
     "code": _code,
     "assigner": _assigner,
+    "list-operator": _list_operator,
     "answer": _answer,
     "end": _end,
     "iteration": _iteration,

@@ -191,7 +191,7 @@ _CALLING: Final = frozenset({"llm", "http-request", "parameter-extractor", "agen
 _SINGLE: Final = frozenset(
     {
         "start", "iteration-start", "loop-start", "answer", "end", "template-transform",
-        "variable-aggregator", "variable-assigner", "assigner", "iteration", "loop",
+        "variable-aggregator", "variable-assigner", "assigner", "iteration", "loop", "list-operator",
     }
 )  # fmt: skip
 """Types of steps that always go on by all their edges."""

@@ -12,6 +12,7 @@ from planwave.interop.importing.dify.conditions import conditions_of
 from planwave.interop.importing.dify.extractors import parameter_extractor, question_classifier
 from planwave.interop.importing.dify.flow import cases_of
 from planwave.interop.importing.dify.jinja import jinja_template
+from planwave.interop.importing.dify.list_steps import list_operator
 from planwave.interop.importing.dify.models import agent, llm
 from planwave.interop.importing.dify.regions import iteration, loop
 from planwave.interop.importing.dify.requests import http_request
@@ -173,9 +174,7 @@ KINDS: Final[Mapping[str, Callable[[Step], None]]] = MappingProxyType(
             "ask your search service over HTTP, or by a tool of an agent",
         ),
         "document-extractor": _no_counterpart("the text of documents cannot be read here"),
-        "list-operator": _no_counterpart(
-            "filters of lists have no counterpart of their own", "write it as a template"
-        ),
+        "list-operator": list_operator,
         "human-input": _no_counterpart(
             "its form differs between versions", "ask by an approval in its place"
         ),

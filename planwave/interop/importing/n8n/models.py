@@ -380,7 +380,7 @@ def _parsed_envelope(name: str) -> Callable[[Workflow, Step], Envelope]:
 
 def _open_ai(making: Making) -> None:
     resource, operation = _operation(making.step)
-    if (resource, operation) not in _CONVERSATIONS:
+    if (resource, operation) not in (*_CONVERSATIONS, _ANALYSIS):
         making.lose(f"the operation {resource}.{operation}", f"{resource}.{operation}", "operation")
     if making.parameters.get("simplify", making.parameters.get("simplifyOutput")) is False:
         making.lose("its result is the whole answer of the service", "simplify", "simplify")
@@ -392,6 +392,10 @@ def _open_ai(making: Making) -> None:
     elif model:
         data["model"] = model
     data |= _model_settings(making)
+    if (resource, operation) == _ANALYSIS:
+        target = _analyze(making, {"maxTokens": 300, **data})
+        making.workflow.conversion.needs("provider", "openai", target)
+        return
     system, prompt = _messages(making)
     has_tools = bool(making.workflow.helpers(making.step.name, _TOOL))
     if making.parameters.get("jsonOutput") is True:
@@ -404,6 +408,31 @@ def _open_ai(making: Making) -> None:
 
 
 _CONVERSATIONS: Final = frozenset((("text", "message"), ("chat", "complete")))
+_ANALYSIS: Final = ("image", "analyze")
+
+
+def _analyze(making: Making, data: dict[str, Any]) -> Target:
+    """Ask a model about images, whose addresses are a text with commas."""
+    kind = text_of(making.parameters, "inputType") or "url"
+    if kind != "url":
+        making.lose("images that are files", kind, "inputType")
+    if making.workflow.helpers(making.step.name, _TOOL):
+        making.lose("tools beside images", kind, "inputType")
+    written = making.fields.expression(
+        making.parameters.get("imageUrls", ""), f"{making.at}/imageUrls"
+    )
+    prompt = making.text("text", "What's in this image?")
+    arrived = making.becomes("transform", {"expression": "{{ input }}"}, suffix="arrived")
+    addresses = inserted(f'{written}.split(",") | map("trim") | list')
+    images = making.becomes("transform", {"expression": addresses}, suffix="images")
+    chat = making.becomes("chat", {"message": prompt}, suffix="conversation")
+    target = making.becomes("llm", data)
+    new_edge(making.graph, arrived.id, images.id)
+    new_edge(making.graph, arrived.id, chat.id)
+    new_edge(making.graph, images.id, chat.id, "output", "images")
+    new_edge(making.graph, chat.id, target.id, "messages", "messages")
+    Helpers(making).settle(target)
+    return target
 
 
 def _is_old_open_ai(step: Step) -> bool:
@@ -440,6 +469,8 @@ def _messages(making: Making) -> tuple[str, str]:
 
 
 def _open_ai_envelope(workflow: Workflow, step: Step) -> Envelope:
+    if _operation(step) == _ANALYSIS:
+        return Envelope({("content",): ("output", ())})
     return Envelope({("message", "content"): ("output", ())})
 
 

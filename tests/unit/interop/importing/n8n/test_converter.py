@@ -634,7 +634,7 @@ _KINDS: list[tuple[str, Any]] = [
     ("set", {"mode": "raw", "jsonOutput": "={{ {a: $json.b} }}", "includeOtherFields": True}),
     ("set", {"includeOtherFields": True, "assignments": {"assignments": [{"name": "a.b", "value": "={{ $('N1').item.json.c }}"}, {"name": "a.c", "value": 1}]}}),
     ("openAi", {"resource": "chat", "prompt": {"messages": [{"content": "={{ $json.a }}"}]}}), ("itemLists", {"fieldToSplitOut": "rows"}),
-    (f"{CHAIN}toolWikipedia", {}), (f"{CHAIN}outputParserAutofixing", {}),
+    (f"{CHAIN}openAi", {"resource": "image", "operation": "analyze", "imageUrls": "={{ $json.a }}"}), (f"{CHAIN}toolWikipedia", {}), (f"{CHAIN}outputParserAutofixing", {}),
     (f"{CHAIN}toolHttpRequest", {"url": "https://a.example.com", "method": "POST", "sendBody": True, "specifyBody": "json", "jsonBody": '{"a": "{b}", "c": [1]}'}),
     (f"{CHAIN}toolHttpRequest", {"url": "https://a.example.com", "sendQuery": True, "parametersQuery": {"values": [{"name": "q"}, {"name": "n", "value": "={{ 5 }}", "valueProvider": "fieldValue"}]}}),
     (f"{CHAIN}toolWorkflow", {"workflowId": "x", "workflowInputs": {"value": {"a": "={{ $fromAI('a', 'b', 'number') }}", "b": 1}}}),

@@ -92,7 +92,7 @@ def test_an_edge_that_closes_a_cycle_makes_its_ends_placeholders() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["tool", "code", "assigner", "knowledge-retrieval", "document-extractor", "list-operator",
+    ["tool", "code", "assigner", "knowledge-retrieval", "document-extractor",
      "human-input", "trigger-webhook", "new-in-2030"],
 )  # fmt: skip
 def test_a_step_without_counterpart_keeps_its_place_and_its_settings(kind: str) -> None:

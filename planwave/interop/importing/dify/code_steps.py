@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from planwave.interop.importing.dify.policies import offer_failure, policy_of
 from planwave.interop.importing.dify.steps import App, Step
 from planwave.interop.importing.dify.values import Read, ValueKind
+from planwave.interop.importing.drafts import new_edge
 from planwave.interop.importing.reading import object_of, objects_in, text_of
 from planwave.interop.importing.secrets import MARK
 from planwave.interop.importing.templates import inserted, output_of
@@ -103,6 +104,11 @@ def code(step: Step) -> None:
     node_type = _write(step, body, outputs)
     data = {"arguments": arguments} if arguments else {}
     main = step.becomes(node_type, data, policy_of(step, "output"))
+    if all(edge.target is not step for edge in step.app.edges.get(step.scope.region, ())):
+        begin = step.add(
+            "start", {}, "begin"
+        )  # older files draw no edge to the first step of a body
+        new_edge(main.graph, begin.id, main.id)
     for each in outputs:
         step.outputs[each.name] = Read(output_of(main.id, "output", [each.name]), kind=each.kind)
     step.node.change("its code is a node type of a module, which runs without a sandbox")

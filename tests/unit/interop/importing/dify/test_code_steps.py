@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from planwave.graph.checking.checker import read_and_check
 from planwave.interop.importing.importer import Imported, import_text
+from planwave.settings import Limits
 from planwave.testing import run_sync
 from tests.support.interop.dify_apps import app, chain, graph_of, registry_with, start, step
 
@@ -105,3 +107,22 @@ def test_a_default_value_is_an_object_of_the_outputs() -> None:
         default_value=[{"key": "x", "type": "string", "value": "none"}],
     )  # fmt: skip
     assert run(made, "") == {"c0": "none"}
+
+
+def test_a_step_of_code_may_begin_a_body_to_which_no_edge_leads() -> None:
+    """Older files name the first step of an iteration and draw no edge to it."""
+    steps = [
+        start("v"),
+        step("i", "iteration", iterator_selector=["s", "v"], output_selector=["c", "x"], start_node_id="c"),
+        step(
+            "c", "code", "i", code="def main(a):\n    return {'x': a}", outputs={"x": {"type": "string"}},
+            variables=[{"variable": "a", "value_selector": ["i", "item"]}],
+        ),
+    ]  # fmt: skip
+    made = import_text(app(steps, chain("s", "i")), write_code=True)
+    registry = registry_with(made.code)
+    _, findings = read_and_check(graph_of(made), registry, Limits())
+    assert [each.code for each in findings if each.severity == "error"] == []
+    graph = graph_of(made)
+    graph["nodes"][0]["data"].pop("schema", None)
+    assert run_sync(graph, {"v": ["p", "q"]}, registry=registry).output == ["p", "q"]

@@ -94,9 +94,8 @@ class Placement:
         """Return the node whose output a step hands on, or an expression, as seen in a graph; else None."""
         if self.graphs.get(name) is graph:
             step = self.workflow.steps[name]
-            if not step.node.targets:
-                return None
-            return f"nodes[{quoted(step.node.target.id)}]", step.envelope
+            made = [target for target in step.node.targets if target.graph is graph]
+            return (f"nodes[{quoted(made[-1].id)}]", step.envelope) if made else None
         for scope in sorted(self.names, key=lambda each: -len(each.prefix)):
             if graph.path.startswith(scope.prefix) and name in scope.names:
                 return scope.names[name]

@@ -276,6 +276,12 @@ async def test_cycles_with_one_way_in_are_repeated(ways: str) -> None:
     assert "import-cycle" in codes(made, "A")
 
 
+def test_a_step_whose_errors_lead_back_to_it_is_lost() -> None:
+    again = _set("A", x="={{ $json.x }}") | {"onError": "continueErrorOutput"}
+    made = imported(workflow(_START, again, ways="Start > A, A:1 > A"))
+    assert outcomes(made)["A"] == "placeholder"
+
+
 @pytest.mark.parametrize(
     "ways",
     [

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from planwave.service.library.results import Failure, RunResult
     from planwave.service.library.runs import Run
     from planwave.service.library.sources import StoredExecution
-    from planwave.storage.sqlite.sql_store import MemoryStore
+    from planwave.storage.sqlite.memory import MemoryStore
     from planwave.storage.sqlite.store import SqliteStore
 
 __version__ = "0.1.0"
@@ -132,7 +132,7 @@ _MODULES = {
     "planwave.service.library.results": ("Failure", "RunResult"),
     "planwave.service.library.runs": ("Run",),
     "planwave.service.library.sources": ("StoredExecution",),
-    "planwave.storage.sqlite.sql_store": ("MemoryStore",),
+    "planwave.storage.sqlite.memory": ("MemoryStore",),
     "planwave.storage.sqlite.store": ("SqliteStore",),
 }
 _MODULE_OF = {name: home for home, names in _MODULES.items() for name in names}

@@ -26,6 +26,7 @@ from planwave.testing import forbid_model_calls
 
 if TYPE_CHECKING:
     from tests.support.server.running_server import RunningServer
+    from tests.support.storage.postgres_server import PostgresServer
 
 _parse = ast.parse
 
@@ -169,6 +170,30 @@ def server() -> Iterator[RunningServer]:
         log.addFilter(is_of_others)
         yield running
         log.removeFilter(is_of_others)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the tests of one process share; skipped where there is none."""
+    from tests.support.storage.postgres_server import IS_THERE, SKIP_REASON, running_postgres
+
+    if not IS_THERE:
+        pytest.skip(SKIP_REASON)
+    with running_postgres() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def _database_url(postgres: PostgresServer) -> Iterator[str]:
+    with postgres.new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(postgres: PostgresServer, _database_url: str) -> Iterator[str]:
+    """The URL of an empty database of PostgreSQL."""
+    yield _database_url
+    postgres.empty(_database_url.rpartition("/")[2])
 
 
 @pytest.fixture

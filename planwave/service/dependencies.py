@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from planwave.storage.audit import AuditLog
     from planwave.storage.notifications import NotificationRecord
     from planwave.storage.records import ExecutionRecord
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 def timestamp() -> str:

@@ -14,7 +14,7 @@ from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _RETRY_AFTER_S: Final = 60.0

@@ -244,7 +244,7 @@ class Service:
     ) -> None:
         """Publish the address of the API of this process, for other processes; None withdraws it.
 
-        See ``planwave.storage.sqlite.sql_store.Store.publish_address``.
+        See ``planwave.storage.sql.store.Store.publish_address``.
         """
         self._store.publish_address(url, token, is_service=is_service)
 

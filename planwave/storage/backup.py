@@ -31,6 +31,9 @@ from sqlalchemy.exc import DBAPIError
 from planwave.errors import InputError, NotFound, StoreError
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.files import ARTIFACT_DIR, sync_directory
+from planwave.storage.sql.deletes import purge, soft_delete
+from planwave.storage.sql.errors import cause_of
+from planwave.storage.sql.schema import artifact_uses, executions, plans
 from planwave.storage.sqlite import migrations
 from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
@@ -38,9 +41,6 @@ from planwave.storage.sqlite.connection import (
     reading_connection,
     writing_connection,
 )
-from planwave.storage.sqlite.deletes import purge, soft_delete
-from planwave.storage.sqlite.errors import cause_of
-from planwave.storage.sqlite.schema import artifact_uses, executions, plans
 
 _PRIVATE_MODE: Final = 0o600
 """Mode of all written files, because results may be confidential."""

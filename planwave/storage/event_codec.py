@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,8 +16,8 @@ from planwave.events.request_text import is_timer
 from planwave.events.types import TypedEvent, UsageData, engine_type
 from planwave.events.unreadable import unreadable_error
 from planwave.jsonio import dumps_exact
+from planwave.storage.artifacts import ReadArtifact, load_artifacts
 from planwave.storage.errors import unexpected_seq
-from planwave.storage.files import load_artifacts
 
 if TYPE_CHECKING:
     from planwave.shapes.common import ExecutionStatus
@@ -231,7 +230,7 @@ def decode_events(
     rows: Iterable[tuple[int, str]],
     after: int,
     limit: int | None,
-    directory: Path | None = None,
+    read_artifact: ReadArtifact | None = None,
 ) -> list[Event]:
     """Decode and validate rows ``(first, text)`` of events.
 
@@ -240,7 +239,7 @@ def decode_events(
         rows: The rows in order.
         after: Events up to this ``seq`` are left out.
         limit: The most events to return; None for all.
-        directory: Where large values are stored; None for rows with all values.
+        read_artifact: Reads a large value; None for rows with all values.
 
     Raises:
         Conflict: ``unreadable``: planwave did not store the rows in this form.
@@ -256,8 +255,8 @@ def decode_events(
             if seq > after
         ]
         # A cheap look first: hardly any event has values stored elsewhere.
-        if directory is not None and '"artifact":' in text:
-            batch = [load_artifacts(event, directory) for event in batch]
+        if read_artifact is not None and '"artifact":' in text:
+            batch = [load_artifacts(event, read_artifact) for event in batch]
         events += batch
     events = events if limit is None else events[: max(limit, 0)]
     validate_payloads(events)
@@ -296,10 +295,14 @@ def _decode_event(
 
 
 def storable_text(text: str) -> str:
-    """Return text that UTF-8 can encode: surrogate pairs become one character, lone ones U+FFFD.
+    """Return text that every database can hold.
+
+    Surrogate pairs become one character; lone ones, and NUL, which PostgreSQL does not store, U+FFFD.
 
     For the searched columns; events and documents store the exact text, as JSON.
     """
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from planwave.errors import StoreError
-from planwave.events import Event
-from planwave.events.unreadable import unreadable_error
 from planwave.ids import UUID_PATTERN
-from planwave.jsonio import dumps_exact
+from planwave.storage.artifacts import Artifact
 
 ARTIFACT_DIR: Final = "artifacts"
 MIGRATION_BACKUP_DIR: Final = "backups"
 """Where a database is copied to before its schema is changed."""
-_HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-
-Artifact = tuple[str, bytes]
-"""sha256 of a large value's JSON, and the JSON."""
 
 
 def require_directory(directory: Path) -> None:
@@ -185,25 +176,6 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
-    """Replace an event's output values of more than ``limit`` bytes of JSON by their hashes."""
-    outputs: Any = event.data.get("outputs")
-    if not isinstance(outputs, dict):
-        return event, []
-    smaller: dict[str, Any] = {}
-    artifacts: list[Artifact] = []
-    for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
-        smaller[handle] = output
-        content = dumps_exact(output.get("value")).encode() if isinstance(output, dict) else b""  # pyright: ignore[reportUnknownMemberType]
-        if len(content) > limit:
-            digest = hashlib.sha256(content).hexdigest()
-            artifacts.append((digest, content))
-            smaller[handle] = {"type": output["type"], "artifact": digest, "bytes": len(content)}
-    if not artifacts:
-        return event, []
-    return event._replace(data={**event.data, "outputs": smaller}), artifacts
-
-
 def write_artifact(directory: Path, artifact: Artifact) -> None:
     """Write a large value, unless it exists.
 
@@ -233,57 +205,20 @@ def delete_document(directory: Path, execution_id: str) -> None:
             (directory / f"{execution_id}.json").unlink(missing_ok=True)
 
 
-def load_artifacts(event: Event, directory: Path) -> Event:
-    """Replace the hashes in a stored event by their large values.
+def read_artifact(directory: Path, digest: str) -> bytes | None:
+    """Return a large value; None if its file is missing, or no file.
 
     Raises:
-        Conflict: A value is missing or was changed; see ``unreadable_error``.
         StoreError: ``store-unreadable``.
     """
-    outputs: Any = event.data.get("outputs")
-    if not isinstance(outputs, dict):
-        return event
-    whole: dict[str, Any] = {}
-    for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
-        if _is_offloaded(output):
-            value = _read_artifact(directory, event.execution_id, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
-            whole[handle] = {"type": output.get("type"), "value": value}  # pyright: ignore[reportUnknownMemberType]
-        else:
-            whole[handle] = output
-    return event._replace(data={**event.data, "outputs": whole})
-
-
-def artifact_digests(batch: str) -> set[str]:
-    """Return the hashes of the large values in a stored batch of events."""
-    digests: set[str] = set()
-    for _, _, data, *_ in json.loads(batch):
-        outputs: Any = data.get("outputs")
-        if isinstance(outputs, dict):
-            values: list[Any] = list(outputs.values())  # pyright: ignore[reportUnknownArgumentType]
-            digests.update(str(value["artifact"]) for value in values if _is_offloaded(value))
-    return digests
-
-
-def _is_offloaded(output: Any) -> bool:
-    return isinstance(output, dict) and "artifact" in output and "value" not in output
-
-
-def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
-    if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise unreadable_error(execution_id, "the reference to a large result is invalid")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
-        if path.is_fifo():  # to open it would wait for its other end
-            raise unreadable_error(execution_id, f"its large result {digest} was changed")
-        content = path.read_bytes()
-    except FileNotFoundError as error:
-        raise unreadable_error(execution_id, f"its large result {digest} is missing") from error
+        return None if path.is_fifo() else path.read_bytes()  # to open a pipe would wait
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise StoreError(
             f"the large result {digest} cannot be read: {error.strerror}",
             code="store-unreadable",
             hint="check the disk and the owner of the storage directory, then try again",
         ) from error
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise unreadable_error(execution_id, f"its large result {digest} was changed")
-    return json.loads(content)

@@ -205,7 +205,8 @@ class IdempotencyRecord:
 
 DISK_FULL: Final = "disk-full"
 STORE_BUSY: Final = "store-busy"
-TRANSIENT_CODES: Final = frozenset({DISK_FULL, STORE_BUSY})
+STORE_UNREACHABLE: Final = "store-unreachable"
+TRANSIENT_CODES: Final = frozenset({DISK_FULL, STORE_BUSY, STORE_UNREACHABLE})
 """Codes of a transient ``StoreError``: nothing was written, and the write can be retried."""
 
 STORE_OK: Final = "ok"

@@ -90,10 +90,9 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
     "storage": "access_tokens call_documents chats errors notifications triggers",
-    "storage/sqlite": "inline migrations outbox queries schema sql_store writer",
-    "storage/sqlite/stores": (
-        "access_tokens approved_tools chats notifications revisions triggers"
-    ),
+    "storage/sql": "appends dialects outbox queries schema store writer",
+    "storage/sqlite": "memory migrations transactions",
+    "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),
     "triggers": "adapter webhook_answers webhooks",
 }
 """The modules without a test file of their own, by folder: tested through their users, or by suites."""

@@ -12,7 +12,7 @@ from planwave.service.chats.replies import replies_of
 from planwave.storage.chats import ENDED, Turn
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 class ChatMemory:

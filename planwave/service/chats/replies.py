@@ -17,7 +17,7 @@ from planwave.storage.chats import MessageRecord, Projected
 from planwave.storage.records import StoredCall
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _PAGE: Final = 1_000

@@ -16,10 +16,10 @@ from planwave.events import Event
 from planwave.storage.documents import build_document, document_text, write_documents
 from planwave.storage.files import delete_document
 from planwave.storage.records import ExecutionRecord, StoredCall
-from planwave.storage.sqlite.errors import is_store_failure
+from planwave.storage.sql.errors import is_store_failure
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
     from planwave.service.dependencies import Observer
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _log = service_logger("planwave.recovery")

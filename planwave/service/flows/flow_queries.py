@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planwave.shapes.common import GraphDocument, Publication
     from planwave.shapes.plans import FlowResponse, FlowSummary, RevisionSummary
     from planwave.storage.records import PlanRecord, PlanRevision
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 LIST_HINT: Final = "list the flows"
 NOT_APPROVED: Final = "not-approved"

@@ -39,7 +39,7 @@ from planwave.service.plans.documents import (
 from planwave.service.plans.plan_service import PlanChange, PlanService
 from planwave.service.plans.revisions import Editor
 from planwave.storage.records import PlanRecord
-from planwave.storage.sqlite.flow_names import name_key
+from planwave.storage.sql.flow_names import name_key
 
 if TYPE_CHECKING:
     from planwave.graph.diagnostics import Diagnostic
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from planwave.graph.protocols import NodeTypes
     from planwave.settings import Limits
     from planwave.shapes.common import Publication
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 NAME_CHARS: Final = 200
 """Of a flow's name, at most."""

@@ -13,7 +13,7 @@ from planwave.storage.event_codec import WAITING_NOTICE
 
 if TYPE_CHECKING:
     from planwave.storage.notifications import NotificationRecord
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 _FEW_EVENTS: Final = 200
 """Fewer are read faster than a thread is started for them."""

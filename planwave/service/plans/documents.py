@@ -36,7 +36,7 @@ from planwave.storage.records import PlanRecord
 if TYPE_CHECKING:
     from planwave.shapes.common import PlanStatus
     from planwave.shapes.plans import PlanDocument
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _GRAPH_FIELDS: Final = ("nodes", "edges")

@@ -58,7 +58,7 @@ from planwave.storage.records import PlanRecord, PlanRevision
 if TYPE_CHECKING:
     from planwave.shapes.graphs import ForecastResponse
     from planwave.shapes.imports import ImportRecord
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 GRAPH_PARTS = ("nodes", "edges")
 

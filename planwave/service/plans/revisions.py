@@ -19,7 +19,7 @@ from planwave.storage.records import PageCursor, PlanRecord, PlanRevision
 if TYPE_CHECKING:
     from planwave.shapes.common import PlanStatus
     from planwave.shapes.plans import RevisionDiffResponse, RevisionResponse, RevisionSummary
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 Editor: TypeAlias = Literal["person", "api"]
 """The authors of changes: the planner writes first revisions only."""

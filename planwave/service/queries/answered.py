@@ -15,7 +15,7 @@ from planwave.storage.records import AnsweredRequest, ExecutionRecord
 if TYPE_CHECKING:
     from planwave.shapes.executions import AnswerResponse
     from planwave.shapes.executions import PendingRequest as PendingRequestResponse
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 AnswerPlace: TypeAlias = tuple[str, str, int]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from planwave.shapes.executions import ExecutionDigest as DigestResponse
     from planwave.shapes.executions import ForkedFrom, UsageResponse
     from planwave.shapes.executions import PendingRequest as PendingRequestResponse
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _CAPACITY: Final = 5_000

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         ExecutionCounts,
         ExplainResponse,
     )
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 _PAGE: Final = 500
 """Executions read at once."""

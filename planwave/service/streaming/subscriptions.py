@@ -24,7 +24,7 @@ from planwave.service.streaming.stored_execution import execution_not_found, loa
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 RETENTION_S: Final = 60.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
-    from planwave.storage.sqlite.sql_store import Store
+    from planwave.storage.sql.store import Store
 
 
 _ACTIVE: Final = ("starting", "executing", "paused", "executing")

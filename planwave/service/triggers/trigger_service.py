@@ -187,7 +187,7 @@ class TriggerService:
             raise _not_found(trigger_id)
 
     async def claim_delivery(self, trigger: Trigger, key: str) -> DeliveryRecord:
-        """Claim a delivery; see ``planwave.storage.sqlite.stores.triggers.SqliteTriggers.claim``."""
+        """Claim a delivery; see ``planwave.storage.sql.stores.triggers.SqlTriggers.claim``."""
         now, hours = self._dependencies.now(), self._dependencies.limits.idempotency_hours
         expired = (now - timedelta(hours=hours)).isoformat(timespec="microseconds")
         at = self._dependencies.timestamp()

@@ -15,23 +15,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from planwave.principals import principal_text
-from planwave.storage.errors import append_to_unknown, stale_epoch, unexpected_seq
-from planwave.storage.event_codec import (
-    NO_CHANGE,
-    BatchAnswer,
-    BatchNotice,
-    EncodedBatch,
-    StatusChange,
-    asks_person,
-    search_key,
-    storable_text,
+from sqlalchemy import Connection
+
+from planwave.storage.errors import append_to_unknown
+from planwave.storage.sql.appends import (
+    EXECUTION_COLUMNS,
+    TEXT_COLUMNS,
+    AppendOp,
+    Position,
+    add_answers,
+    collect,
+    execution_row,
+    text_row,
 )
-from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.outbox import Outbox
-from planwave.storage.sqlite.schema import plans
+from planwave.storage.sql.outbox import Outbox
+from planwave.storage.sql.schema import plans
 
 _DOUBLINGS: Final = 8
 """The largest statement has ``1 << _DOUBLINGS`` (256) rows."""
@@ -79,32 +79,13 @@ def _placeholders(count: int) -> str:
     return "(" + ",".join("?" * count) + ")"
 
 
-class AppendOp(NamedTuple):
-    """Events that take one execution from ``batch.first - 1`` to ``batch.last``.
-
-    With ``record`` the execution is new; ``plan`` is the row of a plan to insert with it.
-    """
-
-    execution_id: str
-    epoch: int
-    batch: EncodedBatch | None
-    record: ExecutionRecord | None = None
-    plan: Mapping[str, str | int | None] | None = None
-
-
 _ADD_PLANS: Final = MultiRowStatement.insert(
     "plans",
     ", ".join(column.name for column in plans.c),
     "ON CONFLICT DO NOTHING",
 )
-_ADD_EXECUTIONS: Final = MultiRowStatement.insert(
-    "executions",
-    "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
-    "epoch, queued, revision, flow, created_by, parent_id",
-)
-_ADD_TEXTS: Final = MultiRowStatement.insert(
-    "execution_texts", "execution, title, user_prompt, search"
-)
+_ADD_EXECUTIONS: Final = MultiRowStatement.insert("executions", EXECUTION_COLUMNS)
+_ADD_TEXTS: Final = MultiRowStatement.insert("execution_texts", TEXT_COLUMNS)
 _ADD_BATCHES: Final = MultiRowStatement.insert("batches", "execution, first, last, events")
 _SET_STATUS: Final = MultiRowStatement(
     4,
@@ -119,25 +100,15 @@ _LOOK_UP: Final = (
     "(SELECT last FROM batches WHERE execution = key ORDER BY first DESC LIMIT 1) "
     "FROM executions WHERE execution_id = ?"
 )
-_BATCH_OF: Final = (
-    "SELECT first, events FROM batches WHERE execution = ? AND first <= ? "
-    "ORDER BY first DESC LIMIT 1"
-)
-_ADD_ANSWER: Final = (
-    "INSERT INTO answered_requests (execution, answer, request, at) VALUES (?, ?, ?, ?)"
-)
 _LAST_KEY: Final = "SELECT coalesce(max(key), 0) FROM executions"
 
 
-class _Position:
-    """The position of an execution: the key of its row, the epoch, and the last ``seq``."""
-
-    __slots__ = ("epoch", "key", "last")
-
-    def __init__(self, key: int, epoch: int, last: int) -> None:
-        self.key = key
-        self.epoch = epoch
-        self.last = last
+_SET_DOCUMENT_SEQS: Final = MultiRowStatement(
+    2,
+    "UPDATE executions SET document_seq = max(document_seq, ?) WHERE execution_id = ?",
+    "UPDATE executions SET document_seq = max(document_seq, column1) FROM (VALUES {}) "
+    "WHERE execution_id = column2",
+)
 
 
 class ExecutionPositions:
@@ -147,10 +118,12 @@ class ExecutionPositions:
         outbox: Where the notifications of events go, in the same transaction.
     """
 
-    def __init__(self, raw: sqlite3.Connection) -> None:
-        self._raw = raw
-        self.outbox = Outbox(raw)
-        self._positions: dict[str, _Position] = {}
+    def __init__(self, connection: Connection) -> None:
+        raw: Any = connection.connection.driver_connection
+        self._raw: sqlite3.Connection = raw
+        self._connection = connection
+        self.outbox = Outbox()
+        self._positions: dict[str, Position] = {}
         self._last_key: int | None = None
 
     def append(self, steps: Sequence[AppendOp]) -> None:
@@ -160,48 +133,23 @@ class ExecutionPositions:
             StoreError, StaleEpoch: Events do not follow those of their execution.
             sqlite3.Error: The execution id exists, or another error of SQLite.
         """
-        positions = self._positions_for(steps)
-        rows: list[Any] = []
-        changes: dict[int, StatusChange] = {}
-        answered: list[tuple[int, Sequence[BatchAnswer]]] = []
-        noticed: list[tuple[int, str, Sequence[BatchNotice]]] = []
-        for position, (execution_id, epoch, batch, record, _) in zip(positions, steps, strict=True):
-            if batch is None:
-                continue
-            first, last, text, change, answers, notices = batch
-            if epoch < position.epoch:
-                raise stale_epoch(execution_id, epoch, position.epoch)
-            if first != position.last + 1:
-                raise unexpected_seq(execution_id, first, position.last)
-            position.last = last
-            rows += (position.key, first, last, text)
-            if record is None and change is not NO_CHANGE:
-                before = changes.get(position.key, NO_CHANGE)
-                changes[position.key] = _merge_changes(before, change)
-            if answers:
-                answered.append((position.key, answers))
-            if notices:
-                noticed.append((position.key, execution_id, notices))
-            if change.completed_at is not None:
+        rows = collect(steps, self._positions_for(steps))
+        for execution_id, _, batch, *_ in steps:
+            if batch is not None and batch.status_change.completed_at is not None:
                 self.forget(execution_id)
-        self._insert(rows, answered, noticed, changes)
-
-    def _insert(
-        self,
-        rows: Sequence[Any],
-        answered: Sequence[tuple[int, Sequence[BatchAnswer]]],
-        noticed: Sequence[tuple[int, str, Sequence[BatchNotice]]],
-        changes: Mapping[int, StatusChange],
-    ) -> None:
-        """Insert rows of events, and all that follows from them."""
-        _ADD_BATCHES.run(self._raw, rows)
-        for key, answers in answered:
-            add_answers(self._raw, key, answers)
-        for each in noticed:
-            self.outbox.add(*each)
-        if changes:
-            values = [value for key, change in changes.items() for value in (*change, key)]
+        _ADD_BATCHES.run(self._raw, rows.batches)
+        for key, answers in rows.answers:
+            add_answers(self._connection, key, answers)
+        for each in rows.notices:
+            self.outbox.add(self._connection, *each)
+        if rows.changes:
+            values = [value for key, change in rows.changes.items() for value in (*change, key)]
             _SET_STATUS.run(self._raw, values)
+
+    def set_document_seqs(self, seqs: Mapping[str, int]) -> int:
+        """Set the last event of documents on disk; return how many executions there are of these."""
+        rows = [value for execution_id, seq in seqs.items() for value in (seq, execution_id)]
+        return _SET_DOCUMENT_SEQS.run(self._raw, rows)
 
     def forget(self, execution_id: str) -> None:
         """Drop the cached position of an execution."""
@@ -213,24 +161,23 @@ class ExecutionPositions:
         self._last_key = None
         self.outbox.forget()
 
-    def _positions_for(self, steps: Sequence[AppendOp]) -> list[_Position]:
+    def _positions_for(self, steps: Sequence[AppendOp]) -> list[Position]:
         """Return the position of each execution; insert new executions."""
-        positions: list[_Position] = []
+        positions: list[Position] = []
         plans: list[Any] = []
         executions: list[Any] = []
         texts: list[Any] = []
-        for execution_id, epoch, batch, record, plan in steps:
+        for step in steps:
+            execution_id, epoch, _, record, plan = step
             if record is None:
                 positions.append(self._positions.get(execution_id) or self._look_up(execution_id))
                 continue
-            position = self._positions[execution_id] = _Position(self._new_key(), epoch, 0)
+            position = self._positions[execution_id] = Position(self._new_key(), epoch, 0)
             positions.append(position)
             if plan is not None:
                 plans += plan.values()
-            executions += _execution_row(
-                position.key, record, NO_CHANGE if batch is None else batch.status_change
-            )
-            texts += _text_row(position.key, record)
+            executions += execution_row(position.key, step, record)
+            texts += text_row(position.key, record)
         if executions:
             _ADD_PLANS.run(self._raw, plans)
             _ADD_EXECUTIONS.run(self._raw, executions)
@@ -245,58 +192,10 @@ class ExecutionPositions:
         self._last_key = last + 1
         return last + 1
 
-    def _look_up(self, execution_id: str) -> _Position:
+    def _look_up(self, execution_id: str) -> Position:
         row = self._raw.execute(_LOOK_UP, (execution_id,)).fetchone()
         if row is None:
             raise append_to_unknown(execution_id)
         key, epoch, last = row
-        position = self._positions[execution_id] = _Position(key, epoch, last or 0)
+        position = self._positions[execution_id] = Position(key, epoch, last or 0)
         return position
-
-
-def add_answers(raw: sqlite3.Connection, key: int, answers: Sequence[BatchAnswer]) -> None:
-    """Insert the answers to people's requests of an execution whose events are stored."""
-    for request, answer, at in answers:
-        row = raw.execute(_BATCH_OF, (key, request)).fetchone()
-        if row is not None and asks_person(row[1], row[0], request):
-            raw.execute(_ADD_ANSWER, (key, answer, request, at))
-
-
-def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
-    """Return the combination of two changes in order; ``_SET_STATUS`` does the same in SQL."""
-    return StatusChange(
-        after.status or before.status,
-        before.started_at or after.started_at,
-        after.completed_at or before.completed_at,
-    )
-
-
-def _execution_row(key: int, record: ExecutionRecord, change: StatusChange) -> tuple[Any, ...]:
-    """Return the row of an execution after its first events."""
-    before = StatusChange(record.status, record.started_at, record.completed_at)
-    status, started_at, completed_at = _merge_changes(before, change)
-    return (
-        key,
-        record.execution_id,
-        record.plan_id,
-        status,
-        record.created_at,
-        started_at,
-        completed_at,
-        record.document_seq,
-        record.epoch,
-        int(record.queued),
-        record.revision,
-        None if record.flow is None else storable_text(record.flow),
-        principal_text(record.created_by),
-        record.parent_id,
-    )
-
-
-def _text_row(key: int, record: ExecutionRecord) -> tuple[Any, ...]:
-    return (
-        key,
-        storable_text(record.title),
-        storable_text(record.user_prompt),
-        search_key(record.title, record.user_prompt),
-    )

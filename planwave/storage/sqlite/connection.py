@@ -18,9 +18,9 @@ from planwave.errors import StoreError, reason_of
 from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.ownership import untrusted_error
+from planwave.storage.sql.errors import cause_of, is_recoverable
+from planwave.storage.sql.schema import create_tables
 from planwave.storage.sqlite import migrations
-from planwave.storage.sqlite.errors import cause_of, is_recoverable
-from planwave.storage.sqlite.schema import create_tables
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -59,6 +59,15 @@ def reading_connection(path: Path, *, immutable: bool = False) -> sqlite3.Connec
         timeout=BUSY_MS / 1_000,
         check_same_thread=False,
     )
+
+
+def database_bytes(connection: Connection) -> int:
+    """Return the bytes of a database, without its write-ahead log."""
+    pages, page_bytes = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+        for name in ("page_count", "page_size")
+    )
+    return pages * page_bytes
 
 
 def engine_of(raw: sqlite3.Connection) -> Engine:
@@ -115,7 +124,7 @@ _PRIVATE_DIRECTORY_MODE: Final = 0o700
 _PRIVATE_MODE: Final = 0o600
 
 
-def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
+def open_for_writing(path: Path) -> Connection:
     """Open a database for writing, brought to the present schema.
 
     Before an older one is changed it is copied to ``backups/``, where the copy stays.
@@ -139,7 +148,7 @@ def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
     except BaseException:
         close(connection)
         raise
-    return raw, connection
+    return connection
 
 
 def _require_known_schema(path: Path) -> None:
@@ -245,7 +254,7 @@ def open_for_reading(path: Path, *, migrates: bool = True) -> Engine:
             raise untrusted_error(path.parent)
         lock = DirectoryLock(path.parent)
         try:
-            close(open_for_writing(path)[1])
+            close(open_for_writing(path))
         finally:
             lock.release()
         engine = reading_engine(path)

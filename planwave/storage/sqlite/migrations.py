@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import SchemaTooNew, StoreError
-from planwave.storage.sqlite.schema import SCHEMA_HASH, create_tables
+from planwave.storage.sql.schema import SCHEMA_HASH, create_tables
 
 
 class Migration(NamedTuple):

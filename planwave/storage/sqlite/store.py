@@ -5,30 +5,31 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from planwave.storage.files import (
-    remove_temporary_files,
-    require_directory,
-)
+from planwave.storage.artifacts import ReadArtifact
+from planwave.storage.files import read_artifact, remove_temporary_files, require_directory
 from planwave.storage.lock import DirectoryLock, is_owned
 from planwave.storage.ownership import make_directory
+from planwave.storage.sql.readers import ReaderPool
+from planwave.storage.sql.store import ARTIFACT_BYTES, Store
+from planwave.storage.sql.writer import GroupCommitWriter
 from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
     close,
     close_after_failure,
+    database_bytes,
     database_unusable,
     open_for_reading,
     open_for_writing,
     reading_engine,
 )
-from planwave.storage.sqlite.readers import ReaderPool
-from planwave.storage.sqlite.sql_store import ARTIFACT_BYTES, Store
-from planwave.storage.sqlite.writer import GroupCommitWriter
+from planwave.storage.sqlite.transactions import SqliteTransactions
 
 
 class SqliteStore(Store):
@@ -51,7 +52,8 @@ class SqliteStore(Store):
     ) -> None:
         if readers is None:
             raise TypeError(f"a store is opened: planwave.SqliteStore.open({str(directory)!r})")
-        super().__init__(readers, writer, directory, artifact_bytes)
+        super().__init__(readers, writer, artifact_bytes)
+        self._directory = directory
         self._path = directory / DATABASE_NAME
         self._threads = readers
         self._thread = writer
@@ -102,10 +104,16 @@ class SqliteStore(Store):
     def _open_for_writing(cls, directory: Path, lock: DirectoryLock, artifact_bytes: int) -> Self:
         remove_temporary_files(directory)
         path = directory / DATABASE_NAME
-        raw, connection = open_for_writing(path)
-        writer = GroupCommitWriter(connection, raw, directory)
+        connection = open_for_writing(path)
+        writer = GroupCommitWriter(SqliteTransactions(connection, directory))
         readers = ReaderPool(reading_engine(path), lambda: writer.commits)
         return cls(directory, readers, writer, connection, lock, artifact_bytes)
+
+    async def size(self) -> int:
+        return await self._read(database_bytes)
+
+    def _artifact_reader(self, connection: Connection) -> ReadArtifact:
+        return partial(read_artifact, self._directory)
 
     @property
     def is_owned_elsewhere(self) -> bool:

@@ -13,7 +13,7 @@ from planwave.service.chats.chat_documents import UserContent
 from planwave.service.chats.message_tree import CONTINUE_PROMPT
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, chat_flow
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply, ToolCallReply

@@ -11,7 +11,7 @@ from planwave.ids import new_id
 from planwave.service.chats.node_memory import ChatMemory
 from planwave.service.dependencies import timestamp
 from planwave.service.flows.flow_queries import FlowRef
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, edge
 from tests.support.llm.fake_llm_server import ErrorReply, TextReply
 

@@ -13,7 +13,7 @@ import planwave
 from planwave.events import Event
 from planwave.events.logs.typed_log import execution_log_entries
 from planwave.providers.protocols import Delta, ModelReply, ModelRequest, ToolCall, Usage
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls, scripted, tool
 from tests.support.nodes.nested_graphs import node_document, registry_with
 from tests.support.nodes.node_context import services_with

@@ -28,7 +28,7 @@ from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.flows.flow_service import FlowResolver
 from planwave.service.library import sources
 from planwave.service.service import Service
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry

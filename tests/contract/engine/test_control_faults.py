@@ -28,7 +28,7 @@ from planwave.ids import new_id
 from planwave.providers.model_stream import load_sdk
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
 from tests.support.llm.fake_llm_server import (

@@ -15,7 +15,7 @@ from planwave.graph.model import DataValue, Json
 from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.nodes.recorded_calls import record_call
 from planwave.redaction import Redactor
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls, tool
 from tests.support.nodes.nested_graphs import graph_document, node_document, run_to_end
 from tests.support.nodes.node_context import services_with

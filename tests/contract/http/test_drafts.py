@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from planwave.service.flows.flow_service import FlowResolver
-from planwave.storage.sqlite.sql_store import MemoryStore, Store
+from planwave.storage.sql.store import Store
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, library_registry
 from tests.support.mcp.planwave_server import mcp_session

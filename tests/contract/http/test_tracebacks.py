@@ -25,7 +25,7 @@ from planwave.events.types import OPERATOR_FIELDS, public_event
 from planwave.nodes.authoring.function import node
 from planwave.nodes.registry import Registry
 from planwave.setting_tables import NotificationSettings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.contract.http.test_access_matrix import (
     OPERATOR,
     ROUTES,

@@ -12,7 +12,7 @@ import planwave
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.mcp.servers import Marks, hostile_program, servers_of
 from tests.support.nodes.node_context import services_with

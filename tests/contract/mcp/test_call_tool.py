@@ -12,7 +12,7 @@ import pytest
 import planwave
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.contract.mcp import test_approvals
 from tests.support.mcp.servers import Marks, hostile_program, scripted_program, servers_of
 from tests.support.nodes.nested_graphs import graph_document, node_document

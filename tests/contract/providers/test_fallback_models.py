@@ -12,7 +12,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.nodes.library.agent import Agent
 from planwave.nodes.services import NodeServices
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.client_harness import MODELS, ModelClientHarness, model_client_harness
 from tests.support.llm.fake_llm_server import ErrorReply, ReplyStep, TextReply
 from tests.support.llm.fake_providers import ListedProviders

@@ -10,7 +10,7 @@ import pytest
 from planwave.errors import NotFound
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.records import PlanRecord
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 
 

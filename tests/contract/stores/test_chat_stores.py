@@ -12,7 +12,7 @@ from planwave.errors import StoreError
 from planwave.principals import Principal
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.records import PageCursor
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 
 

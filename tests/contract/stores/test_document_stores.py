@@ -11,7 +11,8 @@ import pytest
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore, Store
+from planwave.storage.sql.store import Store
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"

@@ -14,7 +14,7 @@ from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.chats import ChatRecord
 from planwave.storage.notifications import NotificationTarget
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, PlanRevision
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.triggers import TriggerRecord
 
 

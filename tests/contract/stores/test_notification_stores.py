@@ -12,7 +12,7 @@ from planwave.errors import NotFound, StoreError
 from planwave.events import Event
 from planwave.storage.notifications import DEAD, DELIVERED, NotificationTarget
 from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 
 ENDS = ("execution.completed", "execution.failed", "execution.cancelled")

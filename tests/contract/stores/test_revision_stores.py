@@ -11,7 +11,7 @@ import pytest
 
 from planwave.errors import StoreError
 from planwave.storage.records import PlanRecord, PlanRevision
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 
 AT = "2026-01-01T00:00:00.000000Z"

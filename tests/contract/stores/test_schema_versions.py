@@ -31,7 +31,8 @@ from planwave.errors import InputError, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage.backup import back_up
 from planwave.storage.lock import DirectoryLock
-from planwave.storage.sqlite import connection, migrations, schema
+from planwave.storage.sql import schema
+from planwave.storage.sqlite import connection, migrations
 from planwave.storage.sqlite.connection import DATABASE_NAME, engine_of
 from planwave.storage.sqlite.migrations import SCHEMA_VERSION, Migration
 from planwave.storage.sqlite.store import SqliteStore

@@ -20,7 +20,7 @@ from planwave.storage.records import (
     PageCursor,
     PlanRecord,
 )
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 
 
 def at(second: int) -> str:

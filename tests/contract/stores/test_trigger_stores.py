@@ -12,7 +12,7 @@ import pytest
 from planwave.errors import NotFound
 from planwave.principals import Principal
 from planwave.storage.records import PageCursor, PlanRecord
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 from planwave.storage.triggers import DELIVERIES_SHOWN, TriggerRecord
 

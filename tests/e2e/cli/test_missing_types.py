@@ -19,7 +19,7 @@ from planwave.graph.plan import graph_hash
 from planwave.ids import new_id
 from planwave.service.executions.run_spec import RunSpec, new_execution
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.in_process_command import invoke, invoke_json

@@ -17,7 +17,7 @@ from planwave.service.dependencies import ServiceDependencies, timestamp
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.chats import MessageRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.fake_llm_server import FakeLLMServer, ReplyStep, TextReply
 from tests.support.nodes.agent_runs import Kit, tool
 from tests.support.service.dependencies import dependencies

@@ -12,7 +12,7 @@ from planwave.mcp.servers import McpServers
 from planwave.service.queries.history import History
 from planwave.service.service import Service
 from planwave.settings import Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.service.dependencies import dependencies
 

@@ -11,7 +11,7 @@ from planwave.graph.protocols import FlowContext
 from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.providers.protocols import ModelReply, ModelRequest, ToolCall, Usage
 from planwave.service.library.results import RunResult
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.nested_graphs import node_document, run_to_end
 from tests.support.nodes.node_context import services_with
 

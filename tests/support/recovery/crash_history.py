@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from planwave.errors import StoreError
 from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.schema import calls
+from planwave.storage.sql.schema import calls
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cpu_time import cpu_of
 from tests.support.engine.event_invariants import check_events, once_values, settled_attempts

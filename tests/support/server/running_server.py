@@ -28,7 +28,7 @@ from planwave.planner.planner import check_goal
 from planwave.planner.progress import PlanProgress
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.nodes.streaming_nodes import StreamingNode, streaming_node

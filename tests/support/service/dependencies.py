@@ -14,7 +14,7 @@ from planwave.planner.progress import PlanProgress
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import DEFAULT_LIMITS, FakeProviders, library_registry
 

@@ -18,7 +18,7 @@ from planwave.service.flows.flow_queries import FlowRef
 from planwave.service.service import Service
 from planwave.setting_tables import NotificationSettings
 from planwave.storage.notifications import NotificationRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.outbound.fake_network import PUBLIC, Answer, FakeNetwork, response
 from tests.support.service.dependencies import dependencies
 from tests.support.triggers.hook_sender import OTHER_SECRET, SECRETS

@@ -11,7 +11,8 @@ from planwave.events import Event
 from planwave.ids import new_id
 from planwave.storage.event_codec import encode_batch
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.appends import AppendOp, ExecutionPositions
+from planwave.storage.sql.appends import AppendOp
+from planwave.storage.sqlite.appends import ExecutionPositions
 from planwave.storage.sqlite.connection import DATABASE_NAME, close, open_for_writing
 
 STEP_COUNT = 10
@@ -24,16 +25,16 @@ _FIRST_CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 def fill_database(directory: Path, stored: int, open_count: int) -> None:
     """Keep so many executions of ten steps, of which some are open, spread over all."""
     directory.mkdir(parents=True, exist_ok=True)
-    raw, connection = open_for_writing(directory / DATABASE_NAME)
-    places = ExecutionPositions(raw)
+    connection = open_for_writing(directory / DATABASE_NAME)
+    places = ExecutionPositions(connection)
     every = stored // open_count
-    raw.execute("BEGIN")
+    connection.exec_driver_sql("BEGIN")
     for number in range(stored):
         stands = "ended" if number % every else OPEN_STATES[number // every % len(OPEN_STATES)]
         _store_execution(
             places, f"{_FIRST_CREATED + timedelta(seconds=number):%FT%T}.000000+00:00", stands
         )
-    raw.execute("COMMIT")
+    connection.exec_driver_sql("COMMIT")
     close(connection)
 
 

@@ -27,7 +27,7 @@ from planwave.api.server import (
 from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.server.raw_http import raw_connection
 from tests.support.server.running_server import (
     NO_RATE_LIMITS,

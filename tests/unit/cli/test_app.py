@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from planwave.cli.app import DEBUG_VARIABLE, app
 from planwave.errors import PlanwaveError, StoreError
 from planwave.service.queries.history import History
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 
 

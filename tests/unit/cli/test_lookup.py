@@ -13,7 +13,7 @@ from planwave.graph.operations import ReplaceGraph
 from planwave.service.queries.history import History
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 

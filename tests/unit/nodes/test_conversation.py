@@ -29,7 +29,7 @@ from planwave.nodes.library.llm import Llm
 from planwave.nodes.registry import Registry
 from planwave.providers.protocols import ModelProfile, ModelRequest, PromptMessage, ToolCall
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.fake_providers import ListedProviders
 from tests.support.nodes.nested_graphs import graph_document, node_document
 from tests.support.nodes.node_context import (

@@ -13,7 +13,7 @@ from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue, Graph, Node
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.recorded_calls import ExternalCall, call_scope, record_call
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.nested_graphs import graph_document, node_document, run_to_end
 from tests.support.nodes.node_context import context_for, services_with
 from tests.support.virtual_loop import virtual_time

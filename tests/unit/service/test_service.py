@@ -29,7 +29,7 @@ from planwave.service.queries import history
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal

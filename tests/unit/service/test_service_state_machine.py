@@ -40,7 +40,7 @@ from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.engine.event_invariants import check_events, settled_attempts
 from tests.support.examples import examples
 from tests.support.graph.builders import make_edge, make_graph, make_plan

@@ -10,13 +10,10 @@ from typing import Final
 import pytest
 
 from planwave.errors import StoreError
-from planwave.events import Event
 from planwave.storage import files
 from planwave.storage.files import (
     FileIdentity,
     free_bytes,
-    load_artifacts,
-    offload_artifacts,
     require_directory,
     write_atomically,
 )
@@ -42,13 +39,6 @@ def test_failed_write_leaves_nothing_behind(
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, b"new")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["f.json"])
-
-
-@pytest.mark.parametrize("data", [{}, {"outputs": None}, {"outputs": {}}, {"outputs": {"o": 1}}])
-def test_event_without_large_values_is_unchanged(tmp_path: Path, data: dict[str, object]) -> None:
-    event = Event("x1", 1, "t", "node.completed", "a", 1, data)
-    assert offload_artifacts(event, 10) == (event, [])
-    assert load_artifacts(event, tmp_path) == event
 
 
 def test_file_may_change_in_place(tmp_path: Path) -> None:

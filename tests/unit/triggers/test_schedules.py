@@ -11,7 +11,7 @@ from typing import Any
 from planwave import cron
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.triggers.host import TriggerHost
 from planwave.triggers.schedules import MISSED, SKIPPED, Schedules
 from tests.support.nodes.held_nodes import HeldNode

@@ -24,7 +24,7 @@ from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.service import Service
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_plan
 from tests.support.nodes.nested_graphs import graph_document
 from tests.support.service.dependencies import dependencies

@@ -15,7 +15,7 @@ from planwave.api.middleware.request_limits import RequestLimitsMiddleware, size
 from planwave.api.rate_limit import BytesInFlight, ResponseLimiter
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.triggers.host import TriggerHost
 from tests.contract.http.limit_cases.registry import (
     Refusal,

@@ -16,7 +16,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.server.running_server import (
     NO_RATE_LIMITS,

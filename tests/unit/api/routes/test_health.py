@@ -16,7 +16,7 @@ from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.records import TRANSIENT_CODES, ExecutionRecord, StoreStats
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode

@@ -13,7 +13,7 @@ from planwave.api.schemas.examples import EXECUTION_ID
 from planwave.api.streaming import sse
 from planwave.errors import StoreError
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text
 from tests.support.polling import until
 from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server

@@ -18,7 +18,7 @@ from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.service.streaming.subscriber_queue import EventBatch
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text
 from tests.support.polling import until
 from tests.support.server.raw_websocket import CLOSE, TEXT, raw_websocket

@@ -17,7 +17,7 @@ from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import plan_json
 from planwave.service.plans.revisions import revision_summary
 from planwave.storage.records import Approval, ExecutionRecord, PlanRecord, PlanRevision
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 BY = Principal("token", "t1", "Grüße")

@@ -14,7 +14,7 @@ from planwave.cli.app import app
 from planwave.cli.commands import revisions
 from planwave.service.service import Service
 from planwave.storage.records import PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.cli.scripted_prompter import ScriptedPrompter
 from tests.support.graph.builders import make_graph, text_node

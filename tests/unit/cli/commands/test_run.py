@@ -11,7 +11,7 @@ from planwave.cli.commands import models
 from planwave.errors import StoreError
 from planwave.providers.protocols import ModelProfile, ProviderInfo
 from planwave.service.service import Service
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import FakeEmbeddedModel, fake_factories
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders

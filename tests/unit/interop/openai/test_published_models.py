@@ -9,7 +9,7 @@ import pytest
 from planwave.interop.openai.errors import ModelNotFound
 from planwave.interop.openai.published_models import PublishedModels
 from planwave.service.service import Service
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 

@@ -15,7 +15,7 @@ from planwave.nodes.agents.delegation import Delegation
 from planwave.nodes.agents.once_calls import OnceCalls
 from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.providers.protocols import CONTINUES, ModelReply, ModelRequest
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls
 from tests.support.nodes.nested_graphs import node_document, registry_with
 from tests.support.nodes.node_context import context_for, services_with

@@ -10,7 +10,7 @@ import pytest
 import planwave
 from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.storage.call_documents import calls_by_node
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.agent_runs import Kit, agent_graph, calls, run_agents, scripted, tool
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,

@@ -16,7 +16,7 @@ from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.nodes.services import NodeServices
 from planwave.providers.client import ModelClient
 from planwave.settings import Settings
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.llm.fake_llm_server import (
     FakeLLMServer,
     TextReply,

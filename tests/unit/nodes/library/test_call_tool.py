@@ -21,7 +21,7 @@ from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
 from planwave.service.library.results import RunResult
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.agent_runs import calls, scripted
 from tests.support.nodes.nested_graphs import FakeFlowStore, graph_document, node_document
 from tests.support.nodes.node_context import services_with

@@ -13,7 +13,7 @@ from planwave.errors import PlanwaveError
 from planwave.nodes.agents.tool import Tool, ToolCallContext
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.nested_graphs import FakeFlowStore, graph_document, node_document
 from tests.support.nodes.node_context import services_with
 from tests.support.recovery.crash_points import CrashPoint, HaltingProxy

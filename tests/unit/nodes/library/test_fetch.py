@@ -21,7 +21,7 @@ from planwave.nodes.registry import Registry
 from planwave.nodes.secrets import Secret
 from planwave.nodes.services import NodeServices
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_edge
 from tests.support.nodes.node_checks import check_node, locations
 from tests.support.nodes.node_context import (

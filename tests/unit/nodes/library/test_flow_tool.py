@@ -15,7 +15,7 @@ from planwave.ids import UUID_PATTERN
 from planwave.nodes.agents.linked_tools import linked_tools
 from planwave.nodes.agents.tool import ToolCallContext
 from planwave.nodes.tools.flow_inputs import ANY_VALUE
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,
     diagnostics_of,

@@ -30,7 +30,7 @@ from planwave.service.executions.session import set_aside_data
 from planwave.service.service import Service
 from planwave.shapes.common import ExecutionStatus
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_plan
 from tests.support.nodes.held_nodes import FailingNode, HeldNode
 from tests.support.service.dependencies import dependencies

@@ -16,7 +16,7 @@ from planwave.service.executions import document_writer
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_edge, make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.polling import until

@@ -21,7 +21,7 @@ from planwave.providers.recordings import USAGE_UNREPORTED, failure_record, repl
 from planwave.service.executions.parent_results import ParentCallRecorder
 from planwave.service.executions.session import recorded_bytes
 from planwave.service.service import Service
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.engine.event_histories import created_event
 from tests.support.engine.generic_nodes import ExecutionHarness, result_with
 from tests.support.engine.recovered_runs import recovered

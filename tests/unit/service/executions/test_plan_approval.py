@@ -28,8 +28,8 @@ from planwave.graph.plan import graph_hash
 from planwave.principals import Principal, acting_as
 from planwave.service.plans.plan_service import PlanService
 from planwave.service.service import Service
+from planwave.storage.sql.writer import GroupCommitWriter
 from planwave.storage.sqlite.store import SqliteStore
-from planwave.storage.sqlite.writer import GroupCommitWriter
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.service.dependencies import FixedPlanner, dependencies, execute_goal
 

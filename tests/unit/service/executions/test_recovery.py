@@ -15,7 +15,7 @@ from planwave.log_records import FIELDS
 from planwave.service.executions.recovery import PROGRESS_TIMEOUT_S, Recovery
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from tests.support.virtual_loop import virtual_time
 
 AT = "2026-01-01T00:00:00.000000+00:00"

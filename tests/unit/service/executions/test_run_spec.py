@@ -9,7 +9,7 @@ import planwave
 from planwave.executor.options import RunOptions
 from planwave.principals import LIBRARY
 from planwave.service.executions.run_spec import RunSpec, new_execution, run_spec_from_events
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 
 AT = "2026-01-01T00:00:00.000000+00:00"

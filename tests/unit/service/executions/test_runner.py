@@ -19,7 +19,7 @@ from planwave.service.service import Service
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.nodes.held_nodes import HeldNode

@@ -12,7 +12,7 @@ from planwave.events import Event
 from planwave.providers.protocols import CallKey
 from planwave.service.executions.store_retry import RetryingJournal, RetryingRecorder, StoreRetry
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.virtual_loop import virtual_time
 
 AT = "2026-01-01T00:00:00.000000Z"

@@ -30,7 +30,7 @@ from planwave.service.flows.flow_queries import Flow, FlowRef
 from planwave.service.flows.flow_service import NAME_CHARS, FlowResolver
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 

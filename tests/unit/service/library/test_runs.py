@@ -19,7 +19,7 @@ from planwave.nodes.library import LIBRARY
 from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner
 from planwave.providers.protocols import CallKey
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.llm.fake_providers import FakeProviders, library_registry
 from tests.support.llm.watched_model import WatchedModel

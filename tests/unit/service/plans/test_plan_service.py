@@ -34,7 +34,7 @@ from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies

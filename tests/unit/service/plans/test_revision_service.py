@@ -11,7 +11,7 @@ from planwave.errors import NotFound
 from planwave.graph.operations import RemoveNode, ReplaceGraph, SetTitle, UpdateNode
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.service.dependencies import dependencies
 from tests.unit.service.plans.test_plan_service import CHAIN, by_id, edited, planned, service_over

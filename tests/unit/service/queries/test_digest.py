@@ -10,7 +10,7 @@ import pytest
 from planwave.events import Event, fold
 from planwave.service.queries.digest import DigestCache, digest_of, pending_requests
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.engine.golden_events import NAMES, golden_documents, golden_events
 
 AT = "2026-01-01T00:00:00.000000+00:00"

@@ -21,7 +21,7 @@ from planwave.service.queries.explain import (
     explain,
     wired_parameters,
 )
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.engine.event_histories import created_event, is_event, run_events
 from tests.support.engine.generic_nodes import (
     ExecutionHarness,

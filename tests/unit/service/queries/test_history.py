@@ -9,7 +9,7 @@ from planwave.service.plans.revisions import status_of_plan
 from planwave.service.queries.history import History
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.service.dependencies import dependencies
 
 AT = "2026-01-01T00:00:00.000000+00:00"

@@ -14,7 +14,7 @@ from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.status_messages import snapshot_of
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.service.streaming.subscriptions import LiveExecutions
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 
 CREATED = {"graph": {"nodes": [{"id": each, "type": "t"} for each in "abcd"], "edges": []}}
 USED = {"input_tokens": 3, "output_tokens": 4, "provider": "p", "model": "m"}

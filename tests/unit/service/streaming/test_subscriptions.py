@@ -19,7 +19,7 @@ from planwave.service.streaming import subscriptions
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.graph.builders import make_graph, text_node
 from tests.support.nodes.held_nodes import HeldNode
 from tests.support.nodes.streaming_nodes import StreamingNode, streamed_text, streaming_node

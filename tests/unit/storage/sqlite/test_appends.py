@@ -11,7 +11,7 @@ import pytest
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite import deletes
+from planwave.storage.sql import deletes
 from planwave.storage.sqlite.appends import MultiRowStatement
 from planwave.storage.sqlite.store import SqliteStore
 
@@ -40,7 +40,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 def raw_of(store: SqliteStore) -> sqlite3.Connection:
-    return store._writer._raw  # type: ignore[union-attr]
+    return store._writer._transactions._raw  # type: ignore[union-attr]
 
 
 async def create(store: SqliteStore, name: str) -> None:
@@ -204,7 +204,7 @@ async def test_executions_are_stored_after_a_rolled_back_batch(
 
     await create(store, "before")
     with monkeypatch.context() as patched:
-        patched.setattr(store._writer, "_commit", fail)
+        patched.setattr(store._writer._transactions, "commit", fail)
         for name in ("x1", "x2"):
             with pytest.raises(StoreError, match="full"):
                 await create(store, name)

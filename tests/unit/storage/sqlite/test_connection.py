@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from planwave.storage.sqlite.store import SqliteStore
 
 def open_database(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
     path = directory / DATABASE_NAME
-    raw, connection = open_for_writing(path)
+    connection = open_for_writing(path)
+    raw: Any = connection.connection.driver_connection
     raw.execute(
         "INSERT INTO plans (plan_id, created_at, title, user_prompt, hash, search, document) "
         "VALUES ('p', '', '', '', '', '', '{}')"

@@ -14,7 +14,7 @@ import pytest
 
 from planwave.errors import Conflict, PlanwaveError, StoreError
 from planwave.events import Event
-from planwave.storage.files import load_artifacts
+from planwave.storage.artifacts import ReadArtifact, load_artifacts
 from planwave.storage.lock import read_owner
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import connection
@@ -82,7 +82,7 @@ async def test_writes_and_commits_are_counted(store: SqliteStore) -> None:
 
 
 async def test_commit_count_matches_sqlite(store: SqliteStore) -> None:
-    raw = store._writer._raw  # type: ignore[union-attr]
+    raw = store._writer._transactions._raw  # type: ignore[union-attr]
     statements: list[str] = []
     raw.set_trace_callback(statements.append)
     before = store.commits
@@ -103,13 +103,13 @@ async def test_reads_do_not_wait_for_a_slow_commit(
     writer = store._writer
     assert writer is not None
     gate = threading.Event()
-    commit = writer._commit
+    commit = writer._transactions.commit
 
     def slow() -> None:
         gate.wait(60)
         commit()
 
-    monkeypatch.setattr(writer, "_commit", slow)
+    monkeypatch.setattr(writer._transactions, "commit", slow)
     async with asyncio.TaskGroup() as group:
         append = group.create_task(store.append("x1", 1, [log(1)]))
         assert await store.events("x1") == []  # reads do not queue behind the writer
@@ -132,7 +132,7 @@ async def test_failed_commit_makes_store_read_only(
     def fail() -> None:
         raise FailingDisk("disk I/O error")
 
-    monkeypatch.setattr(writer, "_commit", fail)
+    monkeypatch.setattr(writer._transactions, "commit", fail)
     with pytest.raises(StoreError, match="disk I/O error"):
         await store.append("x1", 1, [log(2)])
     monkeypatch.undo()
@@ -158,7 +158,7 @@ async def test_writes_queued_behind_a_failed_commit_are_rejected(
         gate.wait(60)
         raise FailingDisk("disk I/O error")
 
-    monkeypatch.setattr(writer, "_commit", fail)
+    monkeypatch.setattr(writer._transactions, "commit", fail)
     async with asyncio.TaskGroup() as group:
         first = group.create_task(swallowed(store.append("x1", 1, [log(1)])))
         await asyncio.to_thread(entered.wait, 60)
@@ -178,7 +178,7 @@ async def test_disk_failure_while_handling_errors_is_detected(
     def fail() -> None:
         raise FailingDisk("disk I/O error")
 
-    monkeypatch.setattr(writer, "_commit", fail)
+    monkeypatch.setattr(writer._transactions, "commit", fail)
     results = [
         await swallowed(store.append("x1", 1, [log(7)])),
         await swallowed(store.append("x1", 1, [log(1)])),
@@ -188,7 +188,7 @@ async def test_disk_failure_while_handling_errors_is_detected(
 
 async def test_foreign_lock_is_reported_as_busy(store: SqliteStore, tmp_path: Path) -> None:
     await store.create_execution(record("x1"), [])
-    store._writer._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    store._writer._transactions._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(tmp_path / "planwave.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert await swallowed(store.append("x1", 1, [log(1)])) == "store-busy"
@@ -199,7 +199,7 @@ async def test_foreign_lock_is_reported_as_busy(store: SqliteStore, tmp_path: Pa
 
 async def test_full_disk_rejects_and_recovers(store: SqliteStore) -> None:
     await store.create_execution(record(), [log(1)])
-    raw = store._writer._raw  # type: ignore[union-attr]
+    raw = store._writer._transactions._raw  # type: ignore[union-attr]
     pages = raw.execute("PRAGMA page_count").fetchone()[0]
     raw.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError) as refused:
@@ -222,7 +222,7 @@ def refuse(store: SqliteStore, patched: pytest.MonkeyPatch, code: int) -> None:
     def fail() -> None:
         raise Refusal(code)
 
-    patched.setattr(store._writer, "_commit", fail)
+    patched.setattr(store._writer._transactions, "commit", fail)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ async def test_transient_error_is_reported_until_a_write_succeeds(
 ) -> None:
     await store.create_execution(record(), [])
     with monkeypatch.context() as patched:
-        patched.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 60)
+        patched.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 60)
         refuse(store, patched, code)
         assert await swallowed(store.append("x1", 1, [log(1)])) == status
         assert (store.stats.status, store.stats.fatal_error) == (status, None)
@@ -247,7 +247,7 @@ async def test_transient_error_is_reported_until_a_write_succeeds(
 async def test_transient_error_ends_without_writes(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 0.01)
     await store.create_execution(record(), [])
     before = store.stats.writes
     with monkeypatch.context() as patched:
@@ -262,7 +262,7 @@ async def test_transient_error_ends_without_writes(
 async def test_nearly_full_disk_stays_full(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 0.01)
     looked: list[Path] = []
 
     def hardly_any(directory: Path) -> int:
@@ -271,7 +271,7 @@ async def test_nearly_full_disk_stays_full(
 
     await store.create_execution(record(), [])
     with monkeypatch.context() as patched:
-        patched.setattr("planwave.storage.sqlite.writer.free_bytes", hardly_any)
+        patched.setattr("planwave.storage.sqlite.transactions.free_bytes", hardly_any)
         with monkeypatch.context() as failing:
             refuse(store, failing, sqlite3.SQLITE_FULL)
             assert await swallowed(store.append("x1", 1, [log(1)])) == "disk-full"
@@ -283,7 +283,7 @@ async def test_nearly_full_disk_stays_full(
 async def test_disk_failure_during_probe_makes_store_read_only(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 0.01)
+    monkeypatch.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 0.01)
     await store.create_execution(record(), [])
     with monkeypatch.context() as patched:
         refuse(store, patched, sqlite3.SQLITE_BUSY)
@@ -303,8 +303,8 @@ async def test_artifact_without_room_is_a_transient_error(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("planwave.storage.sqlite.writer._PROBE_INTERVAL_S", 60)
-        patched.setattr("planwave.storage.sqlite.writer.write_artifact", full)
+        patched.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 60)
+        patched.setattr("planwave.storage.sqlite.transactions.write_artifact", full)
         assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) == "disk-full"
         assert store.stats.status == "disk-full"
     await store.append("x1", 1, [result(1, "x" * 2_000)])
@@ -379,9 +379,9 @@ async def test_execution_deleted_during_read_has_no_events(
     await store.create_execution(ended, [result(1, "x" * 2_000)])
     loop = asyncio.get_running_loop()
 
-    def deleted_before(event: Event, directory: Path) -> Event:
+    def deleted_before(event: Event, read: ReadArtifact) -> Event:
         asyncio.run_coroutine_threadsafe(store.delete_execution("x1"), loop).result()
-        return load_artifacts(event, directory)
+        return load_artifacts(event, read)
 
     monkeypatch.setattr("planwave.storage.event_codec.load_artifacts", deleted_before)
     assert await store.events("x1") == []
@@ -420,7 +420,7 @@ async def test_any_artifact_error_is_reported_to_its_writer(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr("planwave.storage.sqlite.writer.write_artifact", fail)
+    monkeypatch.setattr("planwave.storage.sqlite.transactions.write_artifact", fail)
     async with asyncio.timeout(60):
         assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) is not None
         monkeypatch.undo()

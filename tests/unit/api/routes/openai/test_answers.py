@@ -18,7 +18,7 @@ from pydantic import BaseModel, SecretStr
 from planwave.api.app import create_app
 from planwave.bootstrap import open_service
 from planwave.settings import Settings
-from planwave.storage.sqlite.sql_store import Store
+from planwave.storage.sql.store import Store
 from tests.support.llm.fake_llm_server import (
     ErrorReply,
     FakeLLMServer,

@@ -13,7 +13,7 @@ from planwave.graph.plan import title_of_steps
 from planwave.service.executions.run_spec import RunSpec, new_execution
 from planwave.service.queries.history import ExecutionQueries, History
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, make_plan, text_node
 

@@ -14,7 +14,7 @@ from planwave.cli.console import CommandConsole
 from planwave.events import Event
 from planwave.service.queries.history import History
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, make_plan, text_node
 

@@ -13,7 +13,7 @@ from planwave.events import Event
 from planwave.service.queries.history import ExecutionQueries, History
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite.sql_store import MemoryStore
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.cli.fake_factories import fake_factories
 from tests.support.graph.builders import make_graph, text_node
 

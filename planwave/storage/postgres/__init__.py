@@ -1,0 +1,1 @@
+"""The store on PostgreSQL, which several processes may write."""

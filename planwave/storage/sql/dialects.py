@@ -1,0 +1,61 @@
+"""What SQLite and PostgreSQL say differently, in the statements that are otherwise the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Connection, Integer, Table, Text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+POSTGRESQL: Final = "postgresql"
+
+KEY: Final = BigInteger().with_variant(Integer, "sqlite")
+"""The type of numbers that the database gives to rows; of the rowid in SQLite."""
+TEXT: Final = Text().with_variant(Text(collation="C"), POSTGRESQL)
+"""The type of texts, compared by their bytes: pages and cursors depend on that order."""
+
+NAMED_PARAMETERS: Final = {"sqlite": "named", POSTGRESQL: "pyformat"}
+"""The style of parameters in which the driver of each takes a dictionary."""
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """Return an insertion into a table that has ``on_conflict_do_update`` and ``on_conflict_do_nothing``."""
+    if is_postgresql(connection):
+        from sqlalchemy.dialects.postgresql import insert as postgresql_insert  # Lazy: 45 ms
+
+        return postgresql_insert(table)
+    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+    return sqlite_insert(table)
+
+
+def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row; return False, and insert nothing, where it conflicts with one that is there."""
+    new = upsert(connection, table).values(row).on_conflict_do_nothing()
+    # psycopg's dialect leaves the count of an insertion out otherwise.
+    return connection.execute(new, execution_options={"preserve_rowcount": True}).rowcount > 0
+
+
+def is_postgresql(connection: Connection) -> bool:
+    """Whether several processes may write the database at a time."""
+    return connection.dialect.name == POSTGRESQL
+
+
+class position_of(FunctionElement[int]):
+    """``position_of(text, part)``: where a part begins in a text, from 1; 0 where it does not occur."""
+
+    name = "position_of"
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(position_of)
+def _instr(element: position_of, compiler: Any, **options: Any) -> str:
+    return f"instr({compiler.process(element.clauses, **options)})"
+
+
+@compiles(position_of, POSTGRESQL)
+def _strpos(element: position_of, compiler: Any, **options: Any) -> str:
+    return f"strpos({compiler.process(element.clauses, **options)})"

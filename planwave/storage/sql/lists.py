@@ -1,0 +1,353 @@
+"""Lists of plans and executions: newest first, filtered, in pages.
+
+The SQL of each combination of filters is compiled once and cached, because SQLAlchemy needs as long to
+build a statement as SQLite to run it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    FromClause,
+    Integer,
+    Text,
+    bindparam,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+
+from planwave.principals import OPERATOR, Principal
+from planwave.storage.errors import unknown_cursor
+from planwave.storage.event_codec import ACTIVE_STATUSES, OPEN_STATUSES, storable_text
+from planwave.storage.records import (
+    AnsweredRequest,
+    Approval,
+    ExecutionRecord,
+    PageCursor,
+    PlanRecord,
+)
+from planwave.storage.sql.dialects import NAMED_PARAMETERS, position_of
+from planwave.storage.sql.schema import (
+    DELETED,
+    answered_requests,
+    batches,
+    execution_texts,
+    executions,
+    plans,
+)
+
+LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
+    select(batches.c.last)
+    .where(batches.c.execution == executions.c.key)
+    .order_by(batches.c.first.desc())
+    .limit(1)
+    .correlate(executions)
+    .scalar_subquery(),
+    0,
+)
+
+
+class ListQuery:
+    """A list of rows of one kind.
+
+    Args:
+        columns: The selected columns.
+        source: The table or join.
+        created: The column of the creation time, by which the list is sorted, then by ``own_id``.
+        own_id: The column of the id.
+        choices: The filters by name, each a condition with a parameter of its name.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnElement[Any]],
+        source: FromClause,
+        created: Column[str],
+        own_id: Column[str],
+        choices: Mapping[str, ColumnElement[bool]],
+    ) -> None:
+        self._columns = columns
+        self._source = source
+        self._created = created
+        self._own_id = own_id
+        self._filters = {
+            **choices,
+            "own_id": own_id == query_parameter("own_id"),
+            "seen_at": tuple_(created, own_id)
+            < tuple_(query_parameter("seen_at"), query_parameter("seen_id")),
+        }
+        self._sql = lru_cache(maxsize=None)(self._compile)
+
+    def one(self, connection: Connection, own_id: str) -> Sequence[Any] | None:
+        """Return the row with this id, or None."""
+        return next(iter(self._rows(connection, {"own_id": own_id}, 1)), None)
+
+    def page(
+        self,
+        connection: Connection,
+        filters: Mapping[str, str | None],
+        before: str | PageCursor | None,
+        limit: int,
+    ) -> Sequence[Any]:
+        """Return one page of the list, newest first; filters that are None do not apply.
+
+        Raises:
+            NotFound: ``before`` is an unknown id.
+        """
+        chosen = {name: value for name, value in filters.items() if value is not None}
+        if isinstance(before, str):
+            seen = connection.execute(select(self._created).where(self._own_id == before)).first()
+            if seen is None:
+                raise unknown_cursor(before)
+            before = PageCursor(seen[0], before)
+        if before is not None:
+            chosen["seen_at"], chosen["seen_id"] = before
+        return self._rows(connection, chosen, max(limit, 0))
+
+    def _rows(self, connection: Connection, chosen: Mapping[str, str], limit: int) -> Sequence[Any]:
+        sql, values = self._sql(frozenset(chosen), type(connection.dialect))
+        parameters = {name: storable_text(value) for name, value in chosen.items()}
+        return connection.exec_driver_sql(sql, {**values, **parameters, "most": limit}).fetchall()
+
+    def _compile(
+        self, chosen: frozenset[str], dialect: type[Dialect]
+    ) -> tuple[str, dict[str, Any]]:
+        conditions = [self._filters[name] for name in sorted(chosen) if name in self._filters]
+        statement = (
+            select(*self._columns)
+            .select_from(self._source)
+            .where(*conditions)
+            .order_by(self._created.desc(), self._own_id.desc())
+            .limit(bindparam("most", type_=Integer))
+        )
+        compiled = statement.compile(dialect=dialect(paramstyle=NAMED_PARAMETERS[dialect.name]))
+        return str(compiled), dict(compiled.params)
+
+
+def query_parameter(name: str) -> ColumnElement[str]:
+    """Stand for what a choice is given."""
+    return bindparam(name, type_=Text)
+
+
+def contains(column: Column[str]) -> ColumnElement[bool]:
+    """Choose by ``text``, as ``search_text`` gives it."""
+    return position_of(column, query_parameter("text")) > 0
+
+
+PLANS: Final = ListQuery(
+    [
+        plans.c.plan_id,
+        plans.c.created_at,
+        plans.c.user_prompt,
+        plans.c.title,
+        plans.c.hash,
+        plans.c.document,
+        plans.c.edits,
+        plans.c.author,
+        plans.c.note,
+        plans.c.updated_at,
+        plans.c.name,
+        plans.c.description,
+        plans.c.sound_revision,
+        plans.c.approved_revision,
+        plans.c.approvals,
+        plans.c.published,
+        plans.c.edited_by,
+    ],
+    plans,
+    plans.c.created_at,
+    plans.c.plan_id,
+    {
+        "text": contains(plans.c.search),
+        "named": plans.c.name.is_not(None),
+        "unnamed": plans.c.name.is_(None),
+        "name_key": plans.c.name_key == query_parameter("name_key"),
+        "published": position_of(plans.c.published, query_parameter("published")) > 0,
+    },
+)
+_EXECUTION: Final = (
+    executions.c.execution_id,
+    executions.c.plan_id,
+    execution_texts.c.title,
+    execution_texts.c.user_prompt,
+    executions.c.status,
+    executions.c.created_at,
+    executions.c.started_at,
+    executions.c.completed_at,
+    LAST_SEQ,
+    executions.c.document_seq,
+    executions.c.epoch,
+    executions.c.queued,
+    executions.c.revision,
+    executions.c.flow,
+    executions.c.created_by,
+    executions.c.parent_id,
+)
+_WITH_TEXTS: Final = executions.join(
+    execution_texts, execution_texts.c.execution == executions.c.key
+)
+_EXECUTION_FILTERS: Final = {
+    "status": executions.c.status == query_parameter("status"),
+    "since": executions.c.created_at >= query_parameter("since"),
+    "plan_id": executions.c.plan_id == query_parameter("plan_id"),
+    "as_flow": executions.c.flow.is_not(None),
+    "text": contains(execution_texts.c.search),
+}
+EXECUTIONS: Final = ListQuery(
+    _EXECUTION,
+    _WITH_TEXTS,
+    executions.c.created_at,
+    executions.c.execution_id,
+    _EXECUTION_FILTERS,
+)
+
+OPEN_EXECUTIONS: Final = (
+    select(*_EXECUTION)
+    .select_from(_WITH_TEXTS)
+    .where(
+        executions.c.status.in_((*ACTIVE_STATUSES, "starting")),  # has an index
+        or_(executions.c.status != "starting", executions.c.queued == 1),
+    )
+    .order_by(executions.c.created_at, executions.c.execution_id)
+)
+"""Rows like those of ``EXECUTIONS``: the executions to recover at a start, oldest first."""
+
+
+def count_open(connection: Connection, account: str) -> int:
+    """Count the executions of an account that have not ended."""
+    statement = (
+        select(executions.c.created_by, func.count())
+        .where(executions.c.status.in_(OPEN_STATUSES))
+        .group_by(executions.c.created_by)
+    )
+    counts = ((Principal.from_text(text), n) for text, n in connection.execute(statement))
+    return sum(n for principal, n in counts if (principal or OPERATOR).account == account)
+
+
+def count_forks(connection: Connection, execution_id: str) -> int:
+    """Count the forks of an execution that are not deleted."""
+    statement = (
+        select(func.count())
+        .select_from(executions)
+        .where(executions.c.parent_id == execution_id, executions.c.status != DELETED)
+    )
+    return connection.execute(statement).scalar_one()
+
+
+def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -> dict[str, int]:
+    """Count executions; without ``text`` an index has all that is needed."""
+    chosen = {name: storable_text(value) for name, value in filters.items() if value is not None}
+    statement = (
+        select(executions.c.status, func.count())
+        .select_from(_WITH_TEXTS if "text" in chosen else executions)
+        .where(*(_EXECUTION_FILTERS[name] for name in chosen))
+        .group_by(executions.c.status)
+    )
+    rows = connection.execute(statement, chosen)
+    return {status: count for status, count in rows if status != DELETED}
+
+
+_ANSWER_PLACE: Final = (
+    answered_requests.c.at,
+    executions.c.execution_id,
+    answered_requests.c.answer,
+)
+
+
+def answered_page(
+    connection: Connection, before: tuple[str, str, int] | None, limit: int
+) -> list[AnsweredRequest]:
+    """Return one page of the answered requests, the newest answer first."""
+    statement = (
+        select(*_ANSWER_PLACE, answered_requests.c.request)
+        .join(executions, executions.c.key == answered_requests.c.execution)
+        .order_by(*(column.desc() for column in _ANSWER_PLACE))
+        .limit(max(limit, 0))
+    )
+    if before is not None:
+        # The first condition has an index.
+        statement = statement.where(
+            answered_requests.c.at <= before[0], tuple_(*_ANSWER_PLACE) < tuple_(*before)
+        )
+    return [AnsweredRequest(*row) for row in connection.execute(statement)]
+
+
+def count_answered(connection: Connection) -> int:
+    """Return how many requests were answered."""
+    return connection.execute(select(func.count()).select_from(answered_requests)).scalar_one()
+
+
+def search_text(text: str | None) -> str | None:
+    """Return the form of a text that matches ``event_codec.search_key``; None for an empty text."""
+    return storable_text(text).casefold() if text else None
+
+
+def plan_from_row(row: Any, *, needs_approval: bool) -> PlanRecord:
+    """Return the plan of a row; ``needs_approval`` as in ``PlanRecord``."""
+    *fields, published, edited_by = row
+    plan_id, created_at, user_prompt, title, digest, document, *facts, approvals = fields
+    edits, author, note, updated_at, name, description, sound, approved = facts
+    return PlanRecord(
+        plan_id,
+        created_at,
+        user_prompt,
+        title,
+        digest,
+        json.loads(document),
+        edits,
+        author,
+        note,
+        updated_at,
+        Principal.from_text(edited_by),
+        name,
+        description,
+        tuple(published.split()),
+        sound,
+        approvals_from_text(approvals),
+        approved,
+        needs_approval,
+    )
+
+
+def approvals_from_text(text: str) -> dict[str, Approval]:
+    """Return the approvals of a plan, by hash, as ``approvals_text`` writes them."""
+    documents: dict[str, Any] = json.loads(text)
+    return {digest: Approval.from_json(each) for digest, each in documents.items()}
+
+
+def approvals_text(approvals: Mapping[str, Approval]) -> str:
+    """Return the approvals of a plan as they are stored."""
+    return json.dumps({digest: each.as_json() for digest, each in approvals.items()})
+
+
+def execution_from_row(row: Any) -> ExecutionRecord:
+    """Return the execution of a row."""
+    *fields, queued, revision, flow, created_by, parent_id = row
+    return ExecutionRecord(
+        *fields,
+        queued=bool(queued),
+        revision=revision,
+        flow=flow,
+        created_by=Principal.from_text(created_by),
+        parent_id=parent_id,
+    )
+
+
+def executions_behind(
+    connection: Connection, execution_ids: Sequence[str]
+) -> Iterator[ExecutionRecord]:
+    """Yield those of some executions whose JSON document is older than their events."""
+    rows = (EXECUTIONS.one(connection, each) for each in execution_ids)
+    for row in rows:
+        if row is not None and (record := execution_from_row(row)).is_behind:
+            yield record

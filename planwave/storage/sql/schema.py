@@ -1,0 +1,409 @@
+"""The tables and their indexes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    TextClause,
+    text,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from planwave.storage.sql.dialects import KEY, TEXT
+
+DELETED: Final = "deleted"
+"""The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
+
+SCHEMA_HASH: Final = "52b34ed022791b8b52b5abe8fc26c97fda00f9cf1ad44a220c4172f0affe7203"
+"""The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
+
+Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
+the two agree.
+"""
+
+_TOKEN: Final = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|[^\w\s]""", re.DOTALL
+)
+
+metadata = MetaData()
+
+
+def _only(condition: TextClause) -> dict[str, Any]:
+    """Return the arguments of an index of the rows that meet a condition."""
+    return {"sqlite_where": condition, "postgresql_where": condition}
+
+
+schema_hash = Table("schema_hash", metadata, Column("hash", TEXT, primary_key=True))
+"""One row: the ``SCHEMA_HASH`` of the planwave that wrote the database."""
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("plan_id", TEXT, primary_key=True),
+    Column("created_at", TEXT, nullable=False),
+    Column("title", TEXT, nullable=False),
+    Column("user_prompt", TEXT, nullable=False),
+    Column("hash", TEXT, nullable=False),
+    Column("search", TEXT, nullable=False),
+    Column("document", TEXT, nullable=False),
+    Column("edits", Integer, nullable=False, server_default=text("0")),
+    Column("author", TEXT),
+    Column("note", TEXT, nullable=False, server_default=text("''")),
+    Column("updated_at", TEXT),
+    Column("edited_by", TEXT),
+    Column("name", TEXT),
+    Column("name_key", TEXT),
+    Column("description", TEXT, nullable=False, server_default=text("''")),
+    Column("published", TEXT, nullable=False, server_default=text("''")),
+    Column("sound_revision", Integer),
+    Column("approved_revision", Integer),
+    Column("approvals", TEXT, nullable=False, server_default=text("'{}'")),
+    Index("plans_by_age", "created_at", "plan_id"),
+    Index("flows_by_age", "created_at", "plan_id", **_only(text("name IS NOT NULL"))),
+    Index("plans_by_name", "name_key", unique=True, **_only(text("name_key IS NOT NULL"))),
+)
+"""Every stored graph in its newest revision; one with a name is a flow. ``name_key`` is the name without
+regard to case. ``published`` has the names of what a flow is published as, each between spaces; ``approvals`` is JSON,
+``{hash: {"at", "by"}}``."""
+
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("plan_id", TEXT, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("hash", TEXT, nullable=False),
+    Column("title", TEXT, nullable=False),
+    Column("author", TEXT, nullable=False),
+    Column("note", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("node_count", Integer, nullable=False),
+    Column("error_count", Integer, nullable=False),
+    Column("document", TEXT, nullable=False),
+    Column("created_by", TEXT),
+)
+"""The revisions of plans before the newest one, which is in ``plans``."""
+
+triggers = Table(
+    "triggers",
+    metadata,
+    Column("trigger_id", TEXT, primary_key=True),
+    Column("plan_id", TEXT, ForeignKey("plans.plan_id"), nullable=False),
+    Column("node_id", TEXT, nullable=False),
+    Column("kind", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("revision", Integer),
+    Column("enabled", Integer, nullable=False),
+    Column("position", TEXT, nullable=False),
+    Column("created_by", TEXT),
+    Index("triggers_by_entry", "plan_id", "node_id", unique=True),
+    Index("triggers_by_age", "created_at", "trigger_id"),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("trigger_id", TEXT, ForeignKey("triggers.trigger_id"), nullable=False),
+    Column("key", TEXT, nullable=False),
+    Column("received_at", TEXT, nullable=False),
+    Column("execution_id", TEXT, nullable=False),
+    Column("outcome", TEXT),
+    Column("note", TEXT, nullable=False),
+    Column("reply", TEXT),
+    Column("holder", TEXT, nullable=False),
+    Index("deliveries_once", "trigger_id", "key", unique=True),
+    Index("deliveries_by_age", "trigger_id", "received_at"),
+)
+"""What triggers received. The unique index is what keeps a delivery, or a slot of a schedule, from
+being processed twice. ``holder`` is the opening of the store that works, or worked, on it."""
+
+notification_targets = Table(
+    "notification_targets",
+    metadata,
+    Column("target_id", TEXT, primary_key=True),
+    Column("plan_id", TEXT, ForeignKey("plans.plan_id"), nullable=False),
+    Column("url", TEXT, nullable=False),
+    Column("secrets", TEXT, nullable=False),
+    Column("events", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Index("notification_targets_by_flow", "plan_id"),
+)
+"""The targets of flows; those of the operator are settings. ``secrets`` and ``events`` are JSON."""
+
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("notification_id", TEXT, nullable=False, unique=True),
+    Column("target_id", TEXT, nullable=False),
+    Column("execution_id", TEXT, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("event", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("since", TEXT, nullable=False),
+    Column("next_at", TEXT, nullable=False),
+    Column("status", TEXT, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", TEXT, nullable=False),
+    Column("body", TEXT),
+    Index("notifications_once", "target_id", "execution_id", "seq", unique=True),
+    Index("notifications_due", "status", "next_at"),
+    Index("notifications_by_age", "created_at", "notification_id"),
+)
+"""The outbox: a row is written by the commit that stores its event. No reference to
+``notification_targets``: the operator's targets are not stored."""
+access_tokens = Table(
+    "access_tokens",
+    metadata,
+    Column("token_id", TEXT, primary_key=True),
+    Column("name", TEXT, nullable=False),
+    Column("digest", TEXT, nullable=False, unique=True),
+    Column("scopes", TEXT, nullable=False),
+    Column("flows", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("requests_per_minute", Integer),
+    Column("executions_per_minute", Integer),
+    Column("expires_at", TEXT),
+    Column("created_by", TEXT),
+    Column("last_used_at", TEXT),
+)
+
+chats = Table(
+    "chats",
+    metadata,
+    Column("chat_id", TEXT, primary_key=True),
+    Column("created_at", TEXT, nullable=False),
+    Column("updated_at", TEXT, nullable=False),
+    Column("title", TEXT, nullable=False),
+    Column("plan_id", TEXT),
+    Column("plan_revision", Integer),
+    Column("node_id", TEXT),
+    Column("config", TEXT),
+    Column("head", TEXT),
+    Column("revision", Integer, nullable=False),
+    Column("search", TEXT, nullable=False),
+    Column("created_by", TEXT),
+    Index("chats_by_age", "created_at", "chat_id"),
+)
+"""``plan_id`` refers to no plan: a chat is read after its flow was deleted.
+``plan_revision`` is pinned; ``revision`` counts the changes of the chat."""
+
+chat_messages = Table(
+    "chat_messages",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("message_id", TEXT, nullable=False),
+    Column("chat_id", TEXT, ForeignKey("chats.chat_id"), nullable=False),
+    Column("parent_id", TEXT),
+    Column("role", TEXT, nullable=False),
+    Column("origin", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("execution_id", TEXT),
+    Column("status", TEXT),
+    Column("cursor", Integer, nullable=False),
+    Column("is_cancelled", Integer, nullable=False),
+    Column("blocks", TEXT, nullable=False),
+    Column("usage", TEXT, nullable=False),
+    Column("seed", TEXT, nullable=False),
+    Index("chat_messages_by_name", "message_id", unique=True),
+    Index("chat_messages_in_order", "chat_id", "id"),
+    Index(
+        "chat_messages_open",
+        "id",
+        **_only(text("status IN ('starting', 'executing', 'paused')")),
+    ),
+)
+
+chat_turns = Table(
+    "chat_turns",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("key", TEXT, nullable=False),
+    Column("execution_id", TEXT, nullable=False),
+    Column("path", TEXT, nullable=False),
+    Column("at", TEXT, nullable=False),
+    Column("messages", TEXT, nullable=False),
+    Column("is_complete", Integer, nullable=False),
+    Index("chat_turns_once", "key", "execution_id", "path", unique=True),
+    Index("chat_turns_in_order", "key", "id"),
+)
+"""What ``chat`` nodes with a memory remember, over executions."""
+
+approved_tools = Table(
+    "approved_tools",
+    metadata,
+    Column("server", TEXT, primary_key=True),
+    Column("tool", TEXT, primary_key=True),
+    Column("fingerprint", TEXT, nullable=False),
+)
+"""How the tools of MCP servers were described when a person last approved a call of each."""
+
+executions = Table(
+    "executions",
+    metadata,
+    Column("key", KEY, primary_key=True),
+    Column("execution_id", TEXT, nullable=False, unique=True),
+    Column("plan_id", TEXT),
+    Column("status", TEXT, nullable=False),
+    Column("created_at", TEXT, nullable=False),
+    Column("started_at", TEXT),
+    Column("completed_at", TEXT),
+    Column("document_seq", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("queued", Integer, nullable=False, server_default=text("0")),
+    Column("revision", Integer),
+    Column("flow", TEXT),
+    Column("created_by", TEXT),
+    Column("parent_id", TEXT),
+    Index("executions_by_age", "created_at", "execution_id"),
+    Index("executions_by_status", "status", "created_at", "execution_id"),
+    Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
+)
+"""``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
+principal as JSON, ``parent_id`` the execution that one is a fork of."""
+
+execution_texts = Table(
+    "execution_texts",
+    metadata,
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Column("title", TEXT, nullable=False),
+    Column("user_prompt", TEXT, nullable=False),
+    Column("search", TEXT, nullable=False),
+)
+"""Apart from ``executions``, whose rows are rewritten with every change of status."""
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("execution", KEY, ForeignKey("executions.key"), nullable=False),
+    Column("first", Integer, nullable=False),
+    Column("last", Integer, nullable=False),
+    Column("events", TEXT, nullable=False),
+    Index("batches_in_order", "execution", "first", unique=True),
+)
+"""Events as they were appended: one row for each batch, ``rows.EncodedBatch`` says how.
+
+A batch is written, read and made durable as one, and a row for each event would cost more than all
+else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
+WITHOUT ROWID table."""
+
+answered_requests = Table(
+    "answered_requests",
+    metadata,
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Column("answer", Integer, primary_key=True),
+    Column("request", Integer, nullable=False),
+    Column("at", TEXT, nullable=False),
+    Index("answered_requests_by_age", "at"),
+)
+"""Which events answer a request to a person; ``answer`` and ``request`` are their ``seq``."""
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("execution_id", TEXT, primary_key=True),
+    Column("path", TEXT, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("request_hash", TEXT, primary_key=True),
+    Column("reply", TEXT, nullable=False),
+)
+
+artifact_uses = Table(
+    "artifact_uses",
+    metadata,
+    Column("digest", TEXT, primary_key=True),
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Index("artifact_uses_by_execution", "execution"),
+)
+"""Which executions refer to a value in a file of its own; several may share one."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", TEXT, primary_key=True),
+    Column("digest", TEXT, nullable=False),
+    Column("holder", TEXT, nullable=False),
+    Column("subject", TEXT, nullable=False),
+    Column("status", Integer),
+    Column("body", TEXT),
+    Column("created_at", TEXT, nullable=False),
+    Index("answers_by_age", "created_at"),
+)
+"""Requests under their idempotency keys. ``holder`` is the opening of the store that works, or
+worked, on it: of another one than the present it is dead, for one process writes at a time."""
+
+
+shared_metadata = MetaData()
+"""The further tables of databases that several processes write."""
+
+holders = Table(
+    "holders",
+    shared_metadata,
+    Column("holder_id", TEXT, primary_key=True),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("version", TEXT, nullable=False),
+)
+"""The openings of the store. One that has not said for some time that it is alive has expired: what it
+claimed is free. Times are those of the server."""
+
+artifacts = Table(
+    "artifacts",
+    shared_metadata,
+    Column("digest", TEXT, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Values that are too large to be stored with their events, as ``artifact_uses`` says of which."""
+
+
+def create_tables(connection: Connection) -> None:
+    """Make the tables and indexes of a new database.
+
+    ``metadata.create_all`` would write the same SQL for each database, which takes longer than running
+    it does.
+
+    Raises:
+        RuntimeError: ``SCHEMA_HASH`` is not theirs: a bug in planwave.
+    """
+    for statement in _statements(metadata):
+        connection.exec_driver_sql(statement)
+    if (computed := hash_of(connection)) != SCHEMA_HASH:
+        raise RuntimeError(
+            f"the tables were changed: SCHEMA_HASH in {__name__} is to be {computed!r}"
+        )
+
+
+def hash_of(connection: Connection) -> str:
+    """Return the hash of all tables and indexes of a database; white space and comments do not count."""
+    rows = connection.exec_driver_sql(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name"
+    )
+    tokens = (_TOKEN.findall(sql) for sql in rows.scalars())
+    sql = "\n".join(" ".join(t for t in each if not t.startswith(("--", "/*"))) for each in tokens)
+    return hashlib.sha256(sql.encode()).hexdigest()
+
+
+@cache
+def _statements(tables: MetaData) -> tuple[str, ...]:
+    dialect = sqlite.dialect()
+    return tuple(
+        str(each.compile(dialect=dialect))
+        for table in tables.sorted_tables
+        for each in (CreateTable(table), *map(CreateIndex, table.indexes))
+    )

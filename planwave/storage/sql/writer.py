@@ -1,0 +1,368 @@
+"""Group commit: one thread owns the connection for writing and commits queued jobs together.
+
+A write is a job with a future. Jobs of one iteration of the event loop are queued together, and while
+one commit waits for the disk the next batch collects, so many writers share one fsync; a single writer
+never waits for others. One call into the event loop completes the futures of a batch. Cancelling a
+caller cancels its future, never the job.
+
+A batch is one transaction. If a job fails, the batch is rolled back and repeated job by job under
+savepoints, so that only the failing job fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection
+
+from planwave.errors import StoreError
+from planwave.storage.artifacts import Artifact
+from planwave.storage.errors import store_closed
+from planwave.storage.records import StoreStats
+from planwave.storage.sql.appends import AppendOp
+from planwave.storage.sql.errors import (
+    as_transient,
+    cause_of,
+    is_conflict,
+    is_fatal,
+    is_store_failure,
+    store_read_only,
+    to_store_error,
+)
+from planwave.storage.sql.outbox import Outbox
+
+
+class WriteJob:
+    """One write and the future of its result.
+
+    ``change`` is an ``AppendOp``, or a function of the connection. ``artifacts`` are written to
+    files first.
+    """
+
+    __slots__ = ("artifacts", "change", "error", "future", "loop", "result")
+
+    def __init__(
+        self, change: AppendOp | Callable[[Connection], Any], artifacts: Sequence[Artifact] = ()
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.change = change
+        self.artifacts = artifacts
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+def complete_jobs(jobs: Sequence[WriteJob]) -> None:
+    """Complete the futures, with one call for each event loop."""
+    loops: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
+    for job in jobs:
+        loops.setdefault(job.loop, []).append(job)
+    for loop, own in loops.items():
+        with suppress(RuntimeError):  # the loop is closed: no caller waits
+            loop.call_soon_threadsafe(_complete, own)
+
+
+def _complete(jobs: Sequence[WriteJob]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue  # its awaiter was cancelled; the write stands
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)
+
+
+_SIZES: Final = 13
+_PROBE_INTERVAL_S: Final = 1.0
+"""The interval of probes whether writes are possible again, if no write shows it."""
+
+
+class WriteTransactions(Protocol):
+    """The transactions of the connection for writing, which one thread uses.
+
+    Attributes:
+        outbox: Where the notifications of events go, in the same transaction.
+    """
+
+    outbox: Outbox
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; another one after it was lost."""
+        ...
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None:
+        """Commit, and remove the files that the transaction left unused."""
+        ...
+
+    def roll_back(self) -> None:
+        """Roll back if a transaction is open, and forget all that was cached of it."""
+        ...
+
+    def execute(self, sql: str) -> object:
+        """Run a statement without parameters."""
+        ...
+
+    def roll_back_to(self, savepoint: str) -> None:
+        """Roll back to a savepoint, and forget all that was cached since."""
+        ...
+
+    def append(self, steps: Sequence[AppendOp]) -> None:
+        """Insert the events of executions.
+
+        Raises:
+            StoreError, StaleEpoch: Events do not follow those of their execution.
+        """
+        ...
+
+    def forget_position(self, execution_id: str) -> None:
+        """Drop what is cached of an execution."""
+        ...
+
+    def set_document_seqs(self, seqs: Mapping[str, int]) -> int:
+        """Set the last event of documents on disk; return how many executions there are of these."""
+        ...
+
+    def prepare_artifacts(self, artifacts: Sequence[Artifact]) -> None:
+        """Store large values that are not part of a transaction.
+
+        Raises:
+            OSError: One cannot be written.
+        """
+        ...
+
+    def add_artifacts(self, artifacts: Sequence[Artifact], execution_id: str) -> None:
+        """Note that an execution uses large values, and store those that are part of a transaction."""
+        ...
+
+    def release_artifacts(self, digests: Iterable[str]) -> None:
+        """Remove those of the large values that nothing uses once this is committed."""
+        ...
+
+    def delete_documents(self, execution_ids: Iterable[str]) -> None:
+        """Remove the documents of deleted executions once this is committed."""
+        ...
+
+    def probe(self) -> None:
+        """Check that something can be written, by a transaction that changes nothing.
+
+        Raises:
+            Exception: As a write does.
+        """
+        ...
+
+    def is_still_full(self, error: StoreError) -> bool:
+        """Whether the disk that filled up still is: a small write succeeds where a large one fails."""
+        ...
+
+
+class GroupCommitWriter:
+    """The writer thread and its queue.
+
+    ``commits`` counts finished transactions.
+
+    A write fails if the disk is full or the database busy, and nothing of it is stored; later writes
+    are tried again. After any other disk error no write is tried any more, because after a failed
+    fsync the content of the disk is unknown. The same holds if the files are missing.
+
+    Args:
+        transactions: Those of the database; only the writer's thread uses them.
+    """
+
+    def __init__(self, transactions: WriteTransactions) -> None:
+        self._transactions = transactions
+        self.outbox = transactions.outbox
+        self._gathered: list[WriteJob] = []
+        self._queue: SimpleQueue[list[WriteJob] | None] = SimpleQueue()
+        self._fatal_error: BaseException | None = None
+        self._transient_error: StoreError | None = None
+        self._closed = False
+        self.commits = 0
+        self._writes = 0
+        self._sizes = [0] * _SIZES
+        # Daemon: a process that ends without close() must not hang; commits are durable.
+        self._thread = threading.Thread(target=self._run, name="planwave-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: WriteJob) -> asyncio.Future[Any]:
+        """Queue a job; await the future for its result.
+
+        Raises:
+            StoreError: The store was closed, or a disk error made it read-only.
+        """
+        if self._fatal_error is not None:
+            raise store_read_only(self._fatal_error)
+        if self._closed:
+            raise store_closed()
+        gathered = self._gathered
+        if not gathered or gathered[-1].loop is not job.loop:
+            job.loop.call_soon(self._flush_gathered)
+        gathered.append(job)
+        return job.future
+
+    def _flush_gathered(self) -> None:
+        """Queue the jobs of one iteration of the event loop for the thread."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._queue.put(gathered)
+
+    def stop_accepting(self) -> None:
+        """Reject further jobs; call it on the event loop that submits them."""
+        self._closed = True
+        self._flush_gathered()
+
+    def stop(self) -> None:
+        """Finish queued jobs and end the thread; blocking. Call ``stop_accepting`` first."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            batch: list[WriteJob] = []
+            jobs: list[WriteJob] | None = []
+            with suppress(Empty):
+                jobs = self._queue.get(timeout=_PROBE_INTERVAL_S if self._transient_error else None)
+                while jobs is not None:
+                    batch += jobs
+                    jobs = self._queue.get_nowait()
+            stopping = jobs is None
+            if not batch and not stopping:
+                self._probe()
+            if batch:
+                self._commit_batch(batch)
+                if all(job.error is None for job in batch) and not self._disk_is_full():
+                    self._transient_error = None
+                complete_jobs(batch)
+
+    def _commit_batch(self, batch: list[WriteJob]) -> None:
+        """Commit a batch; afterwards each job has its result or its error."""
+        if self._fatal_error is not None:
+            for job in batch:
+                job.error = store_read_only(self._fatal_error)
+            return
+        jobs = [job for job in batch if self._write_artifacts(job)]
+        try:
+            self._transactions.begin()
+            self._apply(jobs)
+            self._transactions.commit()
+            self._count_commit(len(jobs))
+        except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
+            self._transactions.roll_back()
+            if is_conflict(error) and len(jobs) > 1:
+                for job in jobs:
+                    self._commit_batch([job])
+            elif is_store_failure(error):
+                self._record_failure(jobs, error)
+            else:
+                self._commit_individually(jobs)
+
+    def _record_failure(self, jobs: Sequence[WriteJob], error: Exception) -> None:
+        cause = cause_of(error)
+        self._transient_error = as_transient(cause)
+        if self._transient_error is None:
+            self._fatal_error = cause
+        for job in jobs:
+            job.error = to_store_error(cause)
+
+    def _probe(self) -> None:
+        """Check whether writes are possible again."""
+        try:
+            if self._disk_is_full():
+                return
+            self._transactions.probe()
+            self._transient_error = None
+        except Exception as error:  # noqa: BLE001 - the thread's boundary
+            self._transactions.roll_back()
+            self._record_failure([], error)
+
+    def _disk_is_full(self) -> bool:
+        error = self._transient_error
+        return error is not None and self._transactions.is_still_full(error)
+
+    def _commit_individually(self, jobs: list[WriteJob]) -> None:
+        """Commit the jobs that succeed, each under its savepoint, in one transaction."""
+        try:
+            self._transactions.begin()
+            for job in jobs:
+                self._transactions.execute("SAVEPOINT job")
+                try:
+                    self._apply([job])
+                except Exception as error:
+                    if is_store_failure(error):
+                        raise
+                    self._transactions.roll_back_to("job")
+                    job.error = to_store_error(cause_of(error))
+                self._transactions.execute("RELEASE job")
+            self._transactions.commit()
+            self._count_commit(sum(job.error is None for job in jobs))
+        except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
+            self._transactions.roll_back()
+            self._record_failure([job for job in jobs if job.error is None], error)
+
+    def _count_commit(self, writes: int) -> None:
+        self.commits += 1
+        self._writes += writes
+        self._sizes[min(max(writes - 1, 0).bit_length(), _SIZES - 1)] += 1
+
+    @property
+    def stats(self) -> StoreStats:
+        """The number of writes, and whether more are possible."""
+        return StoreStats(
+            self._fatal_error, self._writes, tuple(self._sizes), self._transient_error
+        )
+
+    def _write_artifacts(self, job: WriteJob) -> bool:
+        try:
+            self._transactions.prepare_artifacts(job.artifacts)
+        except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
+            if is_fatal(error):
+                self._fatal_error, self._transient_error = error, None
+            else:
+                self._transient_error = as_transient(error) or self._transient_error
+            job.error = to_store_error(error)
+            return False
+        return True
+
+    def _apply(self, jobs: Sequence[WriteJob]) -> None:
+        """Apply the jobs in order; consecutive appends share statements."""
+        steps: list[AppendOp] = []
+        for job in jobs:
+            change = job.change
+            if isinstance(change, AppendOp):
+                steps.append(change)
+                continue
+            self._transactions.append(steps)
+            steps = []
+            job.result = change(self._transactions.connection)
+        self._transactions.append(steps)
+        for job in jobs:
+            if job.artifacts and isinstance(job.change, AppendOp):
+                self._transactions.add_artifacts(job.artifacts, job.change.execution_id)
+
+    # Only a job may call these.
+
+    def mark_deleted(self, execution_ids: Sequence[str]) -> None:
+        """Forget deleted executions and remove their documents after the commit."""
+        for execution_id in execution_ids:
+            self.forget_position(execution_id)
+        self._transactions.delete_documents(execution_ids)
+
+    def release_artifacts(self, digests: Iterable[str]) -> None:
+        """Remove those of the large values that are unused after the commit."""
+        self._transactions.release_artifacts(digests)
+
+    def forget_position(self, execution_id: str) -> None:
+        """Drop the cached position of an execution."""
+        self._transactions.forget_position(execution_id)
+
+    def set_document_seqs(self, seqs: Mapping[str, int]) -> int:
+        """Set the last event of documents on disk; return how many executions there are of these."""
+        return self._transactions.set_document_seqs(seqs)

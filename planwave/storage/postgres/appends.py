@@ -138,11 +138,10 @@ class LockedAppends:
                 rows.append(execution_row(key, step, step.record))
                 texts.append(text_row(key, step.record))
                 created[step.execution_id] = Position(key, step.epoch, 0)
-        with raw.cursor() as cursor:
-            if plan_rows:
-                cursor.executemany(_ADD_PLANS, plan_rows)
-            cursor.executemany(_ADD_EXECUTIONS, rows)
-            cursor.executemany(_ADD_TEXTS, texts)
+        if plan_rows:
+            connection.exec_driver_sql(_ADD_PLANS, plan_rows)
+        connection.exec_driver_sql(_ADD_EXECUTIONS, rows)
+        connection.exec_driver_sql(_ADD_TEXTS, texts)
         return created
 
 

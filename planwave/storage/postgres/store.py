@@ -79,7 +79,6 @@ class PostgresStore(Store):
         except (psycopg.Error, DBAPIError) as error:
             raise _unusable(url, error) from error
         try:
-            _require_usable(url, transactions.connection)
             migrate(transactions.connection)
             writer = GroupCommitWriter(transactions)
             # Other processes write too: no result is shared.
@@ -176,6 +175,11 @@ def _connect(url: str) -> Connection:
         connect_timeout=_CONNECT_TIMEOUT_S,
         options=_WRITER_OPTIONS,
     )
+    try:
+        _require_usable(url, raw)
+    except StoreError:
+        raw.close()
+        raise
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: raw,
@@ -199,14 +203,13 @@ def _reading_engine(url: str) -> Engine:
     )
 
 
-def _require_usable(url: str, connection: Connection) -> None:
+def _require_usable(url: str, raw: psycopg.Connection[Any]) -> None:
     """Check version and encoding of a database.
 
     Raises:
         StoreError: ``store-unusable``.
     """
-    query = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding')"
-    version, encoding = connection.exec_driver_sql(query).one()
+    version, encoding = raw.info.server_version, raw.info.parameter_status("server_encoding")
     if version < _SERVER_VERSION:
         what = f"its version is {version // 10_000}, and 15 or newer is needed"
         raise _cannot_use(url, what, "upgrade the server")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from sqlalchemy import BigInteger, Connection, Integer, Table, Text
 from sqlalchemy.ext.compiler import compiles
@@ -16,7 +17,9 @@ KEY: Final = BigInteger().with_variant(Integer, "sqlite")
 TEXT: Final = Text().with_variant(Text(collation="C"), POSTGRESQL)
 """The type of texts, compared by their bytes: pages and cursors depend on that order."""
 
-NAMED_PARAMETERS: Final = {"sqlite": "named", POSTGRESQL: "pyformat"}
+NAMED_PARAMETERS: Final[Mapping[str, Literal["named", "pyformat"]]] = MappingProxyType(
+    {"sqlite": "named", POSTGRESQL: "pyformat"}
+)
 """The style of parameters in which the driver of each takes a dictionary."""
 
 

@@ -144,7 +144,7 @@ def _duplicate_kind(error: BaseException) -> DuplicateKind | None:
 def _transient_code(error: BaseException) -> str | None:
     """Return the code of a failure that passes; None for others."""
     if hasattr(error, "sqlstate"):
-        state: str | None = error.sqlstate
+        state: str | None = getattr(error, "sqlstate", None)
         if (
             state is None
         ):  # of the client: a lost connection, or a value that the protocol does not have

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Dialect,
     FromClause,
     Integer,
     Text,
@@ -25,6 +24,7 @@ from sqlalchemy import (
     select,
     tuple_,
 )
+from sqlalchemy.engine.default import DefaultDialect
 
 from planwave.principals import OPERATOR, Principal
 from planwave.storage.errors import unknown_cursor
@@ -115,12 +115,14 @@ class ListQuery:
         return self._rows(connection, chosen, max(limit, 0))
 
     def _rows(self, connection: Connection, chosen: Mapping[str, str], limit: int) -> Sequence[Any]:
-        sql, values = self._sql(frozenset(chosen), type(connection.dialect))
+        sql, values = self._sql(
+            frozenset(chosen), cast("type[DefaultDialect]", type(connection.dialect))
+        )
         parameters = {name: storable_text(value) for name, value in chosen.items()}
         return connection.exec_driver_sql(sql, {**values, **parameters, "most": limit}).fetchall()
 
     def _compile(
-        self, chosen: frozenset[str], dialect: type[Dialect]
+        self, chosen: frozenset[str], dialect: type[DefaultDialect]
     ) -> tuple[str, dict[str, Any]]:
         conditions = [self._filters[name] for name in sorted(chosen) if name in self._filters]
         statement = (

@@ -391,27 +391,27 @@ async def test_fifty_executions_append_concurrently(store: Store) -> None:
         assert [e.seq for e in await store.events(name)] == list(range(1, 12))
 
 
-async def test_concurrent_appends_keep_their_order(store: Store) -> None:
-    await create(store)
+async def test_concurrent_appends_keep_their_order(one_process_store: Store) -> None:
+    await create(one_process_store)
     async with asyncio.TaskGroup() as group:
         for seq in range(2, 52):
-            group.create_task(store.append("x1", 1, [event(seq, message=str(seq))]))
-    found = await store.events("x1", after=1)
+            group.create_task(one_process_store.append("x1", 1, [event(seq, message=str(seq))]))
+    found = await one_process_store.events("x1", after=1)
     assert [(e.seq, e.data["message"]) for e in found] == [(n, str(n)) for n in range(2, 52)]
 
 
-async def test_failed_append_fails_alone(store: Store) -> None:
+async def test_failed_append_fails_alone(one_process_store: Store) -> None:
     for name in ("x1", "x2", "x3"):
-        await create(store, name)
+        await create(one_process_store, name)
     results: dict[str, str] = {}
 
     async def append(name: str, seq: int, epoch: int = 1) -> None:
         try:
-            await store.append(name, epoch, [event(seq, of=name)])
+            await one_process_store.append(name, epoch, [event(seq, of=name)])
         except StoreError as error:
             results[f"{name}:{seq}"] = error.code
 
-    await store.claim("x3")
+    await one_process_store.claim("x3")
     async with asyncio.TaskGroup() as group:
         group.create_task(append("x1", 2))
         group.create_task(append("x2", 7))
@@ -419,11 +419,11 @@ async def test_failed_append_fails_alone(store: Store) -> None:
         group.create_task(append("x1", 3))
         group.create_task(append("x2", 2))
     assert results == {"x2:7": "seq-gap", "x3:2": "late-writer"}
-    assert [e.seq for e in await store.events("x1")] == [1, 2, 3]
-    assert [e.seq for e in await store.events("x2")] == [1, 2]
+    assert [e.seq for e in await one_process_store.events("x1")] == [1, 2, 3]
+    assert [e.seq for e in await one_process_store.events("x2")] == [1, 2]
 
 
-async def test_concurrent_writes_keep_their_order(store: Store) -> None:
+async def test_concurrent_writes_keep_their_order(one_process_store: Store) -> None:
     async def told(write: Coroutine[Any, Any, object]) -> object:
         try:
             return await write
@@ -432,39 +432,41 @@ async def test_concurrent_writes_keep_their_order(store: Store) -> None:
 
     def made(name: str, of: PlanRecord) -> Coroutine[Any, Any, object]:
         first = event(1, "execution.created", of=name)
-        return store.create_execution(execution(name, plan_id=of.plan_id), [first], of)
+        return one_process_store.create_execution(execution(name, plan_id=of.plan_id), [first], of)
 
     writes = (
-        store.append("x1", 1, [event(1)]),
+        one_process_store.append("x1", 1, [event(1)]),
         made("x1", plan("p1", title="First")),
         made("x1", plan("p2")),
         made("x2", plan("p1", title="Second")),
-        store.append("x2", 1, [event(2, "execution.started", of="x2")]),
-        store.claim("x2"),
-        store.append("x2", 1, [event(3, of="x2")]),
-        store.append("x2", 2, [event(3, of="x2")]),
+        one_process_store.append("x2", 1, [event(2, "execution.started", of="x2")]),
+        one_process_store.claim("x2"),
+        one_process_store.append("x2", 1, [event(3, of="x2")]),
+        one_process_store.append("x2", 2, [event(3, of="x2")]),
     )
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(told(write)) for write in writes]
     assert [task.result() for task in tasks] == [
         "unknown-execution", None, "duplicate-execution", None, None, 2, "late-writer", None,
     ]  # fmt: skip
-    assert [(each.plan_id, each.title) for each in await store.plans()] == [("p1", "First")]
-    x1, x2 = [await store.execution(name) for name in ("x1", "x2")]
+    assert [(each.plan_id, each.title) for each in await one_process_store.plans()] == [
+        ("p1", "First")
+    ]
+    x1, x2 = [await one_process_store.execution(name) for name in ("x1", "x2")]
     assert x1 == execution("x1", plan_id="p1", last_seq=1)
     assert x2 == execution(
         "x2", plan_id="p1", status="executing", started_at=at(2), last_seq=3, epoch=2
     )
 
 
-async def test_cancelled_append_is_stored(store: Store) -> None:
-    await create(store)
+async def test_cancelled_append_is_stored(one_process_store: Store) -> None:
+    await create(one_process_store)
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(store.append("x1", 1, [event(2)]))
+        task = group.create_task(one_process_store.append("x1", 1, [event(2)]))
         await asyncio.sleep(0)
         task.cancel()
-    await store.append("x1", 1, [event(3)])
-    assert [e.seq for e in await store.events("x1")] == [1, 2, 3]
+    await one_process_store.append("x1", 1, [event(3)])
+    assert [e.seq for e in await one_process_store.events("x1")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

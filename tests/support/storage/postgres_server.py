@@ -59,7 +59,7 @@ class PostgresServer(NamedTuple):
         from planwave.storage.sql.schema import metadata, shared_metadata
 
         tables = [*metadata.tables, *shared_metadata.tables]
-        deletions = [f"DELETE FROM {each}" for each in tables if each != "schema_hash"]
+        deletions = [f"DELETE FROM {each}" for each in tables if each != "schema_hash"]  # noqa: S608
         # Without the triggers of foreign keys the order does not matter.
         self.execute("; ".join(["SET session_replication_role = replica", *deletions]), database)
 

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import create_engine
+
+from planwave.errors import PlanwaveError, SchemaTooNew
+from planwave.storage.postgres.migrations import SCHEMA_VERSION, migrate
+from planwave.storage.sql.schema import metadata, shared_metadata
+from tests.support.storage.postgres_server import PostgresServer
+
+
+@pytest.fixture
+def empty_database(postgres: PostgresServer) -> Iterator[str]:
+    postgres.execute("CREATE DATABASE empty")
+    yield postgres.url("empty").replace("postgresql:", "postgresql+psycopg:")
+    postgres.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+def migrate_at(url: str) -> str:
+    """Migrate a database; return the code of the error, or ""."""
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            migrate(connection)
+    except PlanwaveError as error:
+        return error.code
+    finally:
+        engine.dispose()
+    return ""
+
+
+def test_processes_that_start_together_make_the_tables_once(empty_database: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(migrate_at, [empty_database] * 4)) == {""}
+    engine = create_engine(empty_database)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT version FROM schema_version").scalars().all()
+        tables = set(
+            connection.exec_driver_sql(
+                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+            ).scalars()
+        )
+    engine.dispose()
+    assert rows == [SCHEMA_VERSION]
+    made = {*metadata.tables, *shared_metadata.tables} - {"schema_hash"}
+    assert tables == {*made, "schema_version"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (f"version = {SCHEMA_VERSION + 1}", SchemaTooNew.code),
+        ("hash = 'another'", "storage-of-another-build"),
+    ],
+)
+def test_the_tables_of_another_planwave_stay_as_they_are(
+    empty_database: str, change: str, code: str
+) -> None:
+    assert migrate_at(empty_database) == ""
+    engine = create_engine(empty_database, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"UPDATE schema_version SET {change}")  # noqa: S608
+    engine.dispose()
+    assert migrate_at(empty_database) == code

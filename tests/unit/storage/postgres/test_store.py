@@ -1,0 +1,327 @@
+"""What only a database that several processes write has to show: races, lost connections, dead processes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import psycopg
+import pytest
+
+from planwave.errors import PlanwaveError, StaleEpoch, StoreError
+from planwave.events import Event
+from planwave.storage.postgres.store import HOLDER_LEASE_S, PostgresStore
+from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.triggers import TriggerRecord
+from tests.support.polling import until
+from tests.support.storage.postgres_server import PostgresServer
+
+AT = "2026-01-01T00:00:00.000000Z"
+EXPIRED = "2025-01-01T00:00:00.000000Z"
+RACES = 40
+
+
+def log(seq: int, of: str = "x1", **data: Any) -> Event:
+    return Event(of, seq, AT, "node.log", "a", 1, data)
+
+
+def result(seq: int, value: Any, of: str = "x1") -> Event:
+    outputs = {"output": {"type": "text", "value": value}}
+    return Event(of, seq, AT, "node.completed", "a", 1, {"outputs": outputs, "duration_s": 1})
+
+
+def record(name: str = "x1", **facts: Any) -> ExecutionRecord:
+    return ExecutionRecord(name, facts.pop("plan_id", None), "t", "g", "starting", AT, **facts)
+
+
+def flow(name: str, plan_id: str) -> PlanRecord:
+    return PlanRecord(plan_id, AT, "g", "t", "h", {}, name=name)
+
+
+@pytest.fixture
+async def stores(database_url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    async with AsyncExitStack() as stack:
+        both = [PostgresStore.open(database_url, artifact_bytes=1_000) for _ in range(2)]
+        for each in both:
+            await stack.enter_async_context(each)
+        yield both[0], both[1]
+
+
+async def outcome(of: Awaitable[Any]) -> Any:
+    """Return the result, or the code of the error."""
+    try:
+        return await of
+    except PlanwaveError as error:
+        return error.code
+
+
+async def race(*calls: Awaitable[Any]) -> list[Any]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(outcome(call)) for call in calls]
+    return [task.result() for task in tasks]
+
+
+async def test_one_of_two_processes_claims_a_key(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    for number in range(RACES):
+        key = f"k{number}"
+        both = await race(
+            *(each.claim_idempotency_key(key, "d", AT, expired=EXPIRED) for each in stores)
+        )
+        assert sorted(each.is_new for each in both) == [False, True]
+        assert both[0].subject == both[1].subject
+
+
+async def test_one_of_two_processes_claims_a_delivery(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    await stores[0].save_plan(flow("f", "p"))
+    await stores[0].triggers.create(TriggerRecord("t", "p", "n", "webhook", AT))
+    for number in range(RACES):
+        both = await race(
+            *(each.triggers.claim("t", f"k{number}", AT, expired=EXPIRED) for each in stores)
+        )
+        assert sorted(each.is_new for each in both) == [False, True]
+
+
+async def test_what_a_closed_or_dead_process_claimed_is_free(
+    stores: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, second = stores
+    claimed = await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    assert not (await second.claim_idempotency_key("k", "d", AT, expired=EXPIRED)).is_new
+    with psycopg.connect(database_url, autocommit=True) as server:
+        server.execute("UPDATE holders SET expires_at = clock_timestamp() - interval '1 s'")
+    again = await second.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    assert (again.is_new, again.subject) == (True, claimed.subject)
+    await second.close()
+    assert (await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)).is_new
+
+
+async def test_one_of_two_processes_takes_a_name(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    for number in range(RACES):
+        both = await race(
+            *(each.save_plan(flow(f"f{number}", f"p{number}-{n}")) for n, each in enumerate(stores))
+        )
+        assert sorted(map(str, both)) == ["None", "name-taken"]
+
+
+async def test_a_plan_is_deleted_or_an_execution_of_it_begins(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = stores
+    for number in range(RACES):
+        await first.save_plan(flow(f"f{number}", f"p{number}"))
+        deleted, _ = await race(
+            first.delete_plan(f"p{number}", force=True),
+            second.create_execution(record(f"x{number}", plan_id=f"p{number}"), []),
+        )
+        is_there = await first.plan(f"p{number}") is not None
+        assert is_there == (deleted == "plan-in-use")
+
+
+async def test_the_owner_before_appends_nothing_that_the_one_after_does_not_see(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = stores
+    for number in range(RACES):
+        own = f"x{number}"
+        await first.create_execution(record(own), [log(1, own)])
+        appended, epoch = await race(first.append(own, 1, [log(2, own)]), second.claim(own))
+        assert (appended, epoch) in ((None, 2), ("late-writer", 2))
+        seen = await second.events(own)
+        assert len(seen) == (2 if appended is None else 1)
+        with pytest.raises(StaleEpoch):
+            await first.append(own, 1, [log(len(seen) + 1, own)])
+        await second.append(own, 2, [log(len(seen) + 1, own)])
+
+
+async def test_each_claim_has_an_epoch_of_its_own(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    await stores[0].create_execution(record(), [])
+    epochs = await race(*(stores[n % 2].claim("x1") for n in range(RACES)))
+    assert sorted(epochs) == list(range(2, RACES + 2))
+
+
+async def test_jobs_that_wait_for_each_other_are_all_done(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    """Batches of the two lock the same plans in opposite orders, which the server ends for one of them."""
+    names = [f"p{n}" for n in range(12)]
+    for each in names:
+        await stores[0].save_plan(flow(each, each))
+    forward = (stores[0].save_plan(flow(each, each)) for each in names)
+    backward = (stores[1].save_plan(flow(each, each)) for each in reversed(names))
+    assert set(await race(*forward, *backward)) == {None}
+
+
+async def test_a_process_that_is_frozen_in_a_transaction_holds_nothing_for_long(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = stores
+    await first.create_execution(record(), [log(1)])
+    transactions = first._transactions
+    transactions.begin()
+    transactions.execute("SELECT 1 FROM executions FOR UPDATE")
+    began = time.monotonic()
+    assert await second.claim("x1") == 2
+    assert time.monotonic() - began < HOLDER_LEASE_S / 2
+    assert await outcome(first.append("x1", 1, [log(2)])) in ("store-unreachable", "late-writer")
+    assert await outcome(first.append("x1", 1, [log(2)])) == "late-writer"
+
+
+def end_connections(postgres: PostgresServer, url: str) -> None:
+    database = url.rpartition("/")[2]
+    postgres.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"  # noqa: S608
+    )
+
+
+async def test_lost_connections_are_opened_again(
+    stores: tuple[PostgresStore, PostgresStore], postgres: PostgresServer, database_url: str
+) -> None:
+    store = stores[0]
+    await store.create_execution(record(), [log(1)])
+    end_connections(postgres, database_url)
+    seq = 2
+    while await outcome(store.append("x1", 1, [log(seq)])) is not None:
+        assert store.stats.status == "store-unreachable"
+        await asyncio.sleep(0.01)
+    assert [each.seq for each in await store.events("x1")] == [1, 2]
+    await until(lambda: store.stats.status == "ok")
+
+
+async def test_a_failure_ends_without_another_write(
+    stores: tuple[PostgresStore, PostgresStore],
+    postgres: PostgresServer,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planwave.storage.sql.writer._PROBE_INTERVAL_S", 0.01)
+    store = stores[0]
+    await store.create_execution(record(), [log(1)])
+    end_connections(postgres, database_url)
+    assert await outcome(store.append("x1", 1, [log(2)])) == "store-unreachable"
+    await until(lambda: store.stats.status == "ok")
+
+
+async def test_a_commit_whose_answer_was_lost_is_not_stored_twice(
+    stores: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stores[0]
+    await store.create_execution(record(), [log(1)])
+    commit = store._transactions.commit
+
+    def lose_answer() -> None:
+        commit()
+        monkeypatch.undo()
+        store._transactions._raw.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(store._transactions, "commit", lose_answer)
+    assert await outcome(store.append("x1", 1, [log(2), log(3)])) == "store-unreachable"
+    await store.append("x1", 1, [log(2), log(3)])
+    assert [each.seq for each in await store.events("x1")] == [1, 2, 3]
+    other = await outcome(store.append("x1", 1, [log(2, message="another"), log(3)]))
+    assert other == "duplicate-seq"
+
+
+async def test_a_large_value_is_kept_as_long_as_an_execution_uses_it(
+    stores: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, second = stores
+    value = "x" * 5_000
+    for own in ("x1", "x2"):
+        await first.create_execution(record(own), [result(1, value, own)])
+        ended = Event(own, 2, AT, "execution.cancelled", None, None, {"reason": ""})
+        await first.append(own, 1, [ended])
+    with psycopg.connect(database_url, autocommit=True) as server:
+
+        def count() -> int:
+            row = server.execute("SELECT count(*) FROM artifacts").fetchone()
+            assert row is not None
+            return row[0]
+
+        assert count() == 1
+        await second.delete_execution("x1")
+        assert count() == 1
+        assert (await first.events("x2"))[0].data["outputs"]["output"]["value"] == value
+        await second.delete_execution("x2")
+        assert count() == 0
+
+
+async def test_a_large_value_that_is_deleted_meanwhile_is_there_for_the_next(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = stores
+    value = "x" * 5_000
+    ended = {"reason": ""}
+    for number in range(RACES):
+        old, new = f"a{number}", f"b{number}"
+        await first.create_execution(
+            record(old),
+            [result(1, value, old), Event(old, 2, AT, "execution.cancelled", None, None, ended)],
+        )
+        await race(
+            first.delete_execution(old),
+            second.create_execution(record(new), [result(1, value, new)]),
+        )
+        (event,) = await first.events(new)
+        assert event.data["outputs"]["output"]["value"] == value
+        await second.append(new, 1, [Event(new, 2, AT, "execution.cancelled", None, None, ended)])
+        await second.delete_execution(new)
+
+
+async def test_texts_have_no_character_that_the_database_has_not(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    plan = PlanRecord("p", AT, "a\0goal", "a\0title", "h", {"text": "\0"})
+    await stores[0].save_plan(plan)
+    stored = await stores[1].plan("p")
+    assert stored is not None
+    assert (stored.title, stored.document) == ("a\ufffdtitle", {"text": "\0"})
+    await stores[0].create_execution(record(), [log(1, text="\0")])
+    assert (await stores[1].events("x1"))[0].data == {"text": "\0"}
+
+
+async def test_the_size_is_that_of_the_database(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    assert await stores[0].size() > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("postgresql://u:hush@127.0.0.1:9/db", "'db' on 127.0.0.1"),
+        ("postgresql://u:hush@nowhere.invalid/db", "'db' on nowhere.invalid"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_named_without_its_password(url: str, reason: str) -> None:
+    with pytest.raises(StoreError, match=reason) as refused:
+        PostgresStore.open(url)
+    assert refused.value.code == "store-unusable"
+    assert "hush" not in f"{refused.value}{refused.value.hint}"
+
+
+def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> None:
+    postgres.execute("CREATE DATABASE other ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with pytest.raises(StoreError, match="encoding is SQL_ASCII") as refused:
+        PostgresStore.open(postgres.url("other"))
+    assert "ENCODING 'UTF8'" in str(refused.value.hint)
+    postgres.execute("DROP DATABASE other WITH (FORCE)")
+
+
+async def test_a_closed_store_says_so(stores: tuple[PostgresStore, PostgresStore]) -> None:
+    await stores[0].close()
+    await stores[0].close()
+    assert await outcome(stores[0].create_execution(record(), [])) == "store-closed"
+    assert await outcome(stores[0].plans()) == "store-closed"
+    assert await stores[1].plans() == []

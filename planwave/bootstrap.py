@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
     from planwave.storage.audit import AuditLog
-    from planwave.storage.sqlite.store import SqliteStore
+    from planwave.storage.postgres.store import PostgresStore
+    from planwave.storage.sql.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         limits=limits,
         node_services=services,
         renderer=renderer,
-        directory=settings.storage_dir,
+        directory=None if settings.database_url else settings.storage_dir,
         calls=models,
         parent_calls=lending,
         close=partial(_close_parts, (models, local, renderer, tracer)),
@@ -130,14 +131,19 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     )
 
 
-def _open_store(settings: Settings) -> SqliteStore:
+def _open_store(settings: Settings) -> Store:
     """Open the store; log how it is used again where nothing can be recorded, as without a home."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.ownership import is_remembered
     from planwave.storage.sqlite.store import SqliteStore
 
     directory = settings.storage_dir
-    store = SqliteStore.open(directory, artifact_bytes=settings.limits.node_result_bytes)
+    most = settings.limits.node_result_bytes
+    if settings.database_url is None:
+        store: Store = SqliteStore.open(directory, artifact_bytes=most)
+    else:
+        url = settings.database_url.get_secret_value()
+        store = _postgres_store().open(url, directory=directory, artifact_bytes=most)
     if "storage_dir" not in settings.model_fields_set and not is_remembered(directory):
         _log.warning(
             "planwave cannot record that it made ./%s, because %s cannot be written: name it the next "
@@ -145,6 +151,24 @@ def _open_store(settings: Settings) -> SqliteStore:
             directory, state_directory() or "the home directory", directory,
         )  # fmt: skip
     return store
+
+
+def _postgres_store() -> type[PostgresStore]:
+    """Import the store on PostgreSQL.
+
+    Raises:
+        InputError: ``postgres-unavailable``: its driver is not installed.
+    """
+    try:
+        # Lazy: an extra, and only for those who use it
+        from planwave.storage.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "database_url is set, and the driver of PostgreSQL is not installed",
+            code="postgres-unavailable",
+            hint="pip install 'planwave[postgres]'",
+        ) from error
+    return PostgresStore
 
 
 def open_audit_log(settings: Settings) -> AuditLog | None:
@@ -314,9 +338,15 @@ def open_history(settings: Settings) -> History:
     from planwave.storage.ownership import is_trusted
     from planwave.storage.sqlite.store import SqliteStore
 
-    store = SqliteStore.open(settings.storage_dir, read_only=True, migrates=is_trusted(settings))
+    if settings.database_url is not None:
+        url = settings.database_url.get_secret_value()
+        store: Store = _postgres_store().open(url, read_only=True)
+        directory = None
+    else:
+        directory = settings.storage_dir
+        store = SqliteStore.open(directory, read_only=True, migrates=is_trusted(settings))
     store.requires_approval = settings.require_approval
-    return History(store, settings.storage_dir)
+    return History(store, directory)
 
 
 def open_providers(

@@ -438,6 +438,10 @@ class Settings(EnvFirstSettings):
 
     storage_dir: Path = Path("storage")
     """The directory of all stored data; only one process at a time writes to it."""
+    database_url: SecretStr | None = None
+    """The database of PostgreSQL that keeps executions, plans, chats and all else in place of the storage
+    directory, as ``postgresql://user:password@host/database``; needs ``planwave[postgres]``. The directory
+    keeps what belongs to the process: its lock, the audit log, closed sessions."""
     host: str = "127.0.0.1"
     """The address ``planwave serve`` listens on; all but loopback addresses need a ``token``."""
     port: int = Field(default=8000, ge=0, le=65_535)

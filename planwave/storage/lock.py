@@ -64,6 +64,17 @@ class DirectoryLock:
             length = os.fstat(self._file).st_size
             os.pwrite(self._file, json.dumps(holder).encode().ljust(length), 0)
 
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
+        """Write the address and the token of the API of this process; see ``Store.publish_address``."""
+        owner: dict[str, Any] = {"pid": os.getpid()}
+        if url is not None:
+            owner |= {"url": url, "token": token}
+            if not is_service:
+                owner["is_service"] = False
+        self.write_owner(owner)
+
     def release(self) -> None:
         """Release the lock."""
         if self._file is not None:

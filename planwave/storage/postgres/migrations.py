@@ -74,6 +74,21 @@ def migrate(connection: Connection) -> None:
         raise
 
 
+def require_current(connection: Connection) -> None:
+    """Check that a database has the tables of this planwave, without a change.
+
+    Raises:
+        SchemaTooNew, StoreError: They are those of another one, or there are none.
+    """
+    if connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None:
+        raise StoreError(
+            "the database has no tables of planwave yet",
+            code="store-unusable",
+            hint="start planwave serve with it once",
+        )
+    _require_known(*connection.exec_driver_sql("SELECT version, hash FROM schema_version").one())
+
+
 def _require_known(version: int, of_version: str) -> None:
     """Check that the tables are those of this planwave.
 

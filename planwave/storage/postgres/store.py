@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from time import monotonic
 from typing import Any, Final, Self
 
 import psycopg
@@ -12,10 +14,14 @@ from psycopg import conninfo
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, select
 from sqlalchemy.exc import DBAPIError
 
-from planwave import __version__
 from planwave.errors import StoreError
+from planwave.events import Event
 from planwave.storage.artifacts import ReadArtifact
-from planwave.storage.postgres.migrations import migrate
+from planwave.storage.errors import stale_epoch
+from planwave.storage.lock import DirectoryLock
+from planwave.storage.ownership import make_directory
+from planwave.storage.postgres.holder import Holder
+from planwave.storage.postgres.migrations import migrate, require_current
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.errors import cause_of
 from planwave.storage.sql.readers import ReaderPool
@@ -23,14 +29,20 @@ from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
 from planwave.storage.sql.writer import GroupCommitWriter
 
-HOLDER_LEASE_S: Final = 15.0
-"""How long an opening of the store counts as alive after it said so last."""
-_BEATS_A_LEASE: Final = 3
+LATE_APPEND_S: Final = 1.0
+"""After so long an append is late: half of the shortest time in which another process takes over."""
 _CONNECT_TIMEOUT_S: Final = 5
 _WRITER_OPTIONS: Final = (
     # A process that is frozen inside a transaction would hold its locks until it is thawed.
     "-c idle_in_transaction_session_timeout=2000 -c lock_timeout=5000 -c synchronous_commit=on"
 )
+_DEAD_PEER: Final = {
+    "keepalives_idle": 2,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 6_000,
+}
+"""Parameters of libpq, s and ms: when a server that no longer answers, as after a broken network, is given up."""
 _PREPARE_AFTER: Final = 2
 """Uses after which a statement is prepared."""
 _SERVER_VERSION: Final = 15_00_00
@@ -48,46 +60,96 @@ class PostgresStore(Store):
     def __init__(
         self,
         readers: ReaderPool,
-        writer: GroupCommitWriter,
-        transactions: PostgresTransactions,
-        beat: _Beat,
-        artifact_bytes: int,
+        writer: GroupCommitWriter | None = None,
+        transactions: PostgresTransactions | None = None,
+        artifact_bytes: int = ARTIFACT_BYTES,
     ) -> None:
         super().__init__(readers, writer, artifact_bytes)
-        self._threads, self._thread = readers, writer
-        self._transactions, self._beat = transactions, beat
+        self._threads, self._thread, self._transactions = readers, writer, transactions
+        self._holder: Holder | None = None
+        self._lock: DirectoryLock | None = None
         self._closing: asyncio.Future[None] | None = None
-        beat.start(self._instance_id)
 
     @classmethod
-    def open(cls, url: str, *, artifact_bytes: int = ARTIFACT_BYTES) -> Self:
+    def open(
+        cls,
+        url: str,
+        read_only: bool = False,
+        *,
+        directory: Path | None = None,
+        artifact_bytes: int = ARTIFACT_BYTES,
+    ) -> Self:
         """Open the store of a database; blocks for some tens of milliseconds.
 
         Its tables are made, or brought up to date, if need be.
 
         Args:
             url: ``postgresql://user:password@host:port/database``, with any parameters of libpq.
+            read_only: Whether nothing is written.
+            directory: The directory of the one process that drives the executions of the database: it
+                owns both, and publishes its address in the directory. None for a process that does not.
             artifact_bytes: The most JSON of an output value that is stored with its event.
 
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, is too old, or has another encoding than UTF-8;
-                ``storage-of-another-build``.
+                ``storage-of-another-build``; ``storage-locked``: another process drives its executions, or
+                owns the directory.
             SchemaTooNew: A newer planwave made the tables.
         """
+        connect = partial(_connect, url)
         try:
-            transactions = PostgresTransactions(partial(_connect, url))
+            transactions = PostgresTransactions(connect)
         except (psycopg.Error, DBAPIError) as error:
             raise _unusable(url, error) from error
+        if read_only:
+            try:
+                require_current(transactions.connection)
+            finally:
+                transactions.close()
+            return cls(ReaderPool(_reading_engine(url)))
         try:
             migrate(transactions.connection)
-            writer = GroupCommitWriter(transactions)
-            # Other processes write too: no result is shared.
-            readers = ReaderPool(_reading_engine(url))
-            beat = _Beat(partial(_connect, url))
+            lock = None if directory is None else _own(directory)
         except BaseException:
             transactions.close()
             raise
-        return cls(readers, writer, transactions, beat, artifact_bytes)
+        writer = GroupCommitWriter(transactions)
+        # Other processes write too: no result is shared.
+        store = cls(ReaderPool(_reading_engine(url)), writer, transactions, artifact_bytes)
+        store._lock = lock
+        try:
+            holder = Holder(PostgresTransactions(connect), store._instance_id)
+            store._holder = holder
+            holder.start(drives=directory is not None)
+        except BaseException as error:
+            store._close_connections()
+            store._threads.shutdown()
+            if isinstance(error, psycopg.Error | DBAPIError):
+                raise _unusable(url, error) from error
+            raise
+        return store
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        """Append events; see ``Store.append``.
+
+        Where the answer took so long that another process may own the execution by now, that is looked
+        up before the caller goes on: it would begin what the other one has begun.
+
+        Raises:
+            StaleEpoch: Another process owns the execution.
+        """
+        began = monotonic()
+        await super().append(execution_id, epoch, events)
+        if monotonic() - began > LATE_APPEND_S:
+            record = await self.execution(execution_id)
+            if record is not None and record.epoch > epoch:
+                raise stale_epoch(execution_id, epoch, record.epoch)
+
+    def publish_address(
+        self, url: str | None, token: str | None = None, *, is_service: bool = True
+    ) -> None:
+        if self._lock is not None:
+            self._lock.publish_address(url, token, is_service=is_service)
 
     async def size(self) -> int:
         """Return the bytes of the database."""
@@ -114,66 +176,42 @@ class PostgresStore(Store):
         self._threads.shutdown()
 
     def _close_connections(self) -> None:
-        self._thread.stop()
-        self._beat.stop()
-        self._transactions.close()
+        if self._thread is not None:
+            self._thread.stop_accepting()
+            self._thread.stop()
+        if self._holder is not None:
+            self._holder.stop()
+        if self._transactions is not None:
+            self._transactions.close()
         self._threads.close()
+        if self._lock is not None:
+            self._lock.release()
 
 
-class _Beat:
-    """The thread that says that an opening of the store is alive."""
+def _own(directory: Path) -> DirectoryLock:
+    """Lock a directory, which is made if need be.
 
-    def __init__(self, connect: Any) -> None:
-        self._transactions = PostgresTransactions(connect)
-        self._ended = threading.Event()
-        self._holder = ""
-        self._thread = threading.Thread(target=self._run, name="planwave-beat", daemon=True)
-
-    def start(self, holder: str) -> None:
-        """Say it for the first time, then again and again in a thread."""
-        self._holder = holder
-        self._say()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread and withdraw: what is still claimed is free at once."""
-        self._ended.set()
-        self._thread.join()
-        self._change("DELETE FROM holders WHERE holder_id = %s", (self._holder,))
-        self._transactions.close()
-
-    def _run(self) -> None:
-        while not self._ended.wait(HOLDER_LEASE_S / _BEATS_A_LEASE):
-            self._say()
-
-    def _say(self) -> None:
-        self._change(_SAY_ALIVE, (self._holder, HOLDER_LEASE_S, __version__))
-
-    def _change(self, sql: str, values: tuple[object, ...]) -> None:
-        """Commit a change; a server that does not answer is asked again by the next beat."""
-        try:
-            self._transactions.begin()
-            self._transactions.connection.exec_driver_sql(sql, values)
-            self._transactions.commit()
-        except (psycopg.Error, DBAPIError):
-            self._transactions.roll_back()
-
-
-_SAY_ALIVE: Final = (
-    "INSERT INTO holders (holder_id, expires_at, started_at, version) "
-    "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s) "
-    "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at"
-)
+    Raises:
+        StoreError: ``storage-locked``, ``store-unusable``.
+    """
+    try:
+        make_directory(directory)
+        return DirectoryLock(directory)
+    except OSError as error:
+        raise StoreError(
+            f"the directory {str(directory)!r} cannot be used: {error.strerror}",
+            code="store-unusable",
+            hint="check its owner and permissions, or choose another directory",
+        ) from error
 
 
 def _connect(url: str) -> Connection:
     """Open a connection for writing; transactions are explicit."""
     raw = psycopg.connect(
-        url,
+        conninfo.make_conninfo(url, options=_WRITER_OPTIONS, **_DEAD_PEER),
         autocommit=True,
         prepare_threshold=_PREPARE_AFTER,
         connect_timeout=_CONNECT_TIMEOUT_S,
-        options=_WRITER_OPTIONS,
     )
     try:
         _require_usable(url, raw)
@@ -193,7 +231,7 @@ def _reading_engine(url: str) -> Engine:
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(
-            url,
+            conninfo.make_conninfo(url, **_DEAD_PEER),
             autocommit=True,
             prepare_threshold=_PREPARE_AFTER,
             connect_timeout=_CONNECT_TIMEOUT_S,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -123,13 +122,8 @@ class SqliteStore(Store):
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True
     ) -> None:
-        owner: dict[str, Any] = {"pid": os.getpid()}
-        if url is not None:
-            owner |= {"url": url, "token": token}
-            if not is_service:
-                owner["is_service"] = False
         if self._lock is not None:
-            self._lock.write_owner(owner)
+            self._lock.publish_address(url, token, is_service=is_service)
 
     async def close(self) -> None:
         """Finish what is queued, then let the directory go.

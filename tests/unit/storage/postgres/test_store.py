@@ -13,7 +13,8 @@ import pytest
 
 from planwave.errors import PlanwaveError, StaleEpoch, StoreError
 from planwave.events import Event
-from planwave.storage.postgres.store import HOLDER_LEASE_S, PostgresStore
+from planwave.storage.postgres.holder import LEASE_S
+from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.triggers import TriggerRecord
 from tests.support.polling import until
@@ -172,7 +173,7 @@ async def test_a_process_that_is_frozen_in_a_transaction_holds_nothing_for_long(
     transactions.execute("SELECT 1 FROM executions FOR UPDATE")
     began = time.monotonic()
     assert await second.claim("x1") == 2
-    assert time.monotonic() - began < HOLDER_LEASE_S / 2
+    assert time.monotonic() - began < LEASE_S / 2
     assert await outcome(first.append("x1", 1, [log(2)])) in ("store-unreachable", "late-writer")
     assert await outcome(first.append("x1", 1, [log(2)])) == "late-writer"
 

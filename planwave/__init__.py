@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from planwave.service.library.results import Failure, RunResult
     from planwave.service.library.runs import Run
     from planwave.service.library.sources import StoredExecution
+    from planwave.storage.postgres.store import PostgresStore
     from planwave.storage.sqlite.memory import MemoryStore
     from planwave.storage.sqlite.store import SqliteStore
 
@@ -132,6 +133,7 @@ _MODULES = {
     "planwave.service.library.results": ("Failure", "RunResult"),
     "planwave.service.library.runs": ("Run",),
     "planwave.service.library.sources": ("StoredExecution",),
+    "planwave.storage.postgres.store": ("PostgresStore",),
     "planwave.storage.sqlite.memory": ("MemoryStore",),
     "planwave.storage.sqlite.store": ("SqliteStore",),
 }
@@ -173,6 +175,7 @@ __all__ = [
     "Planner",
     "PlanwaveError",
     "Port",
+    "PostgresStore",
     "Registry",
     "Result",
     "ResumableType",

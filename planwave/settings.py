@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -556,6 +557,28 @@ class Settings(EnvFirstSettings):
         copy = self.model_copy()
         copy._installed_modules = frozenset(names)
         return copy
+
+    @field_validator("database_url")
+    @classmethod
+    def _require_postgresql(cls, written: SecretStr | None) -> SecretStr | None:
+        """Check the form of a URL; the message does not show it, for it may have a password.
+
+        Raises:
+            ValueError: It is none of a database of PostgreSQL.
+        """
+        if written is not None:
+            parts = urlsplit(written.get_secret_value())
+            if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
+                raise ValueError("write postgresql://user:password@host:port/database")
+        return written
+
+    @property
+    def storage_name(self) -> str:
+        """Where data is stored, for people: a directory, or a database without its password."""
+        if self.database_url is None:
+            return str(self.storage_dir.absolute())
+        parts = urlsplit(self.database_url.get_secret_value())
+        return f"PostgreSQL database {parts.path[1:]} on {parts.hostname or 'the local socket'}"
 
     @field_validator("storage_dir")
     @classmethod

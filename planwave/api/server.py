@@ -277,7 +277,7 @@ async def serve(
             about = {
                 "version": VERSION,
                 "url": server.url,
-                "storage": settings.storage_dir.absolute(),
+                "storage": settings.storage_name,
             }
             write_record(_SERVICE_LOG, logging.INFO, "started", about)
             with lasting_objects_frozen():

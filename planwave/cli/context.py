@@ -421,7 +421,11 @@ class CommandContext:
                 until = until or now + LOCK_WAIT_S
                 is_silent = owner is not None and owner.url is not None and owner == probed
                 if is_silent or now > until:
-                    error.hint = _locked_hint(owner)
+                    error.hint = (
+                        f"name the address of that service: --url, or {URL_VARIABLE}"
+                        if owner is None and settings.database_url is not None
+                        else _locked_hint(owner)
+                    )
                     raise
                 await self._wait_for_owner(directory, error.message, until)
 

@@ -254,7 +254,10 @@ class Service:
         Works while another process writes. Errors are those of ``back_up``.
         """
         if self.directory is None:
-            raise NotFound("nothing is kept on disk here, so there is nothing to back up")
+            raise NotFound(
+                "nothing is kept in a directory here, so there is nothing to back up",
+                hint="back up the database with pg_dump, where one is used",
+            )
         return await asyncio.to_thread(back_up, self.directory, file)
 
     @property

@@ -12,7 +12,14 @@ from planwave.api.auth import require_principal
 from planwave.api.dependencies import AppState, StateDep
 from planwave.api.problems import ProblemError
 from planwave.errors import ShuttingDown
-from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY, STORE_OK, TRANSIENT_CODES
+from planwave.storage.records import (
+    DISK_FULL,
+    READ_ONLY,
+    STORE_BUSY,
+    STORE_OK,
+    STORE_UNREACHABLE,
+    TRANSIENT_CODES,
+)
 
 _RETRY_AFTER: Final = {"Retry-After": "5"}
 _STORE_PROBLEMS: Final = {
@@ -23,6 +30,10 @@ _STORE_PROBLEMS: Final = {
     STORE_BUSY: (
         "another program holds the database, so nothing new is taken; executions wait",
         "close that program; it goes on by itself",
+    ),
+    STORE_UNREACHABLE: (
+        "the database server does not answer, so nothing new is taken; executions wait",
+        "see whether it runs and can be reached; it goes on by itself",
     ),
     READ_ONLY: (
         "the store takes nothing more, because a write failed",
@@ -39,7 +50,7 @@ class Health(BaseModel):
 
     status: str = Field(
         default=STORE_OK,
-        description="`ok`; `disk-full` or `store-busy`: writes are refused until that has passed; "
+        description="`ok`; `disk-full`, `store-busy` or `store-unreachable`: writes are refused until that has passed; "
         "`store-read-only`: writes are refused until a restart.",
     )
 

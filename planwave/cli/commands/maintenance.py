@@ -15,7 +15,7 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted, json_object, local_time, one_line
 from planwave.cli.lookup import Match, find
 from planwave.cli.options import IdArgument, shared_options
-from planwave.errors import InputError, StoreError
+from planwave.errors import InputError, NotFound, StoreError
 from planwave.principals import Principal
 from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
 from planwave.storage.files import ARTIFACT_DIR
@@ -85,6 +85,11 @@ def backup(
     from planwave.storage.backup import back_up
 
     console, settings = ctx.console(), ctx.settings()
+    if settings.database_url is not None:
+        raise NotFound(
+            "data is stored in a database, which has a backup of its own",
+            hint="pg_dump --format=custom, and pg_restore into an empty database",
+        )
     require_trusted(settings)
     report = back_up(settings.storage_dir, file)
     if console.json:

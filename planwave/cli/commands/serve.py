@@ -134,13 +134,12 @@ def _show_address(
     console: CommandConsole, settings: Settings, url: str, *, has_web_ui: bool
 ) -> None:
     """Write the URL of the service; with ``--json``, one object."""
-    directory = settings.storage_dir.absolute()
     if console.json:
         document = {
             "url": url,
             "page": _page(settings, url),
             "pid": os.getpid(),
-            "storage": str(directory),
+            "storage": settings.storage_name,
             "needs_token": settings.token is not None,
         }
         sys.stdout.write(dumps(document) + "\n")  # one line, which a parent process can wait for
@@ -151,7 +150,7 @@ def _show_address(
     console.verbatim(f"  web UI: {page}")
     if settings.api_docs:
         console.verbatim(f"  API documentation: {_page(settings, url)}docs")
-    console.verbatim(f"  storage: {directory}")
+    console.verbatim(f"  storage: {settings.storage_name}")
     if settings.token is not None:
         console.text("  requests carry the token: Authorization: Bearer …")
     console.text(

@@ -55,7 +55,7 @@ class Holder:
             raise StoreError(
                 "another process drives the executions of this database",
                 code="storage-locked",
-                hint="send commands to that one, by --url or PLANWAVE_URL, or wait until it ends",
+                hint="send commands to that process, or wait until it ends",
             )
         self._say_alive()
         self._thread.start()

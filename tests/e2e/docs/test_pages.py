@@ -63,6 +63,7 @@ RUN = {
         "$ planwave backup planwave-$(date +%F).tgz",
         "$ systemctl stop planwave",
     },
+    "docs/scale-out.md": {"import planwave"},
     "docs/semantics.md": {
         '{"nodes": [{"id": "draft", "type": "agent", "description": "Write the mail."},'
     },
@@ -117,6 +118,10 @@ NOT_RUN = {
         "loopback; the tests of the command run it on one of their own",
         "scrape_configs:": "Prometheus is needed; the address and the token are compared",
         "$ pip install 'planwave[otel]'": "installs packages; a unit test runs the service with spans",
+    },
+    "docs/scale-out.md": {
+        "$ pip install 'planwave[postgres]'": "installs packages and makes a database; "
+        "tests/e2e/server/test_postgres.py runs the service",
     },
     "docs/triggers.md": {
         "webhook-id: 019a0000-0000-7000-8000-00000000000e": "a message; unit tests compare such ones "

@@ -45,10 +45,11 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "interop/importing": "branches jinja_filters json_schemas loops own reading",
     "interop/importing/covalt": "convert expressions flow kinds",
     "interop/importing/flowise": (
-        "chains conditions convert flow kinds models references requests rich_text steps"
+        "chains conditions conversation convert flow kinds loops models references requests "
+        "rich_text state steps updates"
     ),
     "interop/importing/javascript": "methods operators syntax tokens values",
-    "interop/importing/langflow": "batches braces convert flow kinds loops models",
+    "interop/importing/langflow": "batches braces convert flow kinds loops models routers",
     "interop/importing/magic_agents": (
         "convert fields flow graphs inner kinds loops models rendered requests"
     ),
@@ -90,7 +91,8 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
     "storage": "access_tokens call_documents chats errors notifications triggers",
-    "storage/sql": "appends dialects outbox queries schema store writer",
+    "storage/postgres": "appends holder transactions",
+    "storage/sql": "appends dialects locks outbox queries schema store writer",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),
     "triggers": "adapter webhook_answers webhooks",

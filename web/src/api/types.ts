@@ -11,7 +11,7 @@ export type PlanStatus = "draft" | "executing" | "completed" | "failed";
 
 /** How it is. */
 export type Health = {
-  /** `ok`; `disk-full` or `store-busy`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
+  /** `ok`; `disk-full`, `store-busy` or `store-unreachable`: writes are refused until that has passed; `store-read-only`: writes are refused until a restart. */
   status?: string;
 };
 

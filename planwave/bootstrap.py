@@ -160,7 +160,7 @@ def _postgres_store() -> type[PostgresStore]:
         InputError: ``postgres-unavailable``: its driver is not installed.
     """
     try:
-        # Lazy: an extra, and only for those who use it
+        # Lazy: test_a_directory_needs_nothing_of_postgresql
         from planwave.storage.postgres.store import PostgresStore
     except ModuleNotFoundError as error:
         raise InputError(

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +21,9 @@ from pydantic import (
 
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
 _MAX_PORT: Final = 65_535
+_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
+"""Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOADER_VARIABLES: Final = frozenset(
     {"BASH_ENV", "ENV", "IFS", "NODE_OPTIONS", "PATH", "SHELLOPTS"}
@@ -221,6 +225,44 @@ def parse_trace_url(written: str) -> str:
             "such as https://jaeger.example/trace/{trace_id}"
         )
     return written
+
+
+def parse_root_path(written: str) -> str:
+    """Return a path prefix without a slash at its end; empty for none.
+
+    Raises:
+        ValueError: It is not a path, or the service has addresses that begin with it.
+    """
+    path = written.rstrip("/")
+    if _ROOT_PATH.fullmatch(path) is None:
+        raise ValueError(
+            "write a path such as /planwave: letters, digits and . _ ~ - between slashes"
+        )
+    for own in _SERVICE_PATHS:
+        if f"{path}/".startswith(own):
+            raise ValueError(
+                f"addresses of the service itself begin with {own}; choose another prefix"
+            )
+    return path
+
+
+def check_database_url(written: SecretStr | None) -> SecretStr | None:
+    """Check the form of the URL of a database; the message does not show it, for it may have a password.
+
+    Raises:
+        ValueError: It is none of a database of PostgreSQL.
+    """
+    if written is not None:
+        parts = urlsplit(written.get_secret_value())
+        if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+            raise ValueError("write postgresql://user:password@host:port/database")
+    return written
+
+
+def database_name(url: str) -> str:
+    """Return a database for people, without user and password."""
+    parts = urlsplit(url)
+    return f"PostgreSQL database {parts.path.strip('/')} on {parts.hostname or 'the local socket'}"
 
 
 def parse_service(written: str) -> str:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -34,15 +33,15 @@ from planwave.setting_tables import (
     ProviderSettings,
     SecretName,
     SecretSettings,
+    check_database_url,
+    database_name,
+    parse_root_path,
     parse_service,
     parse_trace_url,
 )
 
 _PREFIX: Final = "PLANWAVE_"
-_ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _HOST: Final = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
-_SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
-"""Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
 _TABLE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
 """The environment variable with which the command line shows tracebacks."""
@@ -364,25 +363,6 @@ def _parse_list(written: Any) -> Any:
     return [name for part in written.split(",") if (name := part.strip())]
 
 
-def parse_root_path(written: str) -> str:
-    """Return a path prefix without a slash at its end; empty for none.
-
-    Raises:
-        ValueError: It is not a path, or the service has addresses that begin with it.
-    """
-    path = written.rstrip("/")
-    if _ROOT_PATH.fullmatch(path) is None:
-        raise ValueError(
-            "write a path such as /planwave: letters, digits and . _ ~ - between slashes"
-        )
-    for own in _SERVICE_PATHS:
-        if f"{path}/".startswith(own):
-            raise ValueError(
-                f"addresses of the service itself begin with {own}; choose another prefix"
-            )
-    return path
-
-
 def parse_host(written: str) -> str:
     """Return the name of a host, or ``*.`` and a name, in lower case.
 
@@ -439,10 +419,9 @@ class Settings(EnvFirstSettings):
 
     storage_dir: Path = Path("storage")
     """The directory of all stored data; only one process at a time writes to it."""
-    database_url: SecretStr | None = None
-    """The database of PostgreSQL that keeps executions, plans, chats and all else in place of the storage
-    directory, as ``postgresql://user:password@host/database``; needs ``planwave[postgres]``. The directory
-    keeps what belongs to the process: its lock, the audit log, closed sessions."""
+    database_url: Annotated[SecretStr | None, AfterValidator(check_database_url)] = None
+    """The database of PostgreSQL that keeps all data in place of the storage directory,
+    ``postgresql://user:password@host/database``; the directory keeps what belongs to the process."""
     host: str = "127.0.0.1"
     """The address ``planwave serve`` listens on; all but loopback addresses need a ``token``."""
     port: int = Field(default=8000, ge=0, le=65_535)
@@ -558,27 +537,12 @@ class Settings(EnvFirstSettings):
         copy._installed_modules = frozenset(names)
         return copy
 
-    @field_validator("database_url")
-    @classmethod
-    def _require_postgresql(cls, written: SecretStr | None) -> SecretStr | None:
-        """Check the form of a URL; the message does not show it, for it may have a password.
-
-        Raises:
-            ValueError: It is none of a database of PostgreSQL.
-        """
-        if written is not None:
-            parts = urlsplit(written.get_secret_value())
-            if parts.scheme not in ("postgresql", "postgres") or len(parts.path) < 2:
-                raise ValueError("write postgresql://user:password@host:port/database")
-        return written
-
     @property
     def storage_name(self) -> str:
         """Where data is stored, for people: a directory, or a database without its password."""
         if self.database_url is None:
             return str(self.storage_dir.absolute())
-        parts = urlsplit(self.database_url.get_secret_value())
-        return f"PostgreSQL database {parts.path[1:]} on {parts.hostname or 'the local socket'}"
+        return database_name(self.database_url.get_secret_value())
 
     @field_validator("storage_dir")
     @classmethod

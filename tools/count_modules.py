@@ -46,7 +46,7 @@ from tests.support.llm.planner_replies import DIAMOND_REPLY  # noqa: E402
 
 PACKAGE = f"{ROOT / 'planwave'}{os.sep}"
 LIMITS = {
-    "POST /api/plan": 109,
+    "POST /api/plan": 112,
     "POST /api/execute": 90,
     "start with WebSocket": 178,
     "an agent's turn to its approval": 204,

@@ -17,7 +17,7 @@ import typer
 from planwave.cli.context import CommandContext
 from planwave.cli.options import shared_options
 from planwave.errors import InputError
-from planwave.settings import parse_root_path
+from planwave.setting_tables import parse_root_path
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole

@@ -9,9 +9,10 @@ removed by a later one.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -29,16 +30,24 @@ def statements() -> list[str]:
     """Return the statements that make all tables and indexes."""
     dialect = postgresql.dialect()
     return [
-        str(each.compile(dialect=dialect))
+        each
         for tables in (metadata, shared_metadata)
         for table in tables.sorted_tables
         if table.name != "schema_hash"
-        for each in (CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=_name)))
+        for each in (str(CreateTable(table).compile(dialect=dialect)), *_indexes(table, dialect))
     ]
 
 
-def _name(index: object) -> str:
-    return str(getattr(index, "name", ""))
+def _indexes(table: Table, dialect: Dialect) -> Iterator[str]:
+    """Yield the statements that make the indexes of a table, in the order of their names.
+
+    The tables state the conditions of partial indexes for SQLite, in SQL that PostgreSQL reads too: to state them
+    twice would import its dialect for each user of a directory.
+    """
+    for index in sorted(table.indexes, key=lambda each: str(each.name)):
+        condition = index.dialect_options["sqlite"]["where"]
+        only = "" if condition is None else f" WHERE {condition}"
+        yield f"{CreateIndex(index).compile(dialect=dialect)}{only}"
 
 
 def schema_hash() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -46,7 +46,7 @@ _DEAD_PEER: Final = {
 _PREPARE_AFTER: Final = 2
 """Uses after which a statement is prepared."""
 _SERVER_VERSION: Final = 15_00_00
-"""The oldest server that is supported, as ``server_version_num``."""
+"""The oldest server that is supported, in the form in which libpq gives a version."""
 
 
 class PostgresStore(Store):
@@ -96,38 +96,44 @@ class PostgresStore(Store):
                 owns the directory.
             SchemaTooNew: A newer planwave made the tables.
         """
-        connect = partial(_connect, url)
         try:
-            transactions = PostgresTransactions(connect)
+            transactions = PostgresTransactions(partial(_connect, url))
+            lock = None
+            try:
+                if read_only:
+                    require_current(transactions.connection)
+                else:
+                    migrate(transactions.connection)
+                    lock = None if directory is None else _own(directory)
+            except BaseException:
+                transactions.close()
+                raise
+            # Other processes write too: no result is shared.
+            readers = ReaderPool(_reading_engine(url))
+            if read_only:
+                transactions.close()
+                return cls(readers)
+            store = cls(readers, GroupCommitWriter(transactions), transactions, artifact_bytes)
+            store._lock = lock
+            store._hold(partial(_connect, url), drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise _unusable(url, error) from error
-        if read_only:
-            try:
-                require_current(transactions.connection)
-            finally:
-                transactions.close()
-            return cls(ReaderPool(_reading_engine(url)))
-        try:
-            migrate(transactions.connection)
-            lock = None if directory is None else _own(directory)
-        except BaseException:
-            transactions.close()
-            raise
-        writer = GroupCommitWriter(transactions)
-        # Other processes write too: no result is shared.
-        store = cls(ReaderPool(_reading_engine(url)), writer, transactions, artifact_bytes)
-        store._lock = lock
-        try:
-            holder = Holder(PostgresTransactions(connect), store._instance_id)
-            store._holder = holder
-            holder.start(drives=directory is not None)
-        except BaseException as error:
-            store._close_connections()
-            store._threads.shutdown()
-            if isinstance(error, psycopg.Error | DBAPIError):
-                raise _unusable(url, error) from error
-            raise
         return store
+
+    def _hold(self, connect: Callable[[], Connection], *, drives: bool) -> None:
+        """Say from now on that this opening is alive; close it if that fails.
+
+        Raises:
+            StoreError: ``storage-locked``.
+            psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
+        """
+        try:
+            self._holder = Holder(PostgresTransactions(connect), self._instance_id)
+            self._holder.start(drives=drives)
+        except BaseException:
+            self._close_connections()
+            self._threads.shutdown()
+            raise
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         """Append events; see ``Store.append``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import (
     Column,
@@ -17,7 +17,6 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Table,
-    TextClause,
     text,
 )
 from sqlalchemy.dialects import sqlite
@@ -40,12 +39,6 @@ _TOKEN: Final = re.compile(
 )
 
 metadata = MetaData()
-
-
-def _only(condition: TextClause) -> dict[str, Any]:
-    """Return the arguments of an index of the rows that meet a condition."""
-    return {"sqlite_where": condition, "postgresql_where": condition}
-
 
 schema_hash = Table("schema_hash", metadata, Column("hash", TEXT, primary_key=True))
 """One row: the ``SCHEMA_HASH`` of the planwave that wrote the database."""
@@ -73,8 +66,8 @@ plans = Table(
     Column("approved_revision", Integer),
     Column("approvals", TEXT, nullable=False, server_default=text("'{}'")),
     Index("plans_by_age", "created_at", "plan_id"),
-    Index("flows_by_age", "created_at", "plan_id", **_only(text("name IS NOT NULL"))),
-    Index("plans_by_name", "name_key", unique=True, **_only(text("name_key IS NOT NULL"))),
+    Index("flows_by_age", "created_at", "plan_id", sqlite_where=text("name IS NOT NULL")),
+    Index("plans_by_name", "name_key", unique=True, sqlite_where=text("name_key IS NOT NULL")),
 )
 """Every stored graph in its newest revision; one with a name is a flow. ``name_key`` is the name without
 regard to case. ``published`` has the names of what a flow is published as, each between spaces; ``approvals`` is JSON,
@@ -224,7 +217,7 @@ chat_messages = Table(
     Index(
         "chat_messages_open",
         "id",
-        **_only(text("status IN ('starting', 'executing', 'paused')")),
+        sqlite_where=text("status IN ('starting', 'executing', 'paused')"),
     ),
 )
 

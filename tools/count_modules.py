@@ -47,9 +47,9 @@ from tests.support.llm.planner_replies import DIAMOND_REPLY  # noqa: E402
 PACKAGE = f"{ROOT / 'planwave'}{os.sep}"
 LIMITS = {
     "POST /api/plan": 112,
-    "POST /api/execute": 90,
+    "POST /api/execute": 91,
     "start with WebSocket": 178,
-    "an agent's turn to its approval": 204,
+    "an agent's turn to its approval": 205,
     "run": 245,
 }
 """What is reached on a quiet machine (107, 87, 172, 201, 226), and what a slow one enters besides: the warning of

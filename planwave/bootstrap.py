@@ -21,6 +21,8 @@ from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opentelemetry.trace import TracerProvider
 
     from planwave.api.server import CommandServer
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
     from planwave.storage.audit import AuditLog
+    from planwave.storage.postgres.copying import StoreCopy
     from planwave.storage.postgres.store import PostgresStore
     from planwave.storage.sql.store import Store
 
@@ -169,6 +172,15 @@ def _postgres_store() -> type[PostgresStore]:
             hint="pip install 'planwave[postgres]'",
         ) from error
     return PostgresStore
+
+
+def copy_store(directory: Path, url: str) -> StoreCopy:
+    """Copy all that a storage directory keeps into a database; see ``copy_directory``."""
+    _postgres_store()
+    # Lazy: test_a_directory_needs_nothing_of_postgresql
+    from planwave.storage.postgres.copying import copy_directory
+
+    return copy_directory(directory, url)
 
 
 def open_audit_log(settings: Settings) -> AuditLog | None:

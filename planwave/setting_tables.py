@@ -246,16 +246,25 @@ def parse_root_path(written: str) -> str:
     return path
 
 
-def check_database_url(written: SecretStr | None) -> SecretStr | None:
+def check_database_url(url: str) -> None:
     """Check the form of the URL of a database; the message does not show it, for it may have a password.
 
     Raises:
         ValueError: It is none of a database of PostgreSQL.
     """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+        raise ValueError("write postgresql://user:password@host:port/database")
+
+
+def parse_database_url(written: SecretStr | None) -> SecretStr | None:
+    """Return the URL of a database.
+
+    Raises:
+        ValueError: See ``check_database_url``.
+    """
     if written is not None:
-        parts = urlsplit(written.get_secret_value())
-        if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-            raise ValueError("write postgresql://user:password@host:port/database")
+        check_database_url(written.get_secret_value())
     return written
 
 

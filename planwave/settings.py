@@ -33,8 +33,8 @@ from planwave.setting_tables import (
     ProviderSettings,
     SecretName,
     SecretSettings,
-    check_database_url,
     database_name,
+    parse_database_url,
     parse_root_path,
     parse_service,
     parse_trace_url,
@@ -419,7 +419,7 @@ class Settings(EnvFirstSettings):
 
     storage_dir: Path = Path("storage")
     """The directory of all stored data; only one process at a time writes to it."""
-    database_url: Annotated[SecretStr | None, AfterValidator(check_database_url)] = None
+    database_url: Annotated[SecretStr | None, AfterValidator(parse_database_url)] = None
     """The database of PostgreSQL that keeps all data in place of the storage directory,
     ``postgresql://user:password@host/database``; the directory keeps what belongs to the process."""
     host: str = "127.0.0.1"

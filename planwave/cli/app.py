@@ -80,6 +80,7 @@ _COMMANDS: Final = {
     "config": "config:config_app",
     "trust": "trust:trust",
     "backup": "maintenance:backup",
+    "store": "stores:store_app",
     "delete": "maintenance:delete",
     "prune": "maintenance:prune",
 }

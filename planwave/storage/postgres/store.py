@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import psycopg
-from psycopg import conninfo
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import StoreError
@@ -20,10 +19,10 @@ from planwave.storage.artifacts import ReadArtifact
 from planwave.storage.errors import stale_epoch
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.ownership import make_directory
+from planwave.storage.postgres.connection import connect, database_unusable, reading_engine
 from planwave.storage.postgres.holder import Holder
 from planwave.storage.postgres.migrations import migrate, require_current
 from planwave.storage.postgres.transactions import PostgresTransactions
-from planwave.storage.sql.errors import cause_of
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
@@ -31,22 +30,6 @@ from planwave.storage.sql.writer import GroupCommitWriter
 
 LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
-_CONNECT_TIMEOUT_S: Final = 5
-_WRITER_OPTIONS: Final = (
-    # A process that is frozen inside a transaction would hold its locks until it is thawed.
-    "-c idle_in_transaction_session_timeout=2000 -c lock_timeout=5000 -c synchronous_commit=on"
-)
-_DEAD_PEER: Final = {
-    "keepalives_idle": 2,
-    "keepalives_interval": 2,
-    "keepalives_count": 2,
-    "tcp_user_timeout": 6_000,
-}
-"""Parameters of libpq, s and ms: when a server that no longer answers, as after a broken network, is given up."""
-_PREPARE_AFTER: Final = 2
-"""Uses after which a statement is prepared."""
-_SERVER_VERSION: Final = 15_00_00
-"""The oldest server that is supported, in the form in which libpq gives a version."""
 
 
 class PostgresStore(Store):
@@ -97,7 +80,7 @@ class PostgresStore(Store):
             SchemaTooNew: A newer planwave made the tables.
         """
         try:
-            transactions = PostgresTransactions(partial(_connect, url))
+            transactions = PostgresTransactions(partial(connect, url))
             lock = None
             try:
                 if read_only:
@@ -109,15 +92,15 @@ class PostgresStore(Store):
                 transactions.close()
                 raise
             # Other processes write too: no result is shared.
-            readers = ReaderPool(_reading_engine(url))
+            readers = ReaderPool(reading_engine(url))
             if read_only:
                 transactions.close()
                 return cls(readers)
             store = cls(readers, GroupCommitWriter(transactions), transactions, artifact_bytes)
             store._lock = lock
-            store._hold(partial(_connect, url), drives=directory is not None)
+            store._hold(partial(connect, url), drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
-            raise _unusable(url, error) from error
+            raise database_unusable(url, error) from error
         return store
 
     def _hold(self, connect: Callable[[], Connection], *, drives: bool) -> None:
@@ -209,67 +192,3 @@ def _own(directory: Path) -> DirectoryLock:
             code="store-unusable",
             hint="check its owner and permissions, or choose another directory",
         ) from error
-
-
-def _connect(url: str) -> Connection:
-    """Open a connection for writing; transactions are explicit."""
-    raw = psycopg.connect(
-        conninfo.make_conninfo(url, options=_WRITER_OPTIONS, **_DEAD_PEER),
-        autocommit=True,
-        prepare_threshold=_PREPARE_AFTER,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-    )
-    try:
-        _require_usable(url, raw)
-    except StoreError:
-        raw.close()
-        raise
-    engine = create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: raw,
-        poolclass=StaticPool,
-        isolation_level="AUTOCOMMIT",
-    )
-    return engine.connect()
-
-
-def _reading_engine(url: str) -> Engine:
-    return create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(
-            conninfo.make_conninfo(url, **_DEAD_PEER),
-            autocommit=True,
-            prepare_threshold=_PREPARE_AFTER,
-            connect_timeout=_CONNECT_TIMEOUT_S,
-        ),
-        isolation_level="AUTOCOMMIT",
-        pool_pre_ping=True,
-    )
-
-
-def _require_usable(url: str, raw: psycopg.Connection[Any]) -> None:
-    """Check version and encoding of a database.
-
-    Raises:
-        StoreError: ``store-unusable``.
-    """
-    version, encoding = raw.info.server_version, raw.info.parameter_status("server_encoding")
-    if version < _SERVER_VERSION:
-        what = f"its version is {version // 10_000}, and 15 or newer is needed"
-        raise _cannot_use(url, what, "upgrade the server")
-    if encoding != "UTF8":
-        what = f"its encoding is {encoding}"
-        raise _cannot_use(url, what, "create the database with ENCODING 'UTF8'")
-
-
-def _unusable(url: str, error: Exception) -> StoreError:
-    reason = str(cause_of(error)).strip().splitlines()[0]
-    return _cannot_use(url, reason, "check database_url, and that the server runs")
-
-
-def _cannot_use(url: str, reason: str, hint: str) -> StoreError:
-    where = conninfo.conninfo_to_dict(url)
-    named = f"{where.get('dbname', '')!r} on {where.get('host', 'the local socket')}"
-    return StoreError(
-        f"the database {named} cannot be used: {reason}", code="store-unusable", hint=hint
-    )

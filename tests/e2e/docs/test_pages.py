@@ -122,6 +122,9 @@ NOT_RUN = {
     "docs/scale-out.md": {
         "$ pip install 'planwave[postgres]'": "installs packages and makes a database; "
         "tests/e2e/server/test_postgres.py runs the service",
+        "$ planwave store copy storage postgresql://planwave:secret@db.internal:5432/planwave": (
+            "needs a database; tests/e2e/server/test_postgres.py copies a directory into one"
+        ),
     },
     "docs/triggers.md": {
         "webhook-id: 019a0000-0000-7000-8000-00000000000e": "a message; unit tests compare such ones "

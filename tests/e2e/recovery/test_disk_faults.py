@@ -133,7 +133,7 @@ async def cut_often(
         patched.setattr("planwave.storage.files.os.fsync", cuts.fsync)
         store = SqliteStore.open(place / "kept", artifact_bytes=1_000)
         await store.create_execution(record(), [])
-        raw = store._writer._raw  # type: ignore[union-attr]
+        raw = store._writer._transactions._raw  # type: ignore[union-attr]
         raw.execute("PRAGMA wal_autocheckpoint = 20")
         raw.execute(f"PRAGMA synchronous = {synchronous}")
         disk.on_sync = cut
@@ -521,7 +521,7 @@ async def test_f29_a_long_reader_holds_nobody_up(store: SqliteStore, tmp_path: P
     with closing(reader):
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM batches").fetchall()
-        store._writer._raw.execute("PRAGMA wal_autocheckpoint = 5")  # type: ignore[union-attr]
+        store._writer._transactions._raw.execute("PRAGMA wal_autocheckpoint = 5")  # type: ignore[union-attr]
         for seq in range(1, 51):
             await store.append("x1", 1, [log(seq, size=1_000)])
         assert reader.execute("SELECT count(*) FROM batches").fetchone() == (0,)
@@ -533,7 +533,7 @@ async def test_f29_another_program_s_lock_is_waited_for(store: SqliteStore, tmp_
     other = sqlite3.connect(
         tmp_path / "kept" / DATABASE_NAME, isolation_level=None, check_same_thread=False
     )
-    (busy_ms,) = store._writer._raw.execute("PRAGMA busy_timeout").fetchone()  # type: ignore[union-attr]
+    (busy_ms,) = store._writer._transactions._raw.execute("PRAGMA busy_timeout").fetchone()  # type: ignore[union-attr]
     assert busy_ms >= 5_000, "so long nobody is told that the database is locked"
     with closing(other):
         other.execute("BEGIN IMMEDIATE")
@@ -549,7 +549,7 @@ async def test_f29_another_program_s_lock_is_waited_for(store: SqliteStore, tmp_
 async def test_f29_a_lock_that_stays_is_a_delay_for_what_runs(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    store._writer._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    store._writer._transactions._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(tmp_path / "kept" / DATABASE_NAME, isolation_level=None)
     with closing(other):
         other.execute("BEGIN IMMEDIATE")

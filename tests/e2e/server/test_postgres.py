@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Generator
@@ -139,3 +141,22 @@ def test_a_database_that_cannot_be_used_is_one_clear_line(monkeypatch: pytest.Mo
     failed = invoke("exec", "graph.json")
     assert "write postgresql://user:password@host:port/database" in failed.output
     assert "hush" not in failed.output
+
+
+def test_a_directory_is_copied_into_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = os.environ["PLANWAVE_DATABASE_URL"]
+    monkeypatch.delenv("PLANWAVE_DATABASE_URL")
+    Path("text.json").write_text(json.dumps({"nodes": GRAPH["nodes"][:1], "edges": []}), "utf-8")
+    stored = json.loads(invoke("exec", "text.json", "--json").stdout)
+    unnamed = invoke("store", "copy", "storage")
+    assert (unnamed.exit_code, "no database is named" in unnamed.output) == (2, True)
+    wrong = invoke("store", "copy", "storage", "mysql://u:hush@h/db")
+    assert (wrong.exit_code, "hush" in wrong.output) == (2, False)
+    copied = invoke("store", "copy", "storage", url)
+    assert "1 execution, 1 plan, 0 chats, 0 large results" in copied.output, copied.output
+    monkeypatch.setenv("PLANWAVE_DATABASE_URL", url)
+    shutil.rmtree("storage")
+    shown = json.loads(invoke("show", stored["execution_id"], "--json").stdout)
+    assert shown["status"] == "completed"
+    again = invoke("store", "copy", "storage")
+    assert again.exit_code != 0

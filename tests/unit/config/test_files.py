@@ -34,6 +34,7 @@ VALUES = {
     "tracing_url_template": '"https://x.example/{trace_id}"',
     "embedded_model": '"never"',
     "root_path": '"/x"',
+    "database_url": '"postgresql://x.example/planwave"',
     "allowed_effects": '["read"]',
     "outbound_hosts": '["x.example"]',
 }

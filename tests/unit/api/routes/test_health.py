@@ -82,7 +82,7 @@ async def test_failed_disk_makes_service_unready_without_details(
             raise sqlite3.OperationalError(f"disk I/O error at {tmp_path}")
 
         with monkeypatch.context() as patched:
-            patched.setattr(store._writer, "_commit", fail)
+            patched.setattr(store._writer._transactions, "commit", fail)
             with pytest.raises(StoreError):
                 await service.plans.create("do it")
         answer = await client.get("/readyz")

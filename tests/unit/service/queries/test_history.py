@@ -83,7 +83,7 @@ async def test_state_is_folded_from_events() -> None:
 
 
 async def test_memory_store_cannot_be_backed_up(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="nothing is kept on disk"):
+    with pytest.raises(NotFound, match="nothing is kept in a directory"):
         await Service(dependencies()).backup(tmp_path / "b.tar")
 
 

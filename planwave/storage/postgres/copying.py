@@ -1,0 +1,195 @@
+"""Copying a storage directory into a database of PostgreSQL: wholly and verified, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg import Connection as RawConnection
+from psycopg import Cursor, sql
+from sqlalchemy import Connection, Table, func, select
+from sqlalchemy.exc import DBAPIError
+
+from planwave.errors import Conflict, StoreError
+from planwave.storage.files import ARTIFACT_DIR
+from planwave.storage.lock import DirectoryLock
+from planwave.storage.postgres.connection import connect, database_unusable
+from planwave.storage.postgres.migrations import migrate
+from planwave.storage.postgres.transactions import PostgresTransactions
+from planwave.storage.sql.dialects import KEY
+from planwave.storage.sql.schema import artifact_uses, artifacts, executions, metadata, plans
+from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
+
+_TABLES: Final = tuple(each for each in metadata.sorted_tables if each.name != "schema_hash")
+_CHUNK: Final = 500
+"""Rows that are read, or compared, at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCopy:
+    """What was copied.
+
+    Attributes:
+        rows: The number of rows by table.
+        artifacts: The number of large values.
+        missing: The hashes of large values that executions use and that are not in the directory, or were
+            changed.
+    """
+
+    rows: dict[str, int]
+    artifacts: int
+    missing: tuple[str, ...]
+
+
+def copy_directory(directory: Path, url: str) -> StoreCopy:
+    """Copy all that a directory keeps into an empty database; the directory stays as it is.
+
+    All rows are read back and compared before the commit. Nothing may write to either meanwhile.
+
+    Args:
+        directory: A storage directory of this schema.
+        url: The URL of the database.
+
+    Raises:
+        StoreError: ``storage-locked``: a process writes to the directory; ``store-unusable``,
+            ``copy-differs``.
+        Conflict: ``store-not-empty``: the database keeps something already.
+        SchemaTooNew: A newer planwave wrote one of them.
+        OSError: The directory cannot be read.
+    """
+    if not (directory / DATABASE_NAME).is_file():
+        raise StoreError(
+            f"nothing is stored in {str(directory)!r}",
+            code="store-unusable",
+            hint="name a storage directory of planwave",
+        )
+    lock = DirectoryLock(directory)
+    engine = None
+    try:
+        engine = open_for_reading(directory / DATABASE_NAME, migrates=False)
+        target = PostgresTransactions(partial(connect, url))
+        try:
+            migrate(target.connection)
+            with engine.connect() as source:
+                target.begin()
+                copied = _copy(directory, source, target.connection)
+                target.commit()
+        finally:
+            target.roll_back()
+            target.close()
+    except (psycopg.Error, DBAPIError) as error:
+        raise database_unusable(url, error) from error
+    finally:
+        if engine is not None:
+            engine.dispose()
+        lock.release()
+    return copied
+
+
+def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
+    target.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+    for table in (plans, executions):
+        if target.execute(select(func.count()).select_from(table)).scalar_one():
+            raise Conflict(
+                "the database keeps plans or executions already",
+                code="store-not-empty",
+                hint="copy into an empty database",
+            )
+    raw: Any = target.connection.driver_connection
+    counts = {table.name: _copy_table(source, raw, table) for table in _TABLES}
+    for table in _TABLES:
+        _compare(source, target, table)
+        _set_sequence(raw, table)
+    stored, missing = _copy_artifacts(directory, source, raw)
+    return StoreCopy(counts, stored, missing)
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a table in the order of its primary key, as both databases can keep them."""
+    query = select(table).order_by(*table.primary_key.columns)
+    result = connection.execution_options(yield_per=_CHUNK).execute(query)
+    for row in result:
+        yield [
+            value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+            for value in row
+        ]
+
+
+def _copy_table(source: Connection, raw: RawConnection[Any], table: Table) -> int:
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(table.name), sql.SQL(", ").join(sql.Identifier(c.name) for c in table.c)
+    )
+    count = 0
+    cursor: Cursor[Any]
+    with raw.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in _rows(source, table):
+            copy.write_row(row)
+            count += 1
+    return count
+
+
+def _compare(source: Connection, target: Connection, table: Table) -> None:
+    """Check that both have the same rows of a table.
+
+    Raises:
+        StoreError: ``copy-differs``.
+    """
+    nothing = object()
+    copied = iter(_rows(target, table))
+    for row in _rows(source, table):
+        other: object = next(copied, nothing)
+        if other != row:
+            raise _differs(table)
+    if next(copied, nothing) is not nothing:
+        raise _differs(table)
+
+
+def _differs(table: Table) -> StoreError:
+    return StoreError(
+        f"the copy of the table {table.name} is not the same; nothing was copied",
+        code="copy-differs",
+        hint="see that nothing writes to the database, then try again",
+    )
+
+
+def _set_sequence(raw: RawConnection[Any], table: Table) -> None:
+    """Have new rows of a table numbered after those that were copied."""
+    for column in table.primary_key.columns:
+        if column.type is KEY:
+            raw.execute(
+                sql.SQL(
+                    "SELECT setval(pg_get_serial_sequence({table}, {name}), "
+                    "(SELECT coalesce(max({column}), 0) + 1 FROM {of}), false)"
+                ).format(
+                    table=sql.Literal(table.name),
+                    name=sql.Literal(column.name),
+                    column=sql.Identifier(column.name),
+                    of=sql.Identifier(table.name),
+                )
+            )
+
+
+def _copy_artifacts(
+    directory: Path, source: Connection, raw: RawConnection[Any]
+) -> tuple[int, tuple[str, ...]]:
+    """Copy the large values that executions use; return their number, and the hashes of missing ones."""
+    stored, missing = 0, list[str]()
+    used = select(artifact_uses.c.digest).distinct().order_by(artifact_uses.c.digest)
+    add = sql.SQL("INSERT INTO {} (digest, content) VALUES (%s, %s)").format(
+        sql.Identifier(artifacts.name)
+    )
+    for digest in source.execute(used).scalars().all():
+        path = directory / ARTIFACT_DIR / f"{os.path.basename(digest)}.json"
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != digest:
+            missing.append(digest)
+            continue
+        raw.execute(add, (digest, content))
+        stored += 1
+    return stored, tuple(missing)

@@ -1,0 +1,144 @@
+"""A directory is copied as a whole, or not at all; what is read from the copy is the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from planwave.errors import Conflict, StoreError
+from planwave.events import Event
+from planwave.providers.protocols import CallKey
+from planwave.storage.chats import ChatRecord, MessageRecord
+from planwave.storage.postgres import copying
+from planwave.storage.postgres.copying import copy_directory
+from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.sql.store import Store
+from planwave.storage.sqlite.store import SqliteStore
+from planwave.storage.triggers import TriggerRecord
+
+AT = "2026-01-01T00:00:00.000000Z"
+LARGE = "x" * 5_000
+
+
+def event(seq: int, kind: str, of: str, **data: Any) -> Event:
+    is_node = kind.startswith("node.")
+    return Event(of, seq, AT, kind, "a" if is_node else None, 1 if is_node else None, data)
+
+
+@pytest.fixture
+async def directory(tmp_path: Path) -> Path:
+    async with SqliteStore.open(tmp_path / "data", artifact_bytes=1_000) as store:
+        for number in range(3):
+            plan = PlanRecord(
+                f"p{number}", AT, "a goal\tand\\N more", "Titel \u00e4", "h", {"n": [1, None, "\0"]},
+                name=f"flow {number}",
+            )  # fmt: skip
+            await store.save_plan(plan)
+            own = f"x{number}"
+            record = ExecutionRecord(own, plan.plan_id, "t", "g", "starting", AT, flow="f")
+            outputs = {"output": {"type": "text", "value": LARGE}}
+            await store.create_execution(
+                record,
+                [
+                    event(1, "node.log", own, message="line\nline"),
+                    event(2, "node.completed", own, outputs=outputs, duration_s=1),
+                ],
+            )
+            await store.record(CallKey(own, "a", 1, 0, "h"), {"text": "said"})
+        await store.claim("x0")
+        await store.triggers.create(TriggerRecord("t", "p0", "n", "webhook", AT))
+        await store.triggers.claim("t", "k", AT, expired=AT)
+        await store.claim_idempotency_key("key", "d", AT, expired=AT)
+        await store.chats.create(ChatRecord("c", AT, AT, "A chat"))
+        message = MessageRecord("m", "c", "user", "person", AT, blocks=[{"text": "hi"}])
+        await store.chats.add([message])
+    return tmp_path / "data"
+
+
+async def told(store: Store) -> Any:
+    """Return all that a store tells of what it keeps."""
+    executions = await store.executions()
+    return [
+        await store.plans(),
+        executions,
+        [await store.events(each.execution_id) for each in executions],
+        await store.calls([each.execution_id for each in executions]),
+        await store.triggers.page(),
+        await store.triggers.deliveries(["t"]),
+        await store.idempotency_record("key"),
+        await store.chats.page(),
+        await store.chats.messages("c"),
+    ]
+
+
+async def test_the_copy_tells_the_same_and_goes_on(directory: Path, database_url: str) -> None:
+    copied = copy_directory(directory, database_url)
+    assert (copied.rows["executions"], copied.artifacts, copied.missing) == (3, 1, ())
+    async with (
+        SqliteStore.open(directory, read_only=True) as before,
+        PostgresStore.open(database_url) as after,
+    ):
+        assert await told(after) == await told(before)
+        # What is new is numbered after what was copied.
+        await after.create_execution(ExecutionRecord("new", None, "t", "g", "starting", AT), [])
+        await after.chats.add([MessageRecord("m2", "c", "user", "person", AT, blocks=[])])
+        assert [each.message_id for each in await after.chats.messages("c")] == ["m", "m2"]
+        await after.append("x0", 2, [event(3, "node.log", "x0")])
+
+
+async def test_a_database_that_keeps_something_stays_as_it_is(
+    directory: Path, database_url: str
+) -> None:
+    async with PostgresStore.open(database_url) as store:
+        await store.save_plan(PlanRecord("mine", AT, "g", "t", "h", {}))
+        with pytest.raises(Conflict) as refused:
+            copy_directory(directory, database_url)
+        assert refused.value.code == "store-not-empty"
+        assert [each.plan_id for each in await store.plans()] == ["mine"]
+
+
+@pytest.mark.parametrize("table", ["plans", "batches", "chat_messages"])
+async def test_a_copy_that_differs_is_not_kept(
+    directory: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    copy_table = copying._copy_table
+
+    def losing_a_row(source: Any, raw: psycopg.Connection[Any], of: Any) -> int:
+        count = copy_table(source, raw, of)
+        if of.name == table:
+            key = of.primary_key.columns[0].name
+            raw.execute(f"DELETE FROM {table} WHERE {key} = (SELECT max({key}) FROM {table})")  # noqa: S608  # pyright: ignore
+        return count
+
+    monkeypatch.setattr(copying, "_copy_table", losing_a_row)
+    with pytest.raises((StoreError, psycopg.Error)) as refused:
+        copy_directory(directory, database_url)
+    assert getattr(refused.value, "code", "") in ("copy-differs", "store-unusable")
+    async with PostgresStore.open(database_url) as store:
+        assert await store.plans() == []
+        assert await store.executions() == []
+
+
+async def test_a_large_value_that_is_missing_is_named(directory: Path, database_url: str) -> None:
+    (file,) = (directory / "artifacts").iterdir()
+    file.write_text(json.dumps("another"))
+    copied = copy_directory(directory, database_url)
+    assert (copied.artifacts, copied.missing) == (0, (file.stem,))
+
+
+async def test_a_directory_that_is_in_use_or_empty_is_refused(
+    directory: Path, database_url: str, tmp_path: Path
+) -> None:
+    async with SqliteStore.open(directory):
+        with pytest.raises(StoreError) as refused:
+            copy_directory(directory, database_url)
+        assert refused.value.code == "storage-locked"
+    with pytest.raises(StoreError) as refused:
+        copy_directory(tmp_path / "nothing", database_url)
+    assert refused.value.code == "store-unusable"
+    assert not (tmp_path / "nothing").exists()

@@ -21,8 +21,6 @@ from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opentelemetry.trace import TracerProvider
 
     from planwave.api.server import CommandServer
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
     from planwave.storage.audit import AuditLog
-    from planwave.storage.postgres.copying import StoreCopy
     from planwave.storage.postgres.store import PostgresStore
     from planwave.storage.sql.store import Store
 
@@ -160,27 +157,16 @@ def _postgres_store() -> type[PostgresStore]:
     """Import the store on PostgreSQL.
 
     Raises:
-        InputError: ``postgres-unavailable``: its driver is not installed.
+        InputError: ``postgres-unavailable``.
     """
-    try:
-        # Lazy: test_a_directory_needs_nothing_of_postgresql
-        from planwave.storage.postgres.store import PostgresStore
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "database_url is set, and the driver of PostgreSQL is not installed",
-            code="postgres-unavailable",
-            hint="pip install 'planwave[postgres]'",
-        ) from error
-    return PostgresStore
-
-
-def copy_store(directory: Path, url: str) -> StoreCopy:
-    """Copy all that a storage directory keeps into a database; see ``copy_directory``."""
-    _postgres_store()
     # Lazy: test_a_directory_needs_nothing_of_postgresql
-    from planwave.storage.postgres.copying import copy_directory
+    from planwave.storage.postgres import require_driver
 
-    return copy_directory(directory, url)
+    require_driver()
+    # Lazy: test_a_directory_needs_nothing_of_postgresql
+    from planwave.storage.postgres.store import PostgresStore
+
+    return PostgresStore
 
 
 def open_audit_log(settings: Settings) -> AuditLog | None:

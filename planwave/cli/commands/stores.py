@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from planwave.bootstrap import copy_store
 from planwave.cli.context import CommandContext
 from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
 from planwave.cli.options import shared_options
 from planwave.errors import InputError
 from planwave.setting_tables import check_database_url, database_name
+from planwave.storage.files import ARTIFACT_DIR
+from planwave.storage.postgres import require_driver
 
 store_app = typer.Typer(help="Move data to a database.", no_args_is_help=True, add_completion=False)
 
@@ -50,23 +52,14 @@ def copy(
 
     * `planwave store copy storage postgresql://planwave@db.internal/planwave`
     """
-    console, stored = ctx.console(), ctx.settings().database_url
-    url = database_url or (None if stored is None else stored.get_secret_value())
-    if url is None:
-        raise InputError(
-            "no database is named",
-            code="usage",
-            hint="name it after the directory, or set PLANWAVE_DATABASE_URL",
-        )
-    try:
-        check_database_url(url)
-    except ValueError as error:
-        raise InputError(f"that is no URL of a database: {error}", code="usage") from error
-    copied = copy_store(directory, url)
+    require_driver()
+    # Lazy: test_a_directory_needs_nothing_of_postgresql
+    from planwave.storage.postgres.copying import copy_directory
+
+    console, url = ctx.console(), _database(ctx, database_url)
+    copied = copy_directory(directory, url)
     if console.json:
-        console.result(
-            {"rows": copied.rows, "artifacts": copied.artifacts, "missing": list(copied.missing)}
-        )
+        console.result(asdict(copied))
     else:
         what = [
             counted(copied.rows["executions"], "execution"),
@@ -80,6 +73,24 @@ def copy(
         lost = counted(len(copied.missing), "large result")
         console.error(
             f"{lost} could not be copied: missing or changed in {directory}",
-            f"look for them in older backups: artifacts/{copied.missing[0]}.json",
+            f"look for them in older backups: {ARTIFACT_DIR}/{copied.missing[0]}.json",
         )
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _database(ctx: CommandContext, written: str | None) -> str:
+    """Return the URL of the database, as written or of the settings.
+
+    Raises:
+        InputError: ``usage``: there is none, or it is that of something else.
+    """
+    stored = ctx.settings().database_url
+    url = written or (None if stored is None else stored.get_secret_value())
+    if url is None:
+        hint = "name it after the directory, or set PLANWAVE_DATABASE_URL"
+        raise InputError("no database is named", code="usage", hint=hint)
+    try:
+        check_database_url(url)
+    except ValueError as error:
+        raise InputError(f"that is no URL of a database: {error}", code="usage") from error
+    return url

@@ -47,6 +47,7 @@ def connect(url: str) -> Connection:
         creator=lambda: raw,
         poolclass=StaticPool,
         isolation_level="AUTOCOMMIT",
+        pool_reset_on_return=None,
     )
     return engine.connect()
 
@@ -63,6 +64,7 @@ def reading_engine(url: str) -> Engine:
         ),
         isolation_level="AUTOCOMMIT",
         pool_pre_ping=True,
+        pool_reset_on_return=None,  # logs a traceback for each connection that was lost
     )
 
 

@@ -72,7 +72,7 @@ class Holder:
     def _run(self) -> None:
         while not self._ended.wait(LEASE_S / _BEATS_A_LEASE):
             # A server that does not answer is asked again by the next beat.
-            with suppress(psycopg.Error, DBAPIError):
+            with suppress(psycopg.Error, DBAPIError, StoreError):
                 self._say_alive()
                 if self._drives:
                     self._drive()  # the lock went with a connection that was lost

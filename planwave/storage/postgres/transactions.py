@@ -10,7 +10,7 @@ import psycopg
 from psycopg import Connection as RawConnection
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from planwave.errors import StoreError
 from planwave.storage.artifacts import Artifact
@@ -46,27 +46,28 @@ class PostgresTransactions:
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
-        self.connection = connect()
+        self._open()
         self._appends = LockedAppends()
         self.outbox = self._appends.outbox
 
-    @property
-    def _raw(self) -> RawConnection[Any]:
+    def _open(self) -> None:
+        self.connection = self._connect()
+        # Kept: SQLAlchemy gives none of a connection that was lost or closed, and raises.
         raw: Any = self.connection.connection.driver_connection
-        return raw
+        self._raw: RawConnection[Any] = raw
 
     def begin(self) -> None:
         if self.connection.closed or self.connection.invalidated or self._raw.closed:
             self.close()
-            self.connection = self._connect()
+            self._open()
         self._raw.execute("BEGIN")
 
     def commit(self) -> None:
         self._raw.execute("COMMIT")
 
     def roll_back(self) -> None:
-        """Roll back if a transaction is open."""
-        with suppress(psycopg.Error, DBAPIError):
+        """Roll back if a transaction is open; a connection that was lost has none."""
+        with suppress(psycopg.Error):
             if self._raw.info.transaction_status is not TransactionStatus.IDLE:
                 self._raw.execute("ROLLBACK")
 
@@ -125,8 +126,8 @@ class PostgresTransactions:
 
     def close(self) -> None:
         """Close the connection, whatever its state."""
-        with suppress(psycopg.Error, DBAPIError):
+        with suppress(psycopg.Error):
             self._raw.close()
-        with suppress(psycopg.Error, DBAPIError):
+        with suppress(psycopg.Error, SQLAlchemyError):
             self.connection.close()
         self.connection.engine.dispose()

@@ -145,10 +145,10 @@ def _transient_code(error: BaseException) -> str | None:
     """Return the code of a failure that passes; None for others."""
     if hasattr(error, "sqlstate"):
         state: str | None = getattr(error, "sqlstate", None)
-        if (
-            state is None
-        ):  # of the client: a lost connection, or a value that the protocol does not have
-            return STORE_UNREACHABLE if type(error).__name__ == "OperationalError" else None
+        if state is None:
+            # Of the client: a connection that was lost or not made in time, or a value that the protocol does not have.
+            kinds = (each.__name__ for each in type(error).__mro__)
+            return STORE_UNREACHABLE if "OperationalError" in kinds else None
         return _BY_SQLSTATE.get(state) or _BY_SQLSTATE.get(state[:2])
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DISK_FULL

@@ -6,15 +6,18 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
 
 from planwave.errors import PlanwaveError, StaleEpoch, StoreError
 from planwave.events import Event
+from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.holder import LEASE_S
 from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.triggers import TriggerRecord
 from tests.support.polling import until
@@ -211,6 +214,76 @@ async def test_a_failure_ends_without_another_write(
     end_connections(postgres, database_url)
     assert await outcome(store.append("x1", 1, [log(2)])) == "store-unreachable"
     await until(lambda: store.stats.status == "ok")
+
+
+async def test_a_connection_that_ends_within_a_statement_fails_that_write_only(
+    stores: tuple[PostgresStore, PostgresStore], postgres: PostgresServer, database_url: str
+) -> None:
+    store = stores[0]
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('plan\x1fp', 0))")
+
+        def waits() -> bool:
+            return other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None
+
+        async with asyncio.TaskGroup() as group:
+            saved = group.create_task(outcome(store.save_plan(flow("f", "p"))))
+            await until(waits)
+            postgres.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'"
+            )
+        assert saved.result() == "store-unreachable"
+    assert await outcome(store.save_plan(flow("f", "p"))) is None
+
+
+@pytest.mark.parametrize(
+    "error", [psycopg.OperationalError("refused"), psycopg.errors.ConnectionTimeout("expired")]
+)
+async def test_a_server_that_is_away_for_several_writes_is_used_again(
+    stores: tuple[PostgresStore, PostgresStore],
+    postgres: PostgresServer,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    error: psycopg.Error,
+) -> None:
+    store = stores[0]
+    await store.create_execution(record(), [log(1)])
+
+    def refuse() -> NoReturn:
+        raise error
+
+    with monkeypatch.context() as away:
+        away.setattr(store._transactions, "_connect", refuse)
+        end_connections(postgres, database_url)
+        for _ in range(4):
+            assert await outcome(store.append("x1", 1, [log(2)])) == "store-unreachable"
+    await store.append("x1", 1, [log(2)])
+    assert [each.seq for each in await store.events("x1")] == [1, 2]
+
+
+async def test_a_store_closes_while_the_server_is_away(
+    database_url: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore.open(database_url)
+    holder = store._holder
+    assert holder is not None
+
+    def refuse() -> NoReturn:
+        raise psycopg.OperationalError("refused")
+
+    for each in (store._transactions, holder._transactions):
+        monkeypatch.setattr(each, "_connect", refuse)
+    end_connections(postgres, database_url)
+    for _ in range(2):
+        assert await outcome(store.create_execution(record(), [])) == "store-unreachable"
+    await store.close()
+
+
+def test_closing_a_connection_logs_nothing(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    PostgresTransactions(partial(connect, database_url)).close()
+    assert caplog.text == ""
 
 
 async def test_a_commit_whose_answer_was_lost_is_not_stored_twice(

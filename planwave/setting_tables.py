@@ -21,6 +21,7 @@ from pydantic import (
 
 _SERVICE: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:(?P<port>\d{1,5}))?")
 _MAX_PORT: Final = 65_535
+_STRAY_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ROOT_PATH: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _SERVICE_PATHS: Final = ("/api/", "/v1/", "/hooks/", "/ws/", "/assets/")
 """Beginnings of addresses of the service itself, which a path prefix would be mistaken for."""
@@ -255,6 +256,9 @@ def check_database_url(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
         raise ValueError("write postgresql://user:password@host:port/database")
+    has_unescaped = "@" in parts.path or parts.netloc.count("@") > 1
+    if has_unescaped or _STRAY_PERCENT.search(url) is not None:
+        raise ValueError("write / in a password as %2F, @ as %40 and % as %25")
 
 
 def parse_database_url(written: SecretStr | None) -> SecretStr | None:

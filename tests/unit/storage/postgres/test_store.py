@@ -15,6 +15,7 @@ import pytest
 
 from planwave.errors import PlanwaveError, StaleEpoch, StoreError
 from planwave.events import Event
+from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.holder import LEASE_S
 from planwave.storage.postgres.store import PostgresStore
@@ -129,6 +130,21 @@ async def test_a_plan_is_deleted_or_an_execution_of_it_begins(
         )
         is_there = await first.plan(f"p{number}") is not None
         assert is_there == (deleted == "plan-in-use")
+
+
+async def test_two_flows_that_are_deleted_leave_their_token_together(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    for number in range(RACES):
+        both = (f"p{number}", f"q{number}")
+        for each in both:
+            await stores[0].save_plan(flow(each, each))
+        token = AccessTokenRecord(f"t{number}", "t", f"d{number}", ("run",), both, AT)
+        await stores[0].access_tokens.create(token)
+        await race(
+            *(store.delete_plan(of, force=True) for store, of in zip(stores, both, strict=True))
+        )
+    assert await stores[0].access_tokens.all() == []
 
 
 async def test_the_owner_before_appends_nothing_that_the_one_after_does_not_see(

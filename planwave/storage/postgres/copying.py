@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import Connection as RawConnection
 from psycopg import Cursor, sql
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, literal, select
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import Conflict, StoreError
@@ -23,8 +24,10 @@ from planwave.storage.postgres.connection import connect, database_unusable
 from planwave.storage.postgres.migrations import migrate
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.dialects import KEY
-from planwave.storage.sql.schema import artifact_uses, artifacts, executions, metadata, plans
+from planwave.storage.sql.errors import cause_of
+from planwave.storage.sql.schema import artifact_uses, artifacts, metadata
 from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
+from planwave.storage.sqlite.connection import database_unusable as directory_unusable
 
 _TABLES: Final = tuple(each for each in metadata.sorted_tables if each.name != "schema_hash")
 _CHUNK: Final = 500
@@ -83,7 +86,9 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
         finally:
             target.roll_back()
             target.close()
-    except (psycopg.Error, DBAPIError) as error:
+    except (psycopg.Error, sqlite3.Error, DBAPIError) as error:
+        if isinstance(cause_of(error), sqlite3.Error):
+            raise directory_unusable(directory / DATABASE_NAME, error) from error
         raise database_unusable(url, error) from error
     finally:
         if engine is not None:
@@ -94,10 +99,10 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
 
 def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
     target.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-    for table in (plans, executions):
-        if target.execute(select(func.count()).select_from(table)).scalar_one():
+    for table in _TABLES:
+        if target.execute(select(literal(1)).select_from(table).limit(1)).first() is not None:
             raise Conflict(
-                "the database keeps plans or executions already",
+                f"the database keeps something already, in the table {table.name}",
                 code="store-not-empty",
                 hint="copy into an empty database",
             )

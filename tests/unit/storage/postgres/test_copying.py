@@ -102,6 +102,25 @@ async def test_a_database_that_keeps_something_stays_as_it_is(
         assert [each.plan_id for each in await store.plans()] == ["mine"]
 
 
+async def test_a_database_without_plans_may_keep_something_too(
+    directory: Path, database_url: str
+) -> None:
+    async with PostgresStore.open(database_url) as store:
+        await store.approved_tools.approve("a server", "a tool", "f")
+    with pytest.raises(Conflict, match="in the table approved_tools") as refused:
+        copy_directory(directory, database_url)
+    assert refused.value.code == "store-not-empty"
+
+
+async def test_a_directory_that_cannot_be_read_is_named_not_the_database(
+    directory: Path, database_url: str
+) -> None:
+    (directory / "planwave.db").write_bytes(b"no database at all" * 500)
+    with pytest.raises(StoreError, match=r"planwave\.db' cannot be opened") as refused:
+        copy_directory(directory, database_url)
+    assert refused.value.code == "store-unusable"
+
+
 @pytest.mark.parametrize("table", ["plans", "batches", "chat_messages"])
 async def test_a_copy_that_differs_is_not_kept(
     directory: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, table: str

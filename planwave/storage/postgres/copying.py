@@ -64,6 +64,7 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
             ``copy-differs``.
         Conflict: ``store-not-empty``: the database keeps something already.
         SchemaTooNew: A newer planwave wrote one of them.
+        InputError: ``storage-untrusted``: an older planwave wrote the directory.
         OSError: The directory cannot be read.
     """
     if not (directory / DATABASE_NAME).is_file():

@@ -1,4 +1,4 @@
-"""The statements of the SQLite store, except those of ``appends.py``."""
+"""The statements of the store, except those of appends and of its parts."""
 
 from __future__ import annotations
 

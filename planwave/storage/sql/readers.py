@@ -49,7 +49,7 @@ class ReaderPool:
         """Run a query.
 
         Raises:
-            StoreError: ``store-unreadable``.
+            StoreError: ``store-unreadable``, ``store-unreachable``.
         """
         return await self._submit(query)
 
@@ -67,7 +67,7 @@ class ReaderPool:
             keep_result: Whether to cache the result; else only concurrent callers share it.
 
         Raises:
-            StoreError: ``store-unreadable``.
+            StoreError: ``store-unreadable``, ``store-unreachable``.
         """
         if self._version is None:
             return await self._submit(query)

@@ -289,7 +289,7 @@ batches = Table(
     Column("events", TEXT, nullable=False),
     Index("batches_in_order", "execution", "first", unique=True),
 )
-"""Events as they were appended: one row for each batch, ``rows.EncodedBatch`` says how.
+"""Events as they were appended: one row for each batch, ``event_codec.EncodedBatch`` says how.
 
 A batch is written, read and made durable as one, and a row for each event would cost more than all
 else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
@@ -339,7 +339,8 @@ answers = Table(
     Index("answers_by_age", "created_at"),
 )
 """Requests under their idempotency keys. ``holder`` is the opening of the store that works, or
-worked, on it: of another one than the present it is dead, for one process writes at a time."""
+worked, on it: of a directory another one than the present is dead, for one process writes at a time; of a database
+``holders`` says it."""
 
 
 shared_metadata = MetaData()

@@ -107,8 +107,8 @@ class Writer(Protocol):
 class Store:
     """Plans, executions, events, recorded calls and idempotency keys, and the parts for all else.
 
-    ``planwave.SqliteStore`` keeps them in a directory, where writes are durable on return, and
-    ``planwave.MemoryStore`` in memory.
+    ``planwave.SqliteStore`` keeps them in a directory and ``planwave.PostgresStore`` in a database, where writes are
+    durable on return, and ``planwave.MemoryStore`` in memory.
 
     Args:
         readers: Runs queries.

@@ -1,4 +1,4 @@
-"""The changes of plans and their revisions in the SQLite store."""
+"""The changes of plans and their revisions in the store."""
 
 from __future__ import annotations
 

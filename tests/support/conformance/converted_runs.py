@@ -26,6 +26,7 @@ from planwave.nodes.services import NodeServices
 from planwave.outbound.client import OutboundClient
 from planwave.providers.protocols import CallScope, Delta, ModelProfile, ModelReply, ModelRequest
 from planwave.service.service import Service
+from planwave.storage.sql.store import Store
 from tests.support.llm.fake_providers import ListedProviders, library_registry
 from tests.support.service.dependencies import dependencies
 
@@ -156,6 +157,7 @@ async def run_converted(
     off: Sequence[str] = (),
     renders: bool = True,
     outbound: OutboundClient | None = None,
+    store: Store | None = None,
 ) -> ConvertedRun:
     """Run a rebuilt graph to its end, giving its answers one after the other.
 
@@ -165,6 +167,7 @@ async def run_converted(
         off: Providers that are not configured.
         renders: Whether templates may need the worker process; not in virtual time.
         outbound: Who sends its requests; None if it has none.
+        store: What keeps its events; None for memory.
     """
     seen = ConvertedRun(models.calls)
     async with AsyncExitStack() as stack:
@@ -174,8 +177,9 @@ async def run_converted(
         secrets = {
             each: Secret(each, SecretStr(SECRET), (SEARCH_HOST,)) for each in rebuilt.secrets
         }
+        parts = _dependencies(models, off, renderer, outbound, secrets)
         service = await stack.enter_async_context(
-            Service(_dependencies(models, off, renderer, outbound, secrets))
+            Service(parts if store is None else replace(parts, store=store))
         )
         try:
             plan = await service.plans.read(rebuilt.document)

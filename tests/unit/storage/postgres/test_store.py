@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable
@@ -148,19 +149,54 @@ async def test_two_flows_that_are_deleted_leave_their_token_together(
 
 
 async def test_the_owner_before_appends_nothing_that_the_one_after_does_not_see(
-    stores: tuple[PostgresStore, PostgresStore],
+    stores: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = stores
+    assert first._transactions is not None
+    commit = first._transactions.commit
+
+    def late() -> None:
+        time.sleep(0.005)
+        commit()
+
+    async def take_over(own: str) -> int:
+        await second.claim(own)
+        return len(await second.events(own))
+
     for number in range(RACES):
         own = f"x{number}"
         await first.create_execution(record(own), [log(1, own)])
-        appended, epoch = await race(first.append(own, 1, [log(2, own)]), second.claim(own))
-        assert (appended, epoch) in ((None, 2), ("late-writer", 2))
-        seen = await second.events(own)
-        assert len(seen) == (2 if appended is None else 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(first._transactions, "commit", late)
+            appended, seen = await race(first.append(own, 1, [log(2, own)]), take_over(own))
+        assert (appended, seen) in ((None, 2), ("late-writer", 1))
         with pytest.raises(StaleEpoch):
-            await first.append(own, 1, [log(len(seen) + 1, own)])
-        await second.append(own, 2, [log(len(seen) + 1, own)])
+            await first.append(own, 1, [log(seen + 1, own)])
+        await second.append(own, 2, [log(seen + 1, own)])
+
+
+async def test_a_late_answer_does_not_let_the_owner_before_go_on(
+    stores: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its events are stored, and the owner after has seen them: it starts what follows, once."""
+    monkeypatch.setattr("planwave.storage.postgres.store.LATE_APPEND_S", 0.05)
+    first, second = stores
+    assert first._transactions is not None
+    await first.create_execution(record(), [log(1)])
+    commit, committed = first._transactions.commit, threading.Event()
+
+    def answer_late() -> None:
+        commit()
+        committed.set()
+        time.sleep(0.3)
+
+    async def take_over() -> int:
+        await asyncio.to_thread(committed.wait, 60)
+        return await second.claim("x1")
+
+    monkeypatch.setattr(first._transactions, "commit", answer_late)
+    assert await race(first.append("x1", 1, [log(2)]), take_over()) == ["late-writer", 2]
+    assert [each.seq for each in await second.events("x1")] == [1, 2]
 
 
 async def test_each_claim_has_an_epoch_of_its_own(

@@ -22,7 +22,9 @@ _SAY_ALIVE: Final = (
     "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at"
 )
 _WITHDRAW: Final = "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
-_DRIVE: Final = "SELECT pg_try_advisory_lock(hashtextextended('planwave driver', 0))"
+DRIVER: Final = "hashtextextended('planwave driver', 0)"
+"""The lock of the one process that drives executions, in SQL."""
+_DRIVE: Final = f"SELECT pg_try_advisory_lock({DRIVER})"
 
 
 class Holder:

@@ -122,7 +122,7 @@ NOT_RUN = {
     "docs/scale-out.md": {
         "$ pip install 'planwave[postgres]'": "installs packages and makes a database; "
         "tests/e2e/server/test_postgres.py runs the service",
-        "$ planwave store copy storage postgresql://planwave:secret@db.internal:5432/planwave": (
+        "$ export PLANWAVE_DATABASE_URL=postgresql://planwave:secret@db.internal:5432/planwave": (
             "needs a database; tests/e2e/server/test_postgres.py copies a directory into one"
         ),
     },

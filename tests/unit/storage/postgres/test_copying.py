@@ -161,3 +161,13 @@ async def test_a_directory_that_is_in_use_or_empty_is_refused(
         copy_directory(tmp_path / "nothing", database_url)
     assert refused.value.code == "store-unusable"
     assert not (tmp_path / "nothing").exists()
+
+
+async def test_a_database_whose_executions_are_driven_is_refused(
+    directory: Path, database_url: str, tmp_path: Path
+) -> None:
+    async with PostgresStore.open(database_url, directory=tmp_path / "driver"):
+        with pytest.raises(StoreError) as refused:
+            copy_directory(directory, database_url)
+    assert refused.value.code == "storage-locked"
+    assert copy_directory(directory, database_url).rows["executions"] == 3

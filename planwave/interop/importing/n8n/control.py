@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from planwave.interop.importing.drafts import Target, new_edge
 from planwave.interop.importing.javascript.values import STRING
+from planwave.interop.importing.n8n.answers import hand_on_one_item, is_one_item
 from planwave.interop.importing.n8n.kinds import Kind, Making, flow_name, literal_data
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, output_of
@@ -109,11 +110,14 @@ def _execute_workflow(making: Making) -> None:
         at = f"{making.at}/workflowInputs/value"
         fields = making.fields.data(object_of(given, "value"), at)
         before = making.becomes("transform", {"fields": fields}, suffix="inputs")
-    inner = making.becomes("inner", {"flow": {"name": name}})
+    is_one = is_one_item(making)
+    inner = making.becomes("inner", {"flow": {"name": name}}, suffix="workflow" if is_one else "")
     making.workflow.conversion.needs("flow", name, inner)
     making.step.node.change(f"it runs the flow {name!r}, which has to be stored first")
     if before is not None:
         new_edge(making.graph, before.id, inner.id)
+    if is_one:
+        hand_on_one_item(making, inner)
 
 
 CONTROL: Final[Mapping[str, Kind]] = MappingProxyType(

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from planwave.interop.importing.drafts import Target, new_edge
 from planwave.interop.importing.javascript.values import STRING
-from planwave.interop.importing.n8n.answers import ONE_ITEM, gives_items, ways_of_items
+from planwave.interop.importing.n8n.answers import hand_on_one_item, is_one_item
 from planwave.interop.importing.n8n.kinds import Kind, Making, literal_data
 from planwave.interop.importing.n8n.workflow import SAME, Envelope, Step, Workflow
 from planwave.interop.importing.reading import json_of, object_of, objects_in, text_of
@@ -58,31 +57,12 @@ def _request(making: Making) -> None:
     data |= {"headers": headers} if headers else {}
     data |= {"secretHeaders": secrets} if secrets else {}
     _response(making)
-    is_one = _is_one_item(making)
+    is_one = is_one_item(making)
     target = making.becomes("fetch", data, suffix="request" if is_one else "")
     for name in secrets.values():
         making.workflow.conversion.needs("secret", secret_in(name), target)
     if is_one:
-        _hand_on_one_item(making, target)
-
-
-def _is_one_item(making: Making) -> bool:
-    """Return whether the next steps run for one item, which an answer has to be."""
-    step, workflow = making.step, making.workflow
-    is_read = bool(ways_of_items(workflow, step))
-    return step.envelope == SAME and is_read and not gives_items(workflow, step)
-
-
-def _hand_on_one_item(making: Making, request: Target) -> None:
-    """Let the next steps have one item, or fail: for a list they run once for each of its items there."""
-    item = making.becomes("transform", {"expression": ONE_ITEM})
-    new_edge(making.graph, request.id, item.id)
-    making.step.worker = request
-    making.step.node.change(
-        "an answer that is a list of several items fails here; there the next steps run once for each",
-        making.at,
-        code="import-many-items",
-    )
+        hand_on_one_item(making, target)
 
 
 def secret_in(header: str) -> str:

@@ -1,4 +1,4 @@
-"""A request hands on one item; an answer that is a list of several never runs the next steps once."""
+"""A request, or a workflow, hands on one item; a list of several never runs the next steps once."""
 
 from __future__ import annotations
 
@@ -130,3 +130,37 @@ def test_a_result_is_not_read_where_only_errors_lead() -> None:
         )
     )  # fmt: skip
     assert outcomes(made)["Failed"] == "placeholder"
+
+
+def _with_flow(made: Imported, answer: Any) -> None:
+    """Put a graph with an answer in place of the stored flow that a workflow runs."""
+    answering = {"id": "answer", "type": "json", "data": {"value": answer}}
+    (inner,) = (each for each in made.document["nodes"] if each["type"] == "inner")
+    inner["data"] = {"graph": {"nodes": [answering], "edges": []}}
+
+
+@pytest.mark.parametrize("given", [None, {"who": "Ada"}])
+@pytest.mark.parametrize(
+    ("answer", "found"), [({"n": 1}, {"n": 1}), ([{"n": 2}], {"n": 2}), (_ROWS, None), ([1], None)]
+)
+async def test_a_workflow_that_answers_with_several_items_fails(
+    answer: Any, found: Any, given: Any
+) -> None:
+    inputs = {"mappingMode": "defineBelow", "value": given} if given else {}
+    parameters = {"workflowId": {"value": "w", "cachedResultName": "Sub"}, "workflowInputs": inputs}
+    call = node("Get", "executeWorkflow", parameters, version=1.2)
+    after = _set("After", n="={{ $json.n }}")
+    made = imported(workflow(_START, call, after, ways="Start > Get, Get > After"))
+    assert "import-many-items" in codes(made, "Get")
+    _with_flow(made, answer)
+    run = await _run(made)
+    assert run.outputs.get("After") == (None if found is None else {"output": found})
+    assert run.statuses[-1] == ("failed" if found is None else "completed")
+
+
+async def test_the_items_of_a_workflow_are_taken_by_steps_that_take_items() -> None:
+    call = node("Get", "executeWorkflow", {"workflowId": {"cachedResultName": "Sub"}}, version=1.2)
+    collect = node("All", "aggregate", {"aggregate": "aggregateAllItemData"})
+    made = imported(workflow(_START, call, collect, ways="Start > Get, Get > All"))
+    _with_flow(made, _ROWS)
+    assert (await _run(made)).outputs["All"]["output"] == {"data": _ROWS}

@@ -42,7 +42,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "graph/editing": "forms",
     "graph/reading": "unreadable",
     "interop/exporting": "dot mermaid python_literals status_colours",
-    "interop/importing": "branches jinja_filters json_schemas loops own reading",
+    "interop/importing": "branches jinja_filters json_schemas loops own",
     "interop/importing/covalt": "convert expressions flow kinds",
     "interop/importing/flowise": (
         "chains conditions conversation convert flow kinds loops models references requests "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -98,12 +98,12 @@ class PostgresStore(Store):
                 return cls(readers)
             store = cls(readers, GroupCommitWriter(transactions), transactions, artifact_bytes)
             store._lock = lock
-            store._hold(partial(connect, url), drives=directory is not None)
+            store._hold(url, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
-    def _hold(self, connect: Callable[[], Connection], *, drives: bool) -> None:
+    def _hold(self, url: str, *, drives: bool) -> None:
         """Say from now on that this opening is alive; close it if that fails.
 
         Raises:
@@ -111,7 +111,7 @@ class PostgresStore(Store):
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         try:
-            self._holder = Holder(PostgresTransactions(connect), self._instance_id)
+            self._holder = Holder(PostgresTransactions(partial(connect, url)), self._instance_id)
             self._holder.start(drives=drives)
         except BaseException:
             self._close_connections()
@@ -139,11 +139,6 @@ class PostgresStore(Store):
     ) -> None:
         if self._lock is not None:
             self._lock.publish_address(url, token, is_service=is_service)
-
-    async def size(self) -> int:
-        """Return the bytes of the database."""
-        query = "SELECT pg_database_size(current_database())"
-        return await self._read(lambda connection: connection.exec_driver_sql(query).scalar_one())
 
     def _artifact_reader(self, connection: Connection) -> ReadArtifact:
         def read(digest: str) -> bytes | None:

@@ -46,6 +46,18 @@ def is_postgresql(connection: Connection) -> bool:
     return connection.dialect.name == POSTGRESQL
 
 
+def database_bytes(connection: Connection) -> int:
+    """Return the bytes of a database, without its write-ahead log."""
+    if is_postgresql(connection):
+        query = "SELECT pg_database_size(current_database())"
+        return connection.exec_driver_sql(query).scalar_one()
+    pages, page_bytes = (
+        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+        for name in ("page_count", "page_size")
+    )
+    return pages * page_bytes
+
+
 class position_of(FunctionElement[int]):
     """``position_of(text, part)``: where a part begins in a text, from 1; 0 where it does not occur."""
 

@@ -30,6 +30,7 @@ from planwave.storage.records import (
 )
 from planwave.storage.sql import deletes, idempotency, queries
 from planwave.storage.sql.appends import AppendOp
+from planwave.storage.sql.dialects import database_bytes
 from planwave.storage.sql.flow_names import name_key
 from planwave.storage.sql.lists import (
     EXECUTIONS,
@@ -153,7 +154,7 @@ class Store:
 
     async def size(self) -> int:
         """Return the bytes of the database, without its log."""
-        raise NotImplementedError
+        return await self._read(database_bytes)
 
     async def save_plan(self, plan: PlanRecord) -> None:
         """Insert a plan, or replace the one of the same id.

@@ -61,15 +61,6 @@ def reading_connection(path: Path, *, immutable: bool = False) -> sqlite3.Connec
     )
 
 
-def database_bytes(connection: Connection) -> int:
-    """Return the bytes of a database, without its write-ahead log."""
-    pages, page_bytes = (
-        connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-        for name in ("page_count", "page_size")
-    )
-    return pages * page_bytes
-
-
 def engine_of(raw: sqlite3.Connection) -> Engine:
     """Return an engine with this connection only; transactions are explicit."""
     return create_engine(

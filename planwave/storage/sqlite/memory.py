@@ -26,7 +26,7 @@ from planwave.storage.sql.lists import executions_behind
 from planwave.storage.sql.schema import create_tables
 from planwave.storage.sql.store import Store
 from planwave.storage.sql.writer import WriteJob
-from planwave.storage.sqlite.connection import database_bytes, engine_of
+from planwave.storage.sqlite.connection import engine_of
 from planwave.storage.sqlite.transactions import SqliteTransactions
 
 _T = TypeVar("_T")
@@ -130,9 +130,6 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._inline = InlineConnection()
         super().__init__(self._inline, self._inline, artifact_bytes=None)
-
-    async def size(self) -> int:
-        return await self._read(database_bytes)
 
     async def project_each(
         self, execution_ids: Sequence[str], project: Projection[Projected]

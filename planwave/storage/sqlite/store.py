@@ -22,7 +22,6 @@ from planwave.storage.sqlite.connection import (
     DATABASE_NAME,
     close,
     close_after_failure,
-    database_bytes,
     database_unusable,
     open_for_reading,
     open_for_writing,
@@ -107,9 +106,6 @@ class SqliteStore(Store):
         writer = GroupCommitWriter(SqliteTransactions(connection, directory))
         readers = ReaderPool(reading_engine(path), lambda: writer.commits)
         return cls(directory, readers, writer, connection, lock, artifact_bytes)
-
-    async def size(self) -> int:
-        return await self._read(database_bytes)
 
     def _artifact_reader(self, connection: Connection) -> ReadArtifact:
         return partial(read_artifact, self._directory)

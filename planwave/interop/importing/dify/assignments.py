@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,7 @@ from planwave.interop.importing.dify.values import (
     concatenated,
     selector_of,
 )
-from planwave.interop.importing.reading import objects_in, text_of
+from planwave.interop.importing.reading import json_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, json_expression, output_of
 
 _EMPTY: Final = {"string": '""', "number": "0", "object": "{}", "boolean": "false"}
@@ -243,8 +242,8 @@ def _constant(value: object, var_type: str) -> Any:
     if not isinstance(value, str) or var_type == "string":
         return value
     if not value.strip():
-        return json.loads("[]" if var_type.startswith("array") else _EMPTY.get(var_type, "null"))
+        return json_of("[]" if var_type.startswith("array") else _EMPTY.get(var_type, "null"))
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return json_of(value)
+    except ValueError:
         return value

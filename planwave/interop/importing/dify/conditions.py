@@ -16,7 +16,7 @@ from planwave.interop.importing.dify.values import (
     parts_of,
     selector_of,
 )
-from planwave.interop.importing.reading import list_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, list_of, objects_in, text_of
 from planwave.interop.importing.templates import json_expression
 
 Resolve = Callable[[tuple[str, ...]], Read | Missing]
@@ -201,8 +201,8 @@ def _as_number(text: str, parts: list[str | Read]) -> str | None:
 
 def _as_items(text: str) -> str | None:
     """Return a list that is written as JSON."""
-    with suppress(ValueError, RecursionError):
-        items = as_list(json.loads(text))
+    with suppress(ValueError):
+        items = as_list(json_of(text))
         return None if items is None else json_expression(items)
     return None
 

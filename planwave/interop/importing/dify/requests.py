@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -12,7 +11,7 @@ from planwave.interop.importing.dify.policies import offer_failure, policy_of
 from planwave.interop.importing.dify.steps import Step
 from planwave.interop.importing.dify.values import Read, template_of
 from planwave.interop.importing.drafts import Target
-from planwave.interop.importing.reading import number_of, object_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, number_of, object_of, objects_in, text_of
 from planwave.interop.importing.secrets import MARK, Withheld
 from planwave.interop.importing.templates import inserted, literal, output_of
 
@@ -287,8 +286,8 @@ def _parsed(marked: str) -> Any:
         flags=re.DOTALL,
     )
     try:
-        return json.loads(quoted)
-    except (ValueError, RecursionError):
+        return json_of(quoted)
+    except ValueError:
         return None
 
 

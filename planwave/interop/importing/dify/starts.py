@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.interop.importing.dify.steps import Step
 from planwave.interop.importing.dify.values import Read, ValueKind
-from planwave.interop.importing.reading import list_of, number_of, objects_in, text_of
+from planwave.interop.importing.reading import json_of, list_of, number_of, objects_in, text_of
 from planwave.interop.importing.templates import json_expression, output_of, path
 
 _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -123,7 +122,7 @@ def _default(fields: Mapping[str, Any], kind: str) -> Any:
 def _number(value: object) -> int | float | None:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = json_of(value)
+        except ValueError:
             return None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +19,7 @@ from planwave.interop.importing.dify.values import (
     template_of,
 )
 from planwave.interop.importing.drafts import GraphDraft, Target
-from planwave.interop.importing.reading import object_of, text_of
+from planwave.interop.importing.reading import json_of, object_of, text_of
 from planwave.interop.importing.secrets import MARK, Withheld
 from planwave.interop.importing.templates import inserted, output_of, quoted
 
@@ -179,7 +178,7 @@ class Step:
             self.lose(read.message, part.text, pointer, read.code)
             return part.text
         is_text = part.selector[0] in CONSTANTS and read.expression.startswith('"')
-        return str(json.loads(read.expression)) if is_text else read
+        return str(json_of(read.expression)) if is_text else read
 
     def output(self, fields: Sequence[str]) -> Read | Missing:
         """Return what reads an output of the step, without saying whether it ran."""

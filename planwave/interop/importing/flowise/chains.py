@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -12,7 +11,7 @@ from planwave.interop.importing.flowise.conversation import conversation
 from planwave.interop.importing.flowise.models import model_fields, needs_provider
 from planwave.interop.importing.flowise.references import parts_of, text_at
 from planwave.interop.importing.flowise.steps import Part, Said, Step, Wire, template_of
-from planwave.interop.importing.reading import object_of, text_of
+from planwave.interop.importing.reading import json_of, object_of, text_of
 from planwave.interop.importing.templates import inserted, output_of
 
 _BRACES: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -91,8 +90,8 @@ def _prompt_parts(step: Step) -> list[Part]:
     values = step.inputs.get("promptValues")
     if isinstance(values, str):
         try:
-            values = json.loads(values or "{}")
-        except (ValueError, RecursionError):
+            values = json_of(values or "{}")
+        except ValueError:
             step.lose("the values of its prompt are no JSON", values, "/promptValues")
     given = object_of({"v": values}, "v")
     text, made, position = text_of(step.inputs, "template"), list[Part](), 0

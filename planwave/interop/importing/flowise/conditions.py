@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from planwave.interop.importing.flowise.references import parts_of, text_at
 from planwave.interop.importing.flowise.steps import Expression, Step, expression_of
-from planwave.interop.importing.reading import list_of, text_of
+from planwave.interop.importing.reading import json_of, list_of, text_of
 from planwave.interop.importing.templates import inserted, quoted
 
 _OF_TEXT: Final[Mapping[str, Callable[[str, str], str]]] = {
@@ -54,8 +53,8 @@ def _conditions(step: Step) -> Sequence[Mapping[str, Any]]:
     value = step.inputs.get("conditions")
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = json_of(value)
+        except ValueError:
             value = None
     items = list_of({"v": value}, "v")
     return [cast("dict[str, Any]", each) if isinstance(each, dict) else {} for each in items]

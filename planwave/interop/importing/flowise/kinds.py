@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -30,7 +29,7 @@ from planwave.interop.importing.flowise.steps import (
     template_of,
 )
 from planwave.interop.importing.flowise.updates import write_state
-from planwave.interop.importing.reading import objects_in, text_of
+from planwave.interop.importing.reading import json_of, objects_in, text_of
 from planwave.interop.importing.templates import inserted, literal, output_of, path, quoted
 
 _FORM_TYPES: Final[Mapping[str, str]] = {
@@ -197,8 +196,8 @@ def _items(step: Step) -> Any:
     if any(isinstance(part, Expression) for part in parts):
         return template_of([part for part in parts if not isinstance(part, str) or part.strip()])
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = json_of(text)
+    except ValueError:
         value = None
     if not isinstance(value, list):
         step.lose("it goes through no list", text, "/iterationInput")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +22,14 @@ from planwave.interop.importing.flowise.steps import (
     template_of,
 )
 from planwave.interop.importing.flowise.updates import write_state
-from planwave.interop.importing.reading import list_of, number_of, object_of, objects_in, text_of
+from planwave.interop.importing.reading import (
+    json_of,
+    list_of,
+    number_of,
+    object_of,
+    objects_in,
+    text_of,
+)
 from planwave.interop.importing.templates import inserted, literal, output_of, path
 
 _PROVIDERS: Final[Mapping[str, str]] = {
@@ -330,8 +336,8 @@ def _link_tools(step: Step, main: Target) -> None:
 def _built_in(value: object) -> list[str]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = json_of(value)
+        except ValueError:
             value = [value]
     return [each for each in list_of({"v": value}, "v") if isinstance(each, str)] or ["tool"]
 

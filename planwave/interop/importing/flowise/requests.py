@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from planwave.interop.importing.flowise.references import parts_of, text_at
 from planwave.interop.importing.flowise.steps import Expression, Part, Step, template_of
-from planwave.interop.importing.reading import objects_in, text_of
+from planwave.interop.importing.reading import json_of, objects_in, text_of
 from planwave.interop.importing.secrets import MARK, Withheld
 from planwave.interop.importing.templates import inserted, literal, output_of
 
@@ -131,8 +130,8 @@ def _add_json(step: Step, data: dict[str, Any], headers: dict[str, str], text: s
         )
         return
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        json_of(text)
+    except ValueError:
         step.lose("its body is JSON with liberties, which is sent as it is", text, "/body")
 
 

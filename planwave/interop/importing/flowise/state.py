@@ -15,7 +15,7 @@ from planwave.interop.importing.flowise.steps import (
     Step,
     passed_in,
 )
-from planwave.interop.importing.reading import objects_in, text_of
+from planwave.interop.importing.reading import json_of, objects_in, text_of
 from planwave.interop.importing.templates import path, quoted
 
 UPDATE: Final = "UpdateState"
@@ -54,8 +54,8 @@ def _initial(inputs: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
     value = inputs.get(_START)
     if isinstance(value, str):
         try:
-            value = json.loads(value or "[]")
-        except (ValueError, RecursionError):
+            value = json_of(value or "[]")
+        except ValueError:
             value = None
     return objects_in({"v": value}, "v")
 

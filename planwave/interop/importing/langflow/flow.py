@@ -6,7 +6,6 @@ component does, and stands in its placeholder as text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 from planwave.interop.importing.conversion import Conversion, SourceEdge, SourceNode
 from planwave.interop.importing.drafts import GraphDraft, Target
 from planwave.interop.importing.reading import (
+    json_of,
     list_of,
     number_of,
     object_of,
@@ -389,7 +389,7 @@ def _handle(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if handle := object_of(object_of(entry, "data"), name):
         return handle
     try:
-        value = json.loads(text_of(entry, name).replace("œ", '"'))
-    except (ValueError, RecursionError):
+        value = json_of(text_of(entry, name).replace("œ", '"'))
+    except ValueError:
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -14,7 +14,7 @@ from planwave.interop.importing.magic_agents.fields import lose_environment, not
 from planwave.interop.importing.magic_agents.flow import Step
 from planwave.interop.importing.magic_agents.graphs import Graph, Made, Plug
 from planwave.interop.importing.magic_agents.rendered import Names, translated_text
-from planwave.interop.importing.reading import text_of
+from planwave.interop.importing.reading import json_of, text_of
 from planwave.interop.importing.secrets import Withheld
 from planwave.interop.importing.templates import path
 
@@ -156,8 +156,8 @@ def _headers_in(step: Step) -> Mapping[str, Any]:
     value = step.data.get("headers")
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = json_of(value)
+        except ValueError:
             return {}
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -190,7 +190,7 @@ def _field(step: Step, field: str, name: str, variables: JinjaNames) -> Any:
         return ""
     if field != "body" and isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json_of(value)
         except ValueError:
             step.node.lose(f"{name} is no JSON", value, pointer)
             return {}

@@ -14,7 +14,7 @@ from planwave.errors import StoreError
 from planwave.storage.postgres.transactions import PostgresTransactions
 
 LEASE_S: Final = 15.0
-"""How long an opening counts as alive after it said so last, by the clock of the server."""
+"""The lease of an opening, where its caller names none."""
 _BEATS_A_LEASE: Final = 3
 _SAY_ALIVE: Final = (
     "INSERT INTO holders (holder_id, expires_at, started_at, version) "
@@ -33,11 +33,15 @@ class Holder:
     Args:
         transactions: A connection of its own: the writer's may be busy for as long as a lease.
         holder_id: Its id, which stands in what it claims.
+        lease_s: How long it counts as alive after it said so last, by the clock of the server.
     """
 
-    def __init__(self, transactions: PostgresTransactions, holder_id: str) -> None:
+    def __init__(
+        self, transactions: PostgresTransactions, holder_id: str, lease_s: float = LEASE_S
+    ) -> None:
         self._transactions = transactions
         self._id = holder_id
+        self._lease_s = lease_s
         self._drives = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planwave-holder", daemon=True)
@@ -72,7 +76,7 @@ class Holder:
         self._transactions.close()
 
     def _run(self) -> None:
-        while not self._ended.wait(LEASE_S / _BEATS_A_LEASE):
+        while not self._ended.wait(self._lease_s / _BEATS_A_LEASE):
             # A server that does not answer is asked again by the next beat.
             with suppress(psycopg.Error, DBAPIError, StoreError):
                 self._say_alive()
@@ -80,7 +84,7 @@ class Holder:
                     self._drive()  # the lock went with a connection that was lost
 
     def _say_alive(self) -> None:
-        self._commit(_SAY_ALIVE, (self._id, LEASE_S, __version__))
+        self._commit(_SAY_ALIVE, (self._id, self._lease_s, __version__))
 
     def _drive(self) -> bool:
         return bool(self._commit(_DRIVE, ()))

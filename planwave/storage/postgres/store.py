@@ -20,7 +20,7 @@ from planwave.storage.errors import stale_epoch
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.ownership import make_directory
 from planwave.storage.postgres.connection import connect, database_unusable, reading_engine
-from planwave.storage.postgres.holder import Holder
+from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.migrations import migrate, require_current
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.readers import ReaderPool
@@ -61,6 +61,7 @@ class PostgresStore(Store):
         *,
         directory: Path | None = None,
         artifact_bytes: int = ARTIFACT_BYTES,
+        lease_s: float = LEASE_S,
     ) -> Self:
         """Open the store of a database; blocks for some tens of milliseconds.
 
@@ -72,6 +73,7 @@ class PostgresStore(Store):
             directory: The directory of the one process that drives the executions of the database: it
                 owns both, and publishes its address in the directory. None for a process that does not.
             artifact_bytes: The most JSON of an output value that is stored with its event.
+            lease_s: How long keys and deliveries stay claimed by a process that was killed or frozen.
 
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, is too old, or has another encoding than UTF-8;
@@ -98,12 +100,12 @@ class PostgresStore(Store):
                 return cls(readers)
             store = cls(readers, GroupCommitWriter(transactions), transactions, artifact_bytes)
             store._lock = lock
-            store._hold(url, drives=directory is not None)
+            store._hold(url, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
-    def _hold(self, url: str, *, drives: bool) -> None:
+    def _hold(self, url: str, lease_s: float, *, drives: bool) -> None:
         """Say from now on that this opening is alive; close it if that fails.
 
         Raises:
@@ -111,7 +113,8 @@ class PostgresStore(Store):
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         try:
-            self._holder = Holder(PostgresTransactions(partial(connect, url)), self._instance_id)
+            connection = PostgresTransactions(partial(connect, url))
+            self._holder = Holder(connection, self._instance_id, lease_s)
             self._holder.start(drives=drives)
         except BaseException:
             self._close_connections()

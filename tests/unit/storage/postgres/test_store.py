@@ -109,6 +109,20 @@ async def test_what_a_closed_or_dead_process_claimed_is_free(
     assert (await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)).is_new
 
 
+async def test_what_a_killed_process_claimed_is_free_after_its_lease(database_url: str) -> None:
+    lease_s = 0.5
+    killed = PostgresStore.open(database_url, lease_s=lease_s)
+    await killed.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    assert killed._holder is not None
+    killed._holder._ended.set()  # says no longer that it is alive, and withdraws nothing
+    began = time.monotonic()
+    async with PostgresStore.open(database_url) as store:
+        while not (await store.claim_idempotency_key("k", "d", AT, expired=EXPIRED)).is_new:
+            assert time.monotonic() - began < LEASE_S / 2
+            await asyncio.sleep(lease_s / 10)
+    await killed.close()
+
+
 async def test_one_of_two_processes_takes_a_name(
     stores: tuple[PostgresStore, PostgresStore],
 ) -> None:

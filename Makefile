@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # `make LOCKED=1 …` installs exactly the files of requirements.lock, by their hashes; CI does.
 LOCKED ?=
+# How many times each fault of `make test-scale` happens.
+SCALE_FAULTS ?= 3
 # Without the build hook: the targets below build the web UI where they need it, and show npm's output.
 PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCKED),,-c constraints.txt)
 PYTEST := $(BIN)/python -m pytest
@@ -18,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WEB := $(BIN)/python tools/web.py --optional
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve web test test-slow screenshots check cover bench docs docs-serve generate lock dist clean
+.PHONY: help run serve web test test-slow test-scale screenshots check cover bench docs docs-serve generate lock dist clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,11 +40,14 @@ web: $(VENV)/bin/python ## Build the web UI, which needs Node 20.19 or newer
 test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (thirteen minutes)
 	@$(WEB) build
 	@$(WEB) test
-	@$(PYTEST) $(PARALLEL) -m "not slow" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not slow and not scale" $(ARGS)
 
 test-slow: $(VENV)/.dev ## Run the slow tests: all examples of properties, the real embedded model, long loops
-	@$(PYTEST) $(PARALLEL) -m "hypothesis and not slow" --hypothesis-profile thorough $(ARGS) || test $$? = 5
+	@$(PYTEST) $(PARALLEL) -m "hypothesis and not slow and not scale" --hypothesis-profile thorough $(ARGS) || test $$? = 5
 	@$(PYTEST) -m slow --timeout 900 $(ARGS)
+
+test-scale: $(VENV)/.dev ## Run the fault matrix of several processes on one database; SCALE_FAULTS=20 faults of each kind
+	@SCALE_FAULTS=$(SCALE_FAULTS) $(PYTEST) -m scale --timeout 1800 $(ARGS)
 
 screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build
@@ -61,7 +66,7 @@ check: $(VENV)/.dev ## Lint, format, types, import layers, size limits, docstrin
 	@$(WEB) check
 
 cover: $(VENV)/.dev ## Fail unless every branch of graph and of the scheduling kernel is tested
-	@$(PYTEST) $(PARALLEL) -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
+	@$(PYTEST) $(PARALLEL) -q -m "not slow and not scale" tests/unit/graph tests/unit/executor tests/contract \
 	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
 	@$(BIN)/coverage report --show-missing --fail-under 100 --include \
 	  'planwave/graph/*,planwave/executor/scheduling/*'

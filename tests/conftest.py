@@ -22,6 +22,7 @@ from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling
 
+from planwave.ids import new_id
 from planwave.testing import forbid_model_calls
 
 if TYPE_CHECKING:
@@ -194,6 +195,39 @@ def database_url(postgres: PostgresServer, _database_url: str) -> Iterator[str]:
     """The URL of an empty database of PostgreSQL."""
     yield _database_url
     postgres.empty(_database_url.rpartition("/")[2])
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let all tests with Temporal run in one process: they share a server, which takes a second to start."""
+    if "needs_temporal" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group("temporal"))
+
+
+@pytest.fixture(scope="session")
+def needs_temporal() -> None:
+    """Skips a test where Temporal is not installed."""
+    from tests.support.scale.temporal_server import missing
+
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def temporal_address(
+    needs_temporal: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The address of a Temporal server that all tests share."""
+    from tests.support.scale.temporal_server import running_temporal
+
+    with running_temporal(tmp_path_factory.mktemp("temporal")) as running:
+        yield running.address
+
+
+@pytest.fixture
+def task_queue() -> str:
+    """The name of a task queue of Temporal that no other test uses."""
+    return f"test-{new_id()}"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS: dict[str, tuple[str, ...]] = {
-    "requirements.lock": ("dev", "docs", "local", "mcp", "otel", "postgres"),
+    "requirements.lock": ("dev", "docs", "local", "mcp", "otel", "postgres", "temporal"),
     "requirements-image.lock": ("build",),
     "requirements-local.lock": ("build", "local"),
 }

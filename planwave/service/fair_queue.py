@@ -59,6 +59,10 @@ class FairQueue:
         self._waiting: dict[str, str] = {}
         self._turns = count(1)
 
+    def open(self, places: int, burst: int) -> None:
+        """Give out so many places from now on."""
+        self._places, self._burst = places, burst
+
     @property
     def running(self) -> int:
         """The number of places that are taken."""

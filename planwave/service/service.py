@@ -149,19 +149,19 @@ class Service:
     @property
     def load(self) -> ServiceLoad:
         """The number of running and queued executions and of subscribers."""
-        runner = self.executions.runner
+        driver = self.executions.driver
         return ServiceLoad(
-            runner.running,
-            runner.queued,
-            runner.is_draining,
+            driver.running,
+            driver.queued,
+            driver.is_draining,
             self.executions.live_executions.subscriber_count,
-            runner.places,
+            driver.places,
         )
 
     @property
     def is_draining(self) -> bool:
         """Whether the service is shutting down and accepts nothing new."""
-        return self.executions.runner.is_draining
+        return self.executions.driver.is_draining
 
     @property
     def store_stats(self) -> StoreStats:
@@ -280,12 +280,12 @@ class Service:
         interrupted. They and the queued ones stay as they are stored, for a later ``recover``.
         """
         self.close_streams()
-        await self.executions.runner.drain(self.limits.drain_s if timeout_s is None else timeout_s)
+        await self.executions.driver.drain(self.limits.drain_s if timeout_s is None else timeout_s)
 
     def close_streams(self) -> None:
         """Accept nothing new and end all streams with ``ShuttingDown``."""
         self.executions.stop_recovery()
-        self.executions.runner.close_queue()
+        self.executions.driver.close_queue()
         self.executions.live_executions.close_streams()
         self.chats.close_chat_streams()
         for call in self.closing:
@@ -293,4 +293,4 @@ class Service:
 
     def abort(self) -> None:
         """End a running ``drain`` at once."""
-        self.executions.runner.abort()
+        self.executions.driver.abort()

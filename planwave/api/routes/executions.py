@@ -246,7 +246,7 @@ async def run(
     """Have a model write a plan for a goal, keep it, and run it, in one step."""
     plan_id = await _plan_of_first_request(service, preassigned_id)
     if plan_id is None:
-        service.executions.runner.check_capacity()
+        service.executions.driver.check_capacity()
         own_id = None if preassigned_id is None else sibling_id(preassigned_id)
         plan = await service.plans.create(body.prompt, body.provider, body.model, plan_id=own_id)
         plan_id = plan.plan_id
@@ -430,7 +430,7 @@ async def execution_state_json(
         Conflict: ``unreadable_error``.
     """
     events = await executions.events(execution_id)
-    position = state.service.executions.runner.position(execution_id)
+    position = state.service.executions.driver.position(execution_id)
     document = await asyncio.to_thread(_state_json, events, position)
     if await executions.interrupted([await executions.get(execution_id)]):
         document["interrupted"] = True
@@ -554,7 +554,7 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
         "revision": record.revision,
         "flow": record.flow,
         "status": record.status,
-        "position": service.executions.runner.position(record.execution_id),
+        "position": service.executions.driver.position(record.execution_id),
     }
     return json_response(document, status, location=f"/api/executions/{record.execution_id}")
 

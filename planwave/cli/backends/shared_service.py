@@ -107,6 +107,6 @@ async def _wait_for_others(
                 "waits for that, Ctrl-C interrupts it"
             )
         try:
-            await signals.cancel_on_signal(service.executions.runner.wait_idle())
+            await signals.cancel_on_signal(service.executions.driver.wait_idle())
         except Interrupted:
             await service.drain(0)

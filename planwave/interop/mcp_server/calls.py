@@ -96,7 +96,7 @@ class ToolCalls:
         if source != "flow":
             caller.require_scope(None, "goals and plans")
         call.cancels_on_disconnect = arguments.on_disconnect == "cancel"
-        self._service.executions.runner.check_capacity()
+        self._service.executions.driver.check_capacity()
 
         async def execute(execution_id: str | None) -> ExecutionRecord:
             admission.admit()

@@ -321,7 +321,7 @@ class ChatService:
         message_id: str | None = None,
     ) -> Turn:
         """Store the new messages in one commit, then start the execution of the reply."""
-        self._executions.runner.check_capacity()
+        self._executions.driver.check_capacity()
         self._check_count(tree, 1 + is_new)
         branch = [*tree.branch(user.parent_id), user] if is_new else tree.branch(user.message_id)
         values = entry_values(branch, seed)
@@ -414,7 +414,7 @@ class ChatService:
                     yield Chat(record, statuses.get(chat_id))
                 await changed.wait()
                 changed.clear()
-                if self._executions.runner.is_draining:
+                if self._executions.driver.is_draining:
                     raise ShuttingDown
         finally:
             self._subscribers[chat_id].discard(changed)

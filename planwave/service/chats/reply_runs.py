@@ -80,7 +80,7 @@ class ReplyRuns:
         self._subscribers: dict[str, int] = {}
         self._projecting: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        executions.runner.listeners.append(self._on_published)
+        executions.driver.listeners.append(self._on_published)
 
     async def uninterrupted(self, work: Coroutine[Any, Any, None]) -> None:
         """Await work that goes on where the caller is cancelled: half a turn would be left."""
@@ -211,7 +211,7 @@ class ReplyRuns:
 
     async def close(self) -> None:
         """Stop projecting replies; their stored blocks are computed again when they are read."""
-        self._executions.runner.listeners.remove(self._on_published)
+        self._executions.driver.listeners.remove(self._on_published)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -288,7 +288,7 @@ class ReplyRuns:
             self._subscribers[message_id] -= 1
             if not self._subscribers[message_id]:
                 del self._subscribers[message_id]
-                if reply.execution_id in self._open and not self._executions.runner.is_draining:
+                if reply.execution_id in self._open and not self._executions.driver.is_draining:
                     self._spawn(self._cancel_if_left(reply))
 
     async def _cancel_if_left(self, reply: MessageRecord) -> None:

@@ -28,9 +28,9 @@ from planwave.service.executions.command_rules import (
     told_by_rule,
 )
 from planwave.service.executions.document_writer import DocumentWriter
+from planwave.service.executions.driver import ExecutionDriver
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.run_spec import require_known_types
-from planwave.service.executions.runner import ExecutionRunner
 from planwave.service.executions.session import ExecutionSession, set_aside_data
 from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.live_execution import LiveExecution
@@ -52,7 +52,7 @@ class ExecutionCommands(ExecutionQueries):
     An async context manager; leaving it stops every execution that still runs.
 
     Attributes:
-        runner: Runs the executions of this process.
+        driver: Drives the executions of this process.
         tasks: Holds background work of the service that an execution does not own.
     """
 
@@ -69,10 +69,10 @@ class ExecutionCommands(ExecutionQueries):
         self._unreadable_lock = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
         self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
-        self.runner = ExecutionRunner(
+        self.driver = ExecutionDriver(
             dependencies,
+            self.live_executions,
             self._document_writer,
-            self.live_executions.retain,
             lambda live: self._answer_deadlines.watch(live.state),
         )
 
@@ -82,7 +82,7 @@ class ExecutionCommands(ExecutionQueries):
             await self._document_writer.catch_up()
             opened.pop_all()
         await self.tasks.__aenter__()
-        await self.runner.__aenter__()
+        await self.driver.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -90,14 +90,14 @@ class ExecutionCommands(ExecutionQueries):
             # The writer is closed after everything that may still end an execution.
             opened.push_async_exit(self._document_writer)
             self.stop_recovery()
-            await self.runner.__aexit__(None, None, None)
+            await self.driver.__aexit__(None, None, None)
             self.live_executions.close()
             await self.tasks.__aexit__(None, None, None)
 
     def _may_be_running(self, record: ExecutionRecord) -> bool:
         """Return whether an execution runs here, is queued, or is still to be recovered."""
         is_recovered = self._recovery is not None and self._recovery.done()
-        if record.status == "starting" or not is_recovered or self.runner.is_draining:
+        if record.status == "starting" or not is_recovered or self.driver.is_draining:
             return True
         live = self.live_executions.get(record.execution_id)
         return live is not None and (live.session is not None or live.commands.locked())
@@ -178,13 +178,13 @@ class ExecutionCommands(ExecutionQueries):
             if not _must_run(live.state, was_accepted=True):
                 self._answer_deadlines.watch(live.state)
                 return False
-            self._submit_left(live)
+            await self._submit_left(live)
             return True
 
-    def _submit_left(self, live: LiveExecution) -> None:
+    async def _submit_left(self, live: LiveExecution) -> None:
         """Queue an execution that a process left as it ran."""
         session = ExecutionSession(self._dependencies, live.execution_id, is_recovery=True)
-        self.runner.submit(live, session)
+        await self.driver.submit(live, session)
 
     async def _finish_edit(self, live: LiveExecution) -> None:
         """Store the answer that made this execution, if the process ended before it was stored.
@@ -259,10 +259,10 @@ class ExecutionCommands(ExecutionQueries):
     async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
         while True:
             async with live.commands:
-                if not self.runner.cancel(live, cause):
+                if not self.driver.cancel(live, cause):
                     await self._to_its_end(self._cancel_idle(live, cause))
             record = await self.wait(live.execution_id)
-            if record.status in ENDED_STATUS or self.runner.is_draining:
+            if record.status in ENDED_STATUS or self.driver.is_draining:
                 return record
 
     async def _to_its_end(self, work: Coroutine[Any, Any, None]) -> None:
@@ -309,8 +309,8 @@ class ExecutionCommands(ExecutionQueries):
         session = None if live.is_unscheduled else live.session
         session = session or ExecutionSession(self._dependencies, live.execution_id)
         events = await session.cancel_at_rest(live.state, cause, self._dependencies.timestamp())
-        self.runner.dequeue(live.execution_id)
-        self.runner.publish(live, events)
+        self.driver.dequeue(live.execution_id)
+        self.driver.publish(live, events)
         live.error = None
         self._answer_deadlines.forget(live.execution_id)
         live.mark_finished()
@@ -333,7 +333,7 @@ class ExecutionCommands(ExecutionQueries):
             Conflict: It has ended; ``not-paused``: it runs, or waits for an answer.
             StoreError, ShuttingDown: It stays as it is.
         """
-        self.runner.check_open()
+        self.driver.check_open()
         async with self.live_executions.acquire(execution_id) as live:
             await self._finish_edit(live)
             async with live.commands:
@@ -341,7 +341,7 @@ class ExecutionCommands(ExecutionQueries):
                     self._require_types(live)
                 was_accepted = (await load_record(self._store, execution_id)).queued
                 if live.is_unscheduled and _must_run(live.state, was_accepted=was_accepted):
-                    self._submit_left(live)
+                    await self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, Resume())
 
@@ -362,7 +362,7 @@ class ExecutionCommands(ExecutionQueries):
             InputError: It is no answer to this request.
             StoreError, ShuttingDown: The request stays open.
         """
-        self.runner.check_open()
+        self.driver.check_open()
         most, who = self._dependencies.limits.largest_result_bytes, current_principal().as_json()
         return await self._send_command(execution_id, Answer(request_id, answer, who, most))
 
@@ -408,7 +408,7 @@ class ExecutionCommands(ExecutionQueries):
                 self._require_types(live)
             self._require_writable()
             if live.execution is None:
-                await self._to_its_end(self.runner.apply_while_idle(live, command))
+                await self._to_its_end(self.driver.apply_while_idle(live, command))
                 if live.state.status != "paused":  # else its requests are watched already
                     self._answer_deadlines.forget(live.execution_id)
                 return
@@ -452,7 +452,7 @@ class ExecutionCommands(ExecutionQueries):
                     if not live.is_over:
                         await self._send_command(execution_id, Expire(until))
 
-                await self.runner.store_retry.write(tell)
+                await self.driver.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
 

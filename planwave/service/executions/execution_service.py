@@ -130,7 +130,7 @@ class ExecutionService(ExecutionCommands):
         self._plans = plans
         self._flows = flows
         self._plan_edits = PlanEdits(dependencies, plans, self)
-        self._quotas = Quotas(self._store, dependencies.limits, self.runner.running_of)
+        self._quotas = Quotas(self._store, dependencies.limits, self.driver.running_of)
         # An edit makes an execution before it answers. Of several at once only one may do so.
         self._answering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -169,7 +169,7 @@ class ExecutionService(ExecutionCommands):
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
         """
-        self.runner.check_open()
+        self.driver.check_open()
         if execution_id is not None and (record := await self._store.execution(execution_id)):
             return record
         created = await self._create(
@@ -197,12 +197,12 @@ class ExecutionService(ExecutionCommands):
         record = await load_record(self._store, execution_id)
         async with self.live_executions.acquire(execution_id) as live, live.commands:
             require_not_started(live)
-            with self.runner.reserve_slot():
+            with self.driver.reserve_slot():
                 created = await self._store.events(execution_id, limit=1)
                 spec = run_spec_from_events(execution_id, created, self._dependencies.limits)
                 epoch = await self._store.claim(execution_id, queued=True)
                 session = ExecutionSession(self._dependencies, execution_id, spec=spec, epoch=epoch)
-                self.runner.submit(live, session)
+                await self.driver.submit(live, session)
         return record
 
     async def execute(
@@ -227,7 +227,7 @@ class ExecutionService(ExecutionCommands):
             with suppress(Conflict):  # an earlier request started it
                 await self.start(execution_id)
             return await load_record(self._store, execution_id)
-        with self.runner.reserve_slot():
+        with self.driver.reserve_slot():
             created = await self._create(
                 plan,
                 inputs,
@@ -322,9 +322,9 @@ class ExecutionService(ExecutionCommands):
         if new_id is not None and (record := await self._store.execution(new_id)):
             return record
         if not start:
-            self.runner.check_open()
+            self.driver.check_open()
             return (await self._create_fork(execution_id, request, new_id)).record
-        with self.runner.reserve_slot():
+        with self.driver.reserve_slot():
             created = await self._create_fork(execution_id, request, new_id, queued=True)
             return await self._submit(created)
 
@@ -492,7 +492,7 @@ class ExecutionService(ExecutionCommands):
             epoch=creation.record.epoch,
         )
         try:
-            self.runner.submit(self.live_executions.create(creation.created), session)
+            await self.driver.submit(self.live_executions.create(creation.created), session)
         except ShuttingDown:
             await self._abandon(creation.record.execution_id, "the service went down first")
             raise

@@ -1,7 +1,7 @@
 """One life of an execution: loaded, claimed, told commands, driven, brought to rest.
 
-The runner of a service queues sessions and gives them running places; a run of the Python library awaits
-one. A session is what a process needs of an execution; its state, and who watches it, are beside it.
+The driver of a service queues sessions; a run of the Python library awaits one. A session is what a process
+needs of an execution; its state, and who watches it, are beside it.
 """
 
 from __future__ import annotations

@@ -330,7 +330,7 @@ async def is_between(harness: Harness, execution_id: str) -> None:
 
 
 async def is_queued(harness: Harness, execution_id: str) -> None:
-    assert harness.service.executions.runner.position(execution_id) == 1
+    assert harness.service.executions.driver.position(execution_id) == 1
 
 
 def hangs() -> tuple[ReplyStep, ...]:

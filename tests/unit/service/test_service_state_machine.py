@@ -531,12 +531,12 @@ class Executions(RuleBasedStateMachine):
                 assert own not in working, "it is over, and still at work"
             elif state.status == "executing":
                 waits = {"retrying"} & {node.status for node in state.nodes.values()}
-                is_queued = self.service.executions.runner.position(own) is not None
+                is_queued = self.service.executions.driver.position(own) is not None
                 assert own in working or waits or is_queued, f"{own} is stuck"
             elif state.status == "paused" and state.reason == "waiting for an answer":
                 assert state.requests
             elif state.status == "starting":
-                assert self.service.executions.runner.position(own) is not None
+                assert self.service.executions.driver.position(own) is not None
         assert self.service.load.places <= AT_ONCE
         assert not self.broken, self.broken
 

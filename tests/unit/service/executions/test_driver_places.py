@@ -144,10 +144,10 @@ async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_a
             flood = [*first, *[await started(service, long) for _ in range(3)]]
         with acting_as(another):
             mine = [await started(service, long), await started(service, long)]
-            assert service.executions.runner.position(mine[0]) is None, (
+            assert service.executions.driver.position(mine[0]) is None, (
                 "it runs: all places were another's"
             )
-        assert [service.executions.runner.position(each) for each in (*flood[2:], mine[1])] == [
+        assert [service.executions.driver.position(each) for each in (*flood[2:], mine[1])] == [
             2,
             3,
             4,
@@ -161,12 +161,12 @@ async def test_a_newcomer_starts_at_once_while_another_has_all_places_and_also_a
         ids = [*flood, *mine]
         assert await service.recover() == len(ids)
         await until(
-            lambda: sum(service.executions.runner.position(each) is not None for each in ids) == 4
+            lambda: sum(service.executions.driver.position(each) is not None for each in ids) == 4
         )
-        places = [each for each in ids if service.executions.runner.position(each) is None]
+        places = [each for each in ids if service.executions.driver.position(each) is None]
         assert len({*places} & {*mine}) == 1, "each has a place, whatever was first"
         operators = await started(service, quick)
-        assert service.executions.runner.position(operators) == 1, (
+        assert service.executions.driver.position(operators) == 1, (
             "no place beyond three, so it is the next one"
         )
         held.release.set()
@@ -193,7 +193,7 @@ async def test_a_wait_that_is_broken_off_leaves_the_place_with_who_works() -> No
         first = await started(service, graph(node("n", "breaks")))
         second = await started(service, graph(node("n", "breaks")))
         await asyncio.sleep(2)
-        assert service.executions.runner.position(second) is None, (
+        assert service.executions.driver.position(second) is None, (
             "it has the place while the first one waits"
         )
         for each in (first, second):

@@ -1,8 +1,4 @@
-"""The runner of executions: a bounded number at once, the others in a queue that shares the places.
-
-An execution holds a place while a node of it works. One that only waits (for a retry, a provider, an
-answer) may stay in memory without a place, and waits for one again before its next node starts.
-"""
+"""What drives the executions of this process: it takes what a carrier hands over, until it rests."""
 
 from __future__ import annotations
 
@@ -16,20 +12,23 @@ from typing import TYPE_CHECKING, Final
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.planner.cost_estimate import forecast
+from planwave.service.carriers.carrier import Rest
+from planwave.service.carriers.local import LocalCarrier
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.command_rules import Command
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.plan_approval import approval_request
 from planwave.service.executions.session import ExecutionSession
 from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
-from planwave.service.fair_queue import FairQueue
 from planwave.service.plans.plan_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
+from planwave.service.streaming.subscriptions import LiveExecutions
 
 if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
     from planwave.executor.messages import PlaceChange
     from planwave.graph.model import Json
+    from planwave.service.carriers.carrier import Slot
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
@@ -40,8 +39,14 @@ _LIGHT_BYTES: Final = 65_536
 """Executions with larger results are released from memory at once, not in a batch."""
 
 
-class ExecutionRunner:
-    """Runs executions; an async context manager that stops what still runs when it is left.
+class ExecutionDriver:
+    """Drives executions; an async context manager that stops what still runs when it is left.
+
+    Args:
+        dependencies: What executions are run with here; the carrier that hands them over among it.
+        live_executions: Those of this process.
+        document_writer: Writes the documents of executions that come to rest.
+        on_idle: Called with an execution that is paused, with no running node.
 
     Attributes:
         is_draining: Whether new executions are refused.
@@ -51,60 +56,63 @@ class ExecutionRunner:
     def __init__(
         self,
         dependencies: ServiceDependencies,
+        live_executions: LiveExecutions,
         document_writer: DocumentWriter,
-        on_end: Callable[[LiveExecution], None],
         on_idle: Callable[[LiveExecution], None],
     ) -> None:
         self._dependencies = dependencies
+        self._live_executions = live_executions
         self._document_writer = document_writer
-        self._on_end, self._on_idle = on_end, on_idle
+        self._on_idle = on_idle
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
+        self._carrier = LocalCarrier(dependencies.limits.burst_executions)
         self._tasks = asyncio.TaskGroup()
-        limits = dependencies.limits
-        self._places = FairQueue(limits.concurrent_executions, limits.burst_executions)
-        self._queue: dict[str, LiveExecution] = {}
-        self._running: dict[str, LiveExecution] = {}
-        self._starting: dict[str, LiveExecution] = {}
+        self._held: dict[str, LiveExecution] = {}
+        self._starting: set[str] = set()
         self._reserved = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self.is_draining = False
         self.listeners: list[Callable[[Sequence[Event]], object]] = []
 
-    async def __aenter__(self) -> ExecutionRunner:
+    async def __aenter__(self) -> ExecutionDriver:
         await self._tasks.__aenter__()
+        slots = self._dependencies.limits.concurrent_executions
+        self._serving = self._tasks.create_task(self._carrier.serve(self.drive, slots))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close_queue()
         self._journal.stop()
-        for live in list(self._running.values()):
+        for live in list(self._held.values()):
             self.cancel(live, "planwave is closing")
+        await self._idle.wait()
+        self._serving.cancel()
         await self._tasks.__aexit__(None, None, None)
 
     @property
     def running(self) -> int:
         """The number of running executions, those that wait in memory included."""
-        return len(self._running)
+        return self._carrier.driven
 
     @property
     def places(self) -> int:
         """The number of running places that are held."""
-        return self._places.running
+        return self._carrier.places
 
     @property
     def queued(self) -> int:
         """The number of queued executions."""
-        return len(self._queue)
+        return self._carrier.waiting
 
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account; see ``Principal.account``."""
-        return self._places.running_of(account)
+        return self._carrier.running_of(account)
 
     def position(self, execution_id: str) -> int | None:
         """Return the position in the queue, 1 for the next execution; None if it waits for no place."""
-        return self._places.position(execution_id)
+        return self._carrier.position(execution_id)
 
     def check_open(self) -> None:
         """Raise if the service is shutting down.
@@ -124,10 +132,10 @@ class ExecutionRunner:
         """
         self.check_open()
         limits = self._dependencies.limits
-        places = len(self._running) + len(self._queue) + self._reserved
+        places = self.running + self.queued + self._reserved
         if places >= limits.concurrent_executions + limits.queued_executions:
             raise QueueFull(
-                f"{places - self._places.running} executions wait, as many as may",
+                f"{places - self.places} executions wait, as many as may",
                 retry_after_s=_RETRY_AFTER_S,
                 hint=f"try again in {_RETRY_AFTER_S:.0f} s, or raise the limit queued_executions",
             )
@@ -146,7 +154,7 @@ class ExecutionRunner:
         finally:
             self._reserved -= 1
 
-    def submit(self, live: LiveExecution, session: ExecutionSession) -> None:
+    async def submit(self, live: LiveExecution, session: ExecutionSession) -> None:
         """Queue an execution: a new one with a reserved slot (``reserve_slot``), or one that goes on.
 
         One that was accepted before is queued whatever the length of the queue.
@@ -157,16 +165,17 @@ class ExecutionRunner:
         if self.is_draining:
             live.mark_finished()
             raise ShuttingDown
+        execution_id = live.execution_id
         live.mark_queued(session)
         session.accepted_at = asyncio.get_running_loop().time()
-        if self._starting.get(live.execution_id) is live:
-            return  # its task waits for the command that is settled just now, and takes this turn
-        self._queue[live.execution_id] = live
-        # What was accepted before is loaded when its turn comes, and goes first.
-        self._places.add(live.execution_id, live.account, has_started=not session.is_loaded)
+        if execution_id in self._starting:
+            return  # it waits for the command that is settled just now, and takes this session
+        self._held[execution_id] = live
         self._idle.clear()
-        self._start_queued()
-        if live.execution_id in self._queue:
+        # What was accepted before is loaded when its turn comes, and goes first.
+        has_started = not session.is_loaded
+        await self._carrier.submit(execution_id, live.account, has_started=has_started)
+        if self._carrier.position(execution_id) is not None:
             session.program = None  # to be checked again when its turn comes
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
@@ -193,13 +202,13 @@ class ExecutionRunner:
             self._update_idle()
             self._mark_rest(live, is_paused=not live.is_over)
             if live.is_over:
-                self._on_end(live)
+                self._live_executions.retain(live)
         elif queued is None:
             following = ExecutionSession(
                 self._dependencies, live.execution_id, epoch=session.epoch, is_recovery=was_left
             )
             with suppress(ShuttingDown):  # the command holds
-                self.submit(live, following)
+                await self.submit(live, following)
         if done is not None:
             await done
 
@@ -212,26 +221,30 @@ class ExecutionRunner:
 
     def cancel(self, live: LiveExecution, cause: str) -> bool:
         """Cancel an execution that runs or is about to; False where it does neither."""
-        if live.execution_id not in self._running or live.session is None:
+        is_driven = live.execution_id in self._held and not self._is_queued(live)
+        if not is_driven or live.session is None:
             return False
         live.session.cancel(cause)
         return True
 
+    def _is_queued(self, live: LiveExecution) -> bool:
+        return self._carrier.is_waiting(live.execution_id)
+
     def dequeue(self, execution_id: str) -> bool:
         """Take an execution out of the queue; False if it is not there (any more)."""
-        live = self._queue.pop(execution_id, None)
-        if live is not None:
-            self._places.remove(execution_id)
-            live.session = None
-            self._update_idle()
-        return live is not None
+        if not self._carrier.withdraw(execution_id):
+            return False
+        live = self._held.pop(execution_id)
+        live.session = None
+        self._update_idle()
+        return True
 
     def close_queue(self) -> None:
         """Accept nothing new; queued executions stay stored as they are."""
         self.is_draining = True
-        for live in list(self._queue.values()):
-            self.dequeue(live.execution_id)
-            live.mark_finished()
+        for live in list(self._held.values()):
+            if self.dequeue(live.execution_id):
+                live.mark_finished()
 
     async def wait_idle(self) -> None:
         """Wait until no execution runs or is queued."""
@@ -243,7 +256,7 @@ class ExecutionRunner:
         No terminal event is written, so that interrupted executions can be resumed.
         """
         self.close_queue()
-        for live in self._running.values():
+        for live in self._held.values():
             if live.execution is not None:
                 live.execution.interrupt()
         with suppress(TimeoutError):
@@ -254,76 +267,65 @@ class ExecutionRunner:
     def abort(self) -> None:
         """Interrupt every running execution; no further event of it is stored."""
         self._journal.stop()
-        for live in self._running.values():
+        for live in self._held.values():
             if live.execution is not None:
                 live.execution.interrupt(at_once=True)
 
-    def _start_queued(self) -> None:
-        while (execution_id := self._places.next()) is not None:
-            live = self._queue.pop(execution_id, None)
-            if live is None:
-                self._grant_place(self._running[execution_id])
-                continue
-            self._running[execution_id] = self._starting[execution_id] = live
-            live.holders += 1  # no second projection may be created and run until then
-            self._tasks.create_task(self._run_task(live))
-
-    def _grant_place(self, live: LiveExecution) -> None:
-        if live.execution is not None:
-            live.execution.grant_place()
-
-    def _place_changed(self, live: LiveExecution, change: PlaceChange) -> None:
-        """Follow what becomes of the place of an execution that stays in memory."""
-        match change:
-            case "wanted":
-                self._places.add(live.execution_id, live.account, has_started=True)
-            case "taken":
-                self._places.take(live.execution_id, live.account)
-            case "freed":
-                self._places.remove(live.execution_id)
-        if not self.is_draining:
-            self._start_queued()
-
     def _update_idle(self) -> None:
-        if not self._queue and not self._running:
+        if not self._held:
             self._idle.set()
             self._document_writer.flush()
 
-    async def _run_task(self, live: LiveExecution) -> None:
-        rests = False
-        try:
-            rests = await self._run(live)
-            if rests or live.has_streamed:
-                live.fold()  # it is looked at below: what makes no sense breaks this run alone
-        except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
-            _log.warning("execution %s broke: %s", live.execution_id, error)
-            live.error = error
+    async def drive(self, execution_id: str, slot: Slot) -> Rest:
+        """Drive an execution that was submitted here until it rests; see ``Drive``."""
+        async with self._live_executions.acquire(execution_id) as live:
+            if live.session is None:
+                return self._rest(live)
+            self._held[execution_id] = live
+            self._starting.add(execution_id)
+            rests = False
+            try:
+                rests = await self._run(live, slot)
+                if rests or live.has_streamed:
+                    live.fold()  # it is looked at below: what makes no sense breaks this run alone
+            except Exception as error:
+                _log.warning("execution %s broke: %s", execution_id, error)
+                live.error = error
+                raise
+            finally:
+                self._starting.discard(execution_id)
+                self._left(live, rests=rests)
+            return self._rest(live)
+
+    def _rest(self, live: LiveExecution) -> Rest:
+        return Rest(live.state.status)
+
+    def _left(self, live: LiveExecution, *, rests: bool) -> None:
+        """Take note that an execution is not driven any more.
+
+        Without an await, so that no command comes in between.
+        """
         for observer in self._dependencies.observers:
             observer.execution_left(live.execution_id)
         if self._dependencies.tracer is not None:
             self._dependencies.tracer.execution_left(live.execution_id)
         is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
         self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
-        # Without an await, so that no command comes in between.
-        del self._running[live.execution_id]
-        self._places.remove(live.execution_id)
+        del self._held[live.execution_id]
         self._mark_rest(live, is_paused=rests)
-        live.holders -= 1
-        self._on_end(live)
-        if not self.is_draining:
-            self._start_queued()
+        self._live_executions.retain(live)
         self._update_idle()
 
-    async def _run(self, live: LiveExecution) -> bool:
+    async def _run(self, live: LiveExecution, slot: Slot) -> bool:
         """Run an execution; return whether it is paused, so that a command can continue it."""
         async with live.commands:
-            self._starting.pop(live.execution_id, None)
+            self._starting.discard(live.execution_id)
             session = live.session
             if session is None or live.is_over:
                 return live.state.status == "paused"  # a command came first
             if self._must_leave(session):
                 return False
-            execution = await self._prepare(live, session)
+            execution = await self._prepare(live, session, slot)
             if execution is None or self._must_leave(session):
                 session.execution = None
                 return live.state.status == "paused"
@@ -343,7 +345,9 @@ class ExecutionRunner:
         """Return whether an execution stays as it is stored, as the service is going down."""
         return self.is_draining and session.cancel_cause is None
 
-    async def _prepare(self, live: LiveExecution, session: ExecutionSession) -> Execution | None:
+    async def _prepare(
+        self, live: LiveExecution, session: ExecutionSession, slot: Slot
+    ) -> Execution | None:
         """Return the driver of an execution; None if it cannot run, and store the reason."""
         tracer = self._dependencies.tracer
         try:
@@ -358,7 +362,7 @@ class ExecutionRunner:
                 on_events=partial(self.publish, live),
                 parks="replayable",
                 approval=self._approval_request(session),
-                on_place=partial(self._place_changed, live),
+                on_place=partial(self._place_changed, live, slot),
             )
         except PlanwaveError as error:
             if not live.is_over:
@@ -368,6 +372,13 @@ class ExecutionRunner:
         for observer in self._dependencies.observers:
             observer.started(live.state, waited_s)
         return driver
+
+    def _place_changed(self, live: LiveExecution, slot: Slot, change: PlaceChange) -> None:
+        def grant() -> None:
+            if live.execution is not None:
+                live.execution.grant_place()
+
+        slot.change(change, grant)
 
     async def _refuse(
         self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError

@@ -100,13 +100,13 @@ async def test_executions_start_in_order_with_queue_positions() -> None:
         plan = await plan_in(service)
         ids = [(await service.executions.execute(plan)).execution_id for _ in range(4)]
         await until(lambda: doors.came)
-        assert [service.executions.runner.position(i) for i in ids] == [None, 1, 2, 3]
+        assert [service.executions.driver.position(i) for i in ids] == [None, 1, 2, 3]
         assert (service.load.running, service.load.queued) == (1, 3)
         for number, execution_id in enumerate(ids, 1):
             doors.let(execution_id)
             await service.executions.wait(execution_id)
             await until(lambda number=number: len(doors.came) == min(number + 1, 4))
-            assert [service.executions.runner.position(i) for i in ids[number + 1 :]] == list(
+            assert [service.executions.driver.position(i) for i in ids[number + 1 :]] == list(
                 range(1, 4 - number)
             )
         assert doors.came == ids
@@ -324,7 +324,7 @@ async def test_queued_execution_is_cancelled_and_never_starts() -> None:
             await asyncio.sleep(0)
             await service.executions.cancel(second, "not wanted")
         assert waiting.result().status == "cancelled"
-        assert [service.executions.runner.position(i) for i in (second, third)] == [None, 1]
+        assert [service.executions.driver.position(i) for i in (second, third)] == [None, 1]
         with pytest.raises(Conflict):
             await service.executions.cancel(second)
         for execution_id in (first, third):
@@ -402,7 +402,7 @@ async def test_a_command_that_could_not_be_stored_counts_as_no_second_recovery(
         ) as service:
             await service.recover()
             await until(
-                lambda: doors.came == both[:1] and service.executions.runner.position(both[1]) == 1
+                lambda: doors.came == both[:1] and service.executions.driver.position(both[1]) == 1
             )
             store.refuses = True
             assert await _refusal(COMMANDS[command](service, both[1])) == "disk-full"

@@ -1,0 +1,1 @@
+"""Carriers: what decides which process drives an execution, and when."""

@@ -1,0 +1,77 @@
+"""The port of carriers: they hand executions over to be driven, one after the other, each by one process at a time.
+
+A carrier knows ids, and never what an execution does: everything that counts is in the store. It may hand an execution
+over more often than needed, and again after a process has died: what keeps two processes from driving it at a time is
+the epoch in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from planwave.executor.messages import PlaceChange
+
+
+class Rest(NamedTuple):
+    """How an execution was when it came to rest.
+
+    Attributes:
+        status: ``completed``, ``failed``, ``cancelled``; ``paused``: a command can continue it; ``starting``: it is not
+            to be driven.
+        wake_at: When it is to be driven again although nobody submits it: the time for an answer is over.
+    """
+
+    status: str
+    wake_at: datetime | None = None
+
+
+class Slot(Protocol):
+    """The place among those that run which a carrier gave to an execution."""
+
+    def change(self, change: PlaceChange, grant: Callable[[], None]) -> None:
+        """Follow what becomes of the place of an execution that stays in memory.
+
+        Args:
+            change: ``freed``: nothing of it runs any more; ``wanted``: something is to run again; ``taken``: it runs
+                already.
+            grant: To be called once a place that was ``wanted`` is there.
+        """
+        ...
+
+
+Drive = Callable[[str, Slot], Awaitable[Rest]]
+"""Drives an execution until it rests. Where it raises, the execution is as it is stored, and has to go on later."""
+
+
+class Carrier(Protocol):
+    """Hands executions over to be driven."""
+
+    async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
+        """Have an execution driven: for the first time, or once more after it came to rest.
+
+        To submit one that waits changes nothing; one that is being driven is driven once more afterwards.
+
+        Args:
+            execution_id: Which.
+            account: Whose share of the running places it counts towards; see ``Principal.account``.
+            has_started: It ran before, and goes before those of the account that did not.
+
+        Raises:
+            CarrierUnavailable: The carrier does not answer; try again.
+        """
+        ...
+
+    def withdraw(self, execution_id: str) -> None:
+        """Forget an execution that waits and need not be driven any more; it may be driven nevertheless."""
+        ...
+
+    def position(self, execution_id: str) -> int | None:
+        """Return the position of an execution that waits, 1 for the next one; None if it is not known."""
+        ...
+
+    async def serve(self, drive: Drive, slots: int) -> None:
+        """Have executions driven in this process, so many at a time, until cancelled."""
+        ...

@@ -1,0 +1,77 @@
+"""Node types that write a line each time that they run: the node module of processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import planwave
+
+RUN_LOG: Final = "SCALE_RUN_LOG"
+"""The environment variable with the path of the file of runs."""
+_HANG_S: Final = 120
+
+
+class Run(NamedTuple):
+    """One time that a node ran.
+
+    Attributes:
+        at: When it began, in seconds since 1970.
+    """
+
+    execution_id: str
+    path: str
+    attempt: int
+    pid: int
+    at: float
+
+
+@planwave.node("logged-step")
+async def logged_step(context: planwave.FlowContext, input: str = "", ms: int = 0) -> str:
+    """Write a line, then wait."""
+    return await _run(context, ms)
+
+
+@planwave.node("logged-act", effect="once")
+async def logged_act(context: planwave.FlowContext, input: str = "", ms: int = 0) -> str:
+    """Write a line, then wait; a person decides whether it runs again after a crash."""
+    return await _run(context, ms)
+
+
+async def _run(context: planwave.FlowContext, ms: int) -> str:
+    line = f"{context.run_id} {context.path} {context.attempt} {os.getpid()} {time.time():.3f}\n"
+    file = os.open(os.environ[RUN_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, line.encode())  # there once it returns, whatever becomes of the process
+    finally:
+        os.close(file)
+    if _is_to_hang():
+        time.sleep(_HANG_S)  # noqa: ASYNC251 - blocks the event loop, as a faulty node does
+    await asyncio.sleep(ms / 1_000)
+    return context.path
+
+
+def _is_to_hang() -> bool:
+    """Return whether a test asked for a node that hangs, and this is the first one that sees it."""
+    try:
+        hang_file(Path(os.environ[RUN_LOG])).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def hang_file(run_log: Path) -> Path:
+    """Return the file whose presence makes the next node block its event loop for two minutes."""
+    return run_log.with_suffix(".hang")
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Return all runs, in order."""
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return [
+        Run(execution_id, node, int(attempt), int(pid), float(at))
+        for execution_id, node, attempt, pid, at in map(str.split, lines)
+    ]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -30,14 +34,81 @@ _SERVER_VERSION: Final = 15_00_00
 """The oldest server that is supported, in the form in which libpq gives a version."""
 
 
-def connect(url: str) -> Connection:
+class Interruption:
+    """Ends the waits of all threads for the answers of a server, once and for all.
+
+    A server that is frozen, or behind a relay that is, answers nothing and breaks no connection: a thread that
+    waits for it cannot be ended otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._sockets: dict[psycopg.Connection[Any], socket.socket] = {}
+
+    def watch(self, raw: _WatchedConnection) -> None:
+        """Have the waits of a connection ended too.
+
+        Raises:
+            psycopg.OperationalError: They are ended already.
+        """
+        with self._lock:
+            if not self._is_over:
+                # A descriptor of its own: libpq closes the other one by itself, and its number is used again.
+                self._sockets[raw] = socket.socket(fileno=os.dup(raw.fileno()))
+                raw.interruption = self
+                return
+        raw.close()
+        self.require_waits()
+
+    def forget(self, raw: psycopg.Connection[Any]) -> None:
+        """Watch a connection no longer, which was closed."""
+        with self._lock:
+            watched = self._sockets.pop(raw, None)
+            if watched is not None:
+                watched.close()
+
+    def require_waits(self) -> None:
+        """Check that waits are not ended.
+
+        Raises:
+            psycopg.OperationalError: They are.
+        """
+        if self._is_over:
+            raise psycopg.OperationalError("the store was closed, and the server gave no answer")
+
+    def end_waits(self) -> None:
+        """Break all connections; no other one is opened."""
+        with self._lock:
+            self._is_over = True
+            for each in self._sockets.values():
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+
+class _WatchedConnection(psycopg.Connection[Any]):
+    """A connection that leaves its interruption when it is closed."""
+
+    interruption: Interruption | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.interruption is not None:
+            self.interruption.forget(self)
+
+
+def connect(url: str, interruption: Interruption | None = None) -> Connection:
     """Open a connection for writing; transactions are explicit.
+
+    Args:
+        url: The URL of the database.
+        interruption: What can end its waits.
 
     Raises:
         StoreError: ``store-unusable``.
         psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
     """
-    raw = _connect(url)
+    raw = _connect(url, interruption)
     try:
         _require_usable(url, raw)
         raw.execute(_FOR_WRITING)
@@ -57,20 +128,27 @@ def _engine_of(raw: psycopg.Connection[Any]) -> Engine:
     )
 
 
-def reading_engine(url: str) -> Engine:
-    """Return an engine for reading from several threads."""
+def reading_engine(url: str, interruption: Interruption | None = None) -> Engine:
+    """Return an engine for reading from several threads, whose waits an interruption can end."""
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: _connect(url),
+        creator=lambda: _connect(url, interruption),
         isolation_level="AUTOCOMMIT",
         pool_pre_ping=True,
         pool_reset_on_return=None,  # logs a traceback for each connection that was lost
     )
 
 
-def _connect(url: str) -> psycopg.Connection[Any]:
+def _connect(url: str, interruption: Interruption | None) -> psycopg.Connection[Any]:
     parameters: dict[str, Any] = {**_DEAD_PEER, **_parameters(url)}
-    return psycopg.connect(**parameters, autocommit=True, prepare_threshold=_PREPARE_AFTER)
+    if interruption is not None:
+        interruption.require_waits()
+    raw = _WatchedConnection.connect(
+        **parameters, autocommit=True, prepare_threshold=_PREPARE_AFTER
+    )
+    if interruption is not None:
+        interruption.watch(raw)
+    return raw
 
 
 def _parameters(url: str) -> dict[str, Any]:

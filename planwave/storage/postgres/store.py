@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -19,7 +20,12 @@ from planwave.storage.artifacts import ReadArtifact
 from planwave.storage.errors import stale_epoch
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.ownership import make_directory
-from planwave.storage.postgres.connection import connect, database_unusable, reading_engine
+from planwave.storage.postgres.connection import (
+    Interruption,
+    connect,
+    database_unusable,
+    reading_engine,
+)
 from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.migrations import migrate, require_current
 from planwave.storage.postgres.transactions import PostgresTransactions
@@ -30,6 +36,8 @@ from planwave.storage.sql.writer import GroupCommitWriter
 
 LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
+CLOSE_S: Final = 3.0
+"""How long ``close`` waits for the server; what it has not answered by then stays as it is stored."""
 
 
 class PostgresStore(Store):
@@ -43,12 +51,14 @@ class PostgresStore(Store):
     def __init__(
         self,
         readers: ReaderPool,
+        interruption: Interruption,
         writer: GroupCommitWriter | None = None,
         transactions: PostgresTransactions | None = None,
         artifact_bytes: int = ARTIFACT_BYTES,
     ) -> None:
         super().__init__(readers, writer, artifact_bytes)
         self._threads, self._thread, self._transactions = readers, writer, transactions
+        self._interruption = interruption
         self._holder: Holder | None = None
         self._lock: DirectoryLock | None = None
         self._closing: asyncio.Future[None] | None = None
@@ -81,31 +91,31 @@ class PostgresStore(Store):
                 owns the directory.
             SchemaTooNew: A newer planwave made the tables.
         """
+        interruption = Interruption()
+        open_connection = partial(connect, url, interruption)
         try:
-            transactions = PostgresTransactions(partial(connect, url))
-            lock = None
+            transactions = PostgresTransactions(open_connection)
             try:
-                if read_only:
-                    require_current(transactions.connection)
-                else:
-                    migrate(transactions.connection)
-                    lock = None if directory is None else _own(directory)
+                lock = _prepare(transactions.connection, read_only, directory)
             except BaseException:
                 transactions.close()
                 raise
             # Other processes write too: no result is shared.
-            readers = ReaderPool(reading_engine(url))
+            readers = ReaderPool(reading_engine(url, interruption))
             if read_only:
                 transactions.close()
-                return cls(readers)
-            store = cls(readers, GroupCommitWriter(transactions), transactions, artifact_bytes)
+                return cls(readers, interruption)
+            writer = GroupCommitWriter(transactions)
+            store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
-            store._hold(url, lease_s, drives=directory is not None)
+            store._hold(open_connection, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
-    def _hold(self, url: str, lease_s: float, *, drives: bool) -> None:
+    def _hold(
+        self, open_connection: Callable[[], Connection], lease_s: float, *, drives: bool
+    ) -> None:
         """Say from now on that this opening is alive; close it if that fails.
 
         Raises:
@@ -113,12 +123,11 @@ class PostgresStore(Store):
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         try:
-            connection = PostgresTransactions(partial(connect, url))
-            self._holder = Holder(connection, self._instance_id, lease_s)
+            own = PostgresTransactions(open_connection)
+            self._holder = Holder(own, self._instance_id, lease_s)
             self._holder.start(drives=drives)
         except BaseException:
-            self._close_connections()
-            self._threads.shutdown()
+            self._close_all()
             raise
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
@@ -151,18 +160,22 @@ class PostgresStore(Store):
         return read
 
     async def close(self) -> None:
-        """Finish what is queued, then close the connections.
+        """Finish what is queued, then close the connections; a server that does not answer is given up.
 
         Every call waits for that; cancelling one does not stop it.
         """
         if self._closing is None:
             await super().close()
             self._is_closed = True
-            self._closing = self._threads.run(self._close_connections)
+            # Not in a thread of the readers: all of them may wait for the server.
+            self._closing = asyncio.get_running_loop().run_in_executor(None, self._close_all)
         await asyncio.shield(self._closing)
-        self._threads.shutdown()
 
-    def _close_connections(self) -> None:
+    def _close_all(self) -> None:
+        """Close the connections and end the threads, within about ``CLOSE_S``; blocking."""
+        giving_up = threading.Timer(CLOSE_S, self._interruption.end_waits)
+        giving_up.daemon = True
+        giving_up.start()
         if self._thread is not None:
             self._thread.stop_accepting()
             self._thread.stop()
@@ -170,9 +183,26 @@ class PostgresStore(Store):
             self._holder.stop()
         if self._transactions is not None:
             self._transactions.close()
+        self._threads.shutdown()
         self._threads.close()
         if self._lock is not None:
             self._lock.release()
+        giving_up.cancel()
+
+
+def _prepare(
+    connection: Connection, read_only: bool, directory: Path | None
+) -> DirectoryLock | None:
+    """Bring the tables up to date, or only check them; lock the directory, if there is one.
+
+    Raises:
+        SchemaTooNew, StoreError: See ``PostgresStore.open``.
+    """
+    if read_only:
+        require_current(connection)
+        return None
+    migrate(connection)
+    return None if directory is None else _own(directory)
 
 
 def _own(directory: Path) -> DirectoryLock:

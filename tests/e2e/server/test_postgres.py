@@ -21,6 +21,7 @@ from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import isolated_directory, start_command
 from tests.support.cli.in_process_command import invoke
 from tests.support.storage.postgres_server import PostgresServer
+from tests.support.storage.relay import relay_to
 
 _T = TypeVar("_T")
 
@@ -117,6 +118,31 @@ def test_an_execution_goes_on_after_its_service_was_killed_and_after_the_databas
     assert sorted(map(str, begun)) == ["ask", "first", "last"]
     assert not list(Path("storage").glob("*.json")), "no document is written"
     assert "completed" in invoke("show", own).output
+
+
+def test_a_service_ends_while_its_database_is_frozen(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with relay_to(database_url) as (relay, url):
+        monkeypatch.setenv("PLANWAVE_DATABASE_URL", url)
+        monkeypatch.setenv("PLANWAVE_DRAIN_S", "1")
+        with serving() as (process, client):
+            body = {"graph": GRAPH, "start": True}
+            client.post("/api/execute", json=body).raise_for_status()
+            (request,) = waits(lambda: requests_of(client))
+            own = request["execution_id"]
+            relay.freeze()
+            answer = f"/api/executions/{own}/requests/{request['request_id']}"
+            with pytest.raises(httpx2.TimeoutException):
+                client.post(answer, json={"decision": "approve"}, timeout=1)
+            process.terminate()
+            process.wait(30)
+    monkeypatch.setenv("PLANWAVE_DATABASE_URL", database_url)
+    with serving() as (_, client):
+        waits(lambda: requests_of(client) or status(client, own) == "completed")
+        if requests_of(client):
+            client.post(answer, json={"decision": "approve"}).raise_for_status()
+        waits(lambda: status(client, own) == "completed")
 
 
 def test_one_process_drives_the_executions_of_a_database() -> None:

@@ -1,0 +1,132 @@
+"""What a server that gives no answer, and breaks no connection, must not do: keep a process from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from planwave.errors import PlanwaveError
+from planwave.events import Event
+from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.records import ExecutionRecord
+from tests.support.paths import ROOT
+from tests.support.storage.relay import relay_to
+
+AT = "2026-01-01T00:00:00.000000Z"
+CLOSE_S = 0.3
+SOON_S = 10.0
+"""Well below the 30 s after which a test is ended, and above what a busy machine takes."""
+
+
+def record(name: str = "x1") -> ExecutionRecord:
+    return ExecutionRecord(name, None, "t", "g", "starting", AT)
+
+
+def log(seq: int) -> Event:
+    return Event("x1", seq, AT, "node.log", "a", 1, {})
+
+
+async def outcome(of: Awaitable[Any]) -> Any:
+    try:
+        return await of
+    except PlanwaveError as error:
+        return error.code
+
+
+@pytest.fixture(autouse=True)
+def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planwave.storage.postgres.store.CLOSE_S", CLOSE_S)
+
+
+async def test_a_store_closes_while_writes_and_reads_wait_for_a_frozen_server(
+    database_url: str,
+) -> None:
+    with relay_to(database_url) as (relay, url):
+        store = PostgresStore.open(f"{url}?connect_timeout=2")
+        await store.create_execution(record(), [log(1)])
+        await store.plans()
+        relay.freeze()
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(outcome(store.append("x1", 1, [log(2)])))]
+            # More than there are threads.
+            waiting += [group.create_task(outcome(store.events("x1"))) for _ in range(9)]
+            await asyncio.sleep(0.1)
+            began = time.monotonic()
+            await store.close()
+            assert time.monotonic() - began < SOON_S
+        assert {each.result() for each in waiting} == {"store-unreachable"}
+        assert await outcome(store.events("x1")) == "store-closed"
+    async with PostgresStore.open(database_url) as after:
+        assert [each.seq for each in await after.events("x1")] in ([1], [1, 2])
+
+
+async def test_a_store_closes_where_only_its_beat_waits_for_a_frozen_server(
+    database_url: str,
+) -> None:
+    with relay_to(database_url) as (relay, url):
+        store = PostgresStore.open(url, lease_s=0.1)
+        relay.freeze()
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        await store.close()
+        assert time.monotonic() - began < SOON_S
+
+
+async def test_what_is_queued_is_stored_while_the_server_answers(database_url: str) -> None:
+    store = PostgresStore.open(database_url)
+    await store.create_execution(record(), [])
+    async with asyncio.TaskGroup() as group:
+        for seq in range(1, 51):
+            group.create_task(store.append("x1", 1, [log(seq)]))
+        await asyncio.sleep(0)
+        await store.close()
+    async with PostgresStore.open(database_url) as after:
+        assert len(await after.events("x1")) == 50
+
+
+READS_AND_ENDS = """
+import asyncio, sys
+from planwave.storage.postgres import store as module
+from planwave.storage.postgres.store import PostgresStore
+
+module.CLOSE_S = 0.3
+
+async def main() -> None:
+    async with PostgresStore.open(sys.argv[1], read_only=True) as store:
+        await store.plans()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        async with asyncio.timeout(0.2):
+            await store.plans()
+
+try:
+    asyncio.run(main())
+except TimeoutError:
+    print("ended", flush=True)
+"""
+
+
+def test_a_process_ends_whose_reads_wait_for_a_frozen_server(database_url: str) -> None:
+    with relay_to(database_url) as (relay, url):
+        command = [sys.executable, "-c", READS_AND_ENDS, url]
+        own = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            relay.freeze()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            try:
+                assert process.wait(2 * SOON_S) == 0
+            finally:
+                process.kill()

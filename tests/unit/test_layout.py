@@ -91,7 +91,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
     "storage": "access_tokens call_documents chats errors notifications triggers",
-    "storage/postgres": "appends connection holder transactions",
+    "storage/postgres": "appends holder transactions",
     "storage/sql": "appends locks outbox queries schema store writer",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),

@@ -20,8 +20,8 @@ from planwave.events import Event
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import isolated_directory, start_command
 from tests.support.cli.in_process_command import invoke
+from tests.support.scale.relay import Relay
 from tests.support.storage.postgres_server import PostgresServer
-from tests.support.storage.relay import relay_to
 
 _T = TypeVar("_T")
 
@@ -121,9 +121,10 @@ def test_an_execution_goes_on_after_its_service_was_killed_and_after_the_databas
 
 
 def test_a_service_ends_while_its_database_is_frozen(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with relay_to(database_url) as (relay, url):
+    with Relay(postgres.port) as relay:
+        url = database_url.replace(f":{postgres.port}/", f":{relay.port}/")
         monkeypatch.setenv("PLANWAVE_DATABASE_URL", url)
         monkeypatch.setenv("PLANWAVE_DRAIN_S", "1")
         with serving() as (process, client):
@@ -131,7 +132,7 @@ def test_a_service_ends_while_its_database_is_frozen(
             client.post("/api/execute", json=body).raise_for_status()
             (request,) = waits(lambda: requests_of(client))
             own = request["execution_id"]
-            relay.freeze()
+            relay.cut()
             answer = f"/api/executions/{own}/requests/{request['request_id']}"
             with pytest.raises(httpx2.TimeoutException):
                 client.post(answer, json={"decision": "approve"}, timeout=1)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,8 @@ from planwave.events import Event
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.paths import ROOT
-from tests.support.storage.relay import relay_to
+from tests.support.scale.relay import Relay
+from tests.support.storage.postgres_server import PostgresServer
 
 AT = "2026-01-01T00:00:00.000000Z"
 CLOSE_S = 0.3
@@ -40,43 +41,53 @@ async def outcome(of: Awaitable[Any]) -> Any:
         return error.code
 
 
+@pytest.fixture
+def relay(postgres: PostgresServer) -> Iterator[Relay]:
+    with Relay(postgres.port) as running:
+        yield running
+
+
+@pytest.fixture
+def relayed_url(postgres: PostgresServer, database_url: str, relay: Relay) -> str:
+    """The URL of the database through the relay."""
+    return database_url.replace(f":{postgres.port}/", f":{relay.port}/")
+
+
 @pytest.fixture(autouse=True)
 def _gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planwave.storage.postgres.store.CLOSE_S", CLOSE_S)
 
 
 async def test_a_store_closes_while_writes_and_reads_wait_for_a_frozen_server(
-    database_url: str,
+    database_url: str, relayed_url: str, relay: Relay
 ) -> None:
-    with relay_to(database_url) as (relay, url):
-        store = PostgresStore.open(f"{url}?connect_timeout=2")
-        await store.create_execution(record(), [log(1)])
-        await store.plans()
-        relay.freeze()
-        async with asyncio.TaskGroup() as group:
-            waiting = [group.create_task(outcome(store.append("x1", 1, [log(2)])))]
-            # More than there are threads.
-            waiting += [group.create_task(outcome(store.events("x1"))) for _ in range(9)]
-            await asyncio.sleep(0.1)
-            began = time.monotonic()
-            await store.close()
-            assert time.monotonic() - began < SOON_S
-        assert {each.result() for each in waiting} == {"store-unreachable"}
-        assert await outcome(store.events("x1")) == "store-closed"
+    store = PostgresStore.open(f"{relayed_url}?connect_timeout=2")
+    await store.create_execution(record(), [log(1)])
+    await store.plans()
+    relay.cut()
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(outcome(store.append("x1", 1, [log(2)])))]
+        # More than there are threads.
+        waiting += [group.create_task(outcome(store.events("x1"))) for _ in range(9)]
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        await store.close()
+        assert time.monotonic() - began < SOON_S
+    assert {each.result() for each in waiting} == {"store-unreachable"}
+    assert await outcome(store.events("x1")) == "store-closed"
     async with PostgresStore.open(database_url) as after:
         assert [each.seq for each in await after.events("x1")] in ([1], [1, 2])
 
 
 async def test_a_store_closes_where_only_its_beat_waits_for_a_frozen_server(
-    database_url: str,
+    relayed_url: str, relay: Relay
 ) -> None:
-    with relay_to(database_url) as (relay, url):
-        store = PostgresStore.open(url, lease_s=0.1)
-        relay.freeze()
-        await asyncio.sleep(0.1)
-        began = time.monotonic()
-        await store.close()
-        assert time.monotonic() - began < SOON_S
+    store = PostgresStore.open(relayed_url, lease_s=0.1)
+    relay.cut()
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await store.close()
+    assert time.monotonic() - began < SOON_S
 
 
 async def test_what_is_queued_is_stored_while_the_server_answers(database_url: str) -> None:
@@ -113,20 +124,21 @@ except TimeoutError:
 """
 
 
-def test_a_process_ends_whose_reads_wait_for_a_frozen_server(database_url: str) -> None:
-    with relay_to(database_url) as (relay, url):
-        command = [sys.executable, "-c", READS_AND_ENDS, url]
-        own = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            relay.freeze()
-            process.stdin.write("\n")
-            process.stdin.flush()
-            try:
-                assert process.wait(2 * SOON_S) == 0
-            finally:
-                process.kill()
+def test_a_process_ends_whose_reads_wait_for_a_frozen_server(
+    relayed_url: str, relay: Relay
+) -> None:
+    command = [sys.executable, "-c", READS_AND_ENDS, relayed_url]
+    own = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        relay.cut()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        try:
+            assert process.wait(2 * SOON_S) == 0
+        finally:
+            process.kill()

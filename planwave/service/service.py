@@ -209,6 +209,7 @@ class Service:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
+            await self._store.notices.open()
             await self.access_tokens.load()
             await opened.enter_async_context(self.executions)
             opened.pop_all()
@@ -229,6 +230,7 @@ class Service:
             await self.access_tokens.close()
             if self.audit is not None:
                 await self.audit.close()
+            await self._store.notices.close()
             await self._store.close()
 
     async def recover(self) -> int:

@@ -139,6 +139,24 @@ def reading_engine(url: str, interruption: Interruption | None = None) -> Engine
     )
 
 
+async def connect_async(url: str, name: str) -> psycopg.AsyncConnection[Any]:
+    """Open a connection of the event loop, each statement a transaction.
+
+    Args:
+        url: The URL of the database.
+        name: what the connection is for, as the server lists it.
+
+    Raises:
+        psycopg.Error: The server does not answer.
+    """
+    parameters: dict[str, Any] = {
+        **_DEAD_PEER,
+        "fallback_application_name": name,
+        **_parameters(url),
+    }
+    return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+
+
 def _connect(url: str, interruption: Interruption | None) -> psycopg.Connection[Any]:
     parameters: dict[str, Any] = {**_DEAD_PEER, **_parameters(url)}
     if interruption is not None:

@@ -28,6 +28,7 @@ from planwave.storage.postgres.connection import (
 )
 from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.migrations import migrate, require_current
+from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
@@ -108,6 +109,7 @@ class PostgresStore(Store):
             writer = GroupCommitWriter(transactions)
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
+            store.notices = PostgresNotices(url, store._instance_id)
             store._hold(open_connection, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error

@@ -17,6 +17,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import Artifact, ReadArtifact, offload_artifacts
 from planwave.storage.errors import not_found, store_closed
 from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
+from planwave.storage.notices import NoNotices, Notices
 from planwave.storage.records import (
     AnsweredRequest,
     ExecutionRecord,
@@ -119,6 +120,8 @@ class Store:
     Attributes:
         requires_approval: Whether callers of a flow start approved revisions only, as the operator sets
             it; it decides which revision of a plan is live.
+        notices: Notes to and from the other openings of the database; whoever uses them opens and closes
+            them, as a service does.
     """
 
     requires_approval: bool = False
@@ -134,6 +137,7 @@ class Store:
         self._artifact_bytes = artifact_bytes
         self._instance_id = new_id()
         self._is_closed = False
+        self.notices: Notices = NoNotices()
         self.revisions = SqlRevisions(self._read, self._write)
         self.triggers = SqlTriggers(self._read, self._write, self._instance_id)
         outbox = None if writer is None else writer.outbox

@@ -212,6 +212,37 @@ class McpServerSettings(BaseModel):
         return written
 
 
+class TemporalSettings(BaseModel):
+    """The Temporal service that carries executions: the table ``[temporal]``."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    address: str = Field(default="127.0.0.1:7233", pattern=r"^[^\s/:]+:\d{1,5}$")
+    """Its ``host:port``."""
+    namespace: str = Field(default="default", min_length=1, max_length=200)
+    """The namespace of the workflows, which has to exist."""
+    task_queue: str = Field(default="planwave", min_length=1, max_length=200)
+    """The task queue of the workers. Processes of one database name the same one."""
+    tls: bool = False
+    """Whether the connection is encrypted; so it is with any of ``ca_file``, ``cert_file`` and ``api_key_env``."""
+    ca_file: Path | None = None
+    """The certificates that sign that of the server, PEM; None for those of the system."""
+    cert_file: Path | None = None
+    """The certificate of this process, PEM."""
+    key_file: Path | None = None
+    """The key of ``cert_file``, PEM."""
+    api_key_env: str | None = Field(default=None, pattern=_VARIABLE.pattern)
+    """The environment variable with the API key."""
+    lease_s: float = Field(default=2.0, ge=1.0, le=60.0)
+    """A worker that does not say within this time that it works loses its executions to others."""
+
+    @model_validator(mode="after")
+    def _check(self) -> TemporalSettings:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        return self
+
+
 def parse_trace_url(written: str) -> str:
     """Return the address of a page of traces, which has ``{trace_id}`` and no other braces.
 

@@ -33,6 +33,7 @@ from planwave.setting_tables import (
     ProviderSettings,
     SecretName,
     SecretSettings,
+    TemporalSettings,
     database_name,
     parse_database_url,
     parse_root_path,
@@ -422,10 +423,14 @@ class Settings(EnvFirstSettings):
     database_url: Annotated[SecretStr | None, AfterValidator(parse_database_url)] = None
     """The database of PostgreSQL that keeps all data in place of the storage directory,
     ``postgresql://user:password@host/database``; the directory keeps what belongs to the process."""
+    carrier: Literal["local", "temporal"] = "local"
+    """What decides which process drives an execution: ``local`` is the process that has it, ``temporal`` one of any number of workers."""
+    temporal: TemporalSettings = Field(default_factory=TemporalSettings)
+    """The Temporal service of ``carrier = "temporal"``, the table ``[temporal]``."""
     host: str = "127.0.0.1"
     """The address ``planwave serve`` listens on; all but loopback addresses need a ``token``."""
     port: int = Field(default=8000, ge=0, le=65_535)
-    """The port ``planwave serve`` listens on; 0 selects a free port."""
+    """The port ``planwave serve`` and ``planwave worker`` listen on; 0 selects a free port."""
     root_path: Annotated[str, AfterValidator(parse_root_path)] = ""
     """The path prefix that a reverse proxy serves planwave under, such as ``/planwave``."""
     token: SecretStr | None = None

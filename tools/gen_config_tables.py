@@ -72,6 +72,14 @@ def notifications_table() -> str:
     return _table(("key", "default", "from … to", "meaning"), rows)
 
 
+def temporal_table() -> str:
+    """Return the table of the keys of ``[temporal]``."""
+    from planwave.setting_tables import TemporalSettings
+
+    rows = [(name, *rest) for name, _, *rest in _rows(TemporalSettings, "")]
+    return _table(("key", "default", "from … to", "meaning"), rows)
+
+
 def metrics_table() -> str:
     """Return the table of metrics, with kind, labels and meaning."""
     from planwave.api.metrics import PrometheusObserver
@@ -92,6 +100,7 @@ TABLES = {
     "mcp": mcp_table,
     "secrets": secrets_table,
     "notifications": notifications_table,
+    "temporal": temporal_table,
     "metrics": metrics_table,
 }
 

@@ -24,6 +24,7 @@ TABLES = {
     "providers": "[providers.x]\nbase_url = 'http://x/'\n",
     "mcp": "[mcp.x]\ncommand = 'sh'\n",
     "secrets": "[secrets.x]\nenv = 'AWS_SECRET_ACCESS_KEY'\nhosts = ['x.example']\n",
+    "temporal": "[temporal]\naddress = 'temporal.example:7233'\n",
     "notifications": "[notifications.x]\nurl = 'https://x/'\nsecrets = ['x']\n",
 }
 VALUES = {
@@ -34,6 +35,7 @@ VALUES = {
     "tracing_url_template": '"https://x.example/{trace_id}"',
     "embedded_model": '"never"',
     "root_path": '"/x"',
+    "carrier": '"temporal"',
     "database_url": '"postgresql://x.example/planwave"',
     "allowed_effects": '["read"]',
     "outbound_hosts": '["x.example"]',

@@ -66,16 +66,21 @@ _PLAN_COLUMNS: Final = ", ".join(column.name for column in plans.c)
 _ADD_PLANS: Final = f"{_insertion('plans', _PLAN_COLUMNS)} ON CONFLICT DO NOTHING"
 _ADD_EXECUTIONS: Final = _insertion("executions", EXECUTION_COLUMNS)
 _ADD_TEXTS: Final = _insertion("execution_texts", TEXT_COLUMNS)
+_ADD_SUBMISSIONS: Final = "INSERT INTO submissions (execution_id) SELECT unnest(%s::text[])"
 
 
 class LockedAppends:
     """Appends events to executions whose rows it locks.
 
+    Args:
+        is_carried: Whether a carrier outside of this process is to be told of new executions.
+
     Attributes:
         outbox: Where the notifications of events go, in the same transaction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_carried: bool = False) -> None:
+        self._is_carried = is_carried
         self.outbox = Outbox(keeps_targets=False)
 
     def append(self, connection: Connection, steps: Sequence[AppendOp]) -> None:
@@ -142,6 +147,9 @@ class LockedAppends:
             connection.exec_driver_sql(_ADD_PLANS, plan_rows)
         connection.exec_driver_sql(_ADD_EXECUTIONS, rows)
         connection.exec_driver_sql(_ADD_TEXTS, texts)
+        queued = [step.execution_id for step in steps if step.record and step.record.queued]
+        if queued and self._is_carried:
+            raw.execute(_ADD_SUBMISSIONS, (queued,))
         return created
 
 

@@ -29,6 +29,7 @@ from planwave.storage.postgres.connection import (
 from planwave.storage.postgres.holder import LEASE_S, Holder
 from planwave.storage.postgres.migrations import migrate, require_current
 from planwave.storage.postgres.notices import PostgresNotices
+from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
@@ -73,6 +74,7 @@ class PostgresStore(Store):
         directory: Path | None = None,
         artifact_bytes: int = ARTIFACT_BYTES,
         lease_s: float = LEASE_S,
+        is_carried: bool = False,
     ) -> Self:
         """Open the store of a database; blocks for some tens of milliseconds.
 
@@ -85,6 +87,8 @@ class PostgresStore(Store):
                 owns both, and publishes its address in the directory. None for a process that does not.
             artifact_bytes: The most JSON of an output value that is stored with its event.
             lease_s: How long keys and deliveries stay claimed by a process that was killed or frozen.
+            is_carried: Whether a carrier hands the executions to any of several processes; the store has
+                ``owners`` then.
 
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, is too old, or has another encoding than UTF-8;
@@ -95,7 +99,7 @@ class PostgresStore(Store):
         interruption = Interruption()
         open_connection = partial(connect, url, interruption)
         try:
-            transactions = PostgresTransactions(open_connection)
+            transactions = PostgresTransactions(open_connection, is_carried=is_carried)
             try:
                 lock = _prepare(transactions.connection, read_only, directory)
             except BaseException:
@@ -110,6 +114,8 @@ class PostgresStore(Store):
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
             store.notices = PostgresNotices(url, store._instance_id)
+            if is_carried:
+                store.owners = ExecutionOwners(store._read, store._write, store._instance_id)
             store._hold(open_connection, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
@@ -147,6 +153,16 @@ class PostgresStore(Store):
             record = await self.execution(execution_id)
             if record is not None and record.epoch > epoch:
                 raise stale_epoch(execution_id, epoch, record.epoch)
+
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
+        """Raise the epoch; see ``Store.claim``.
+
+        Raises:
+            Conflict: ``driven-elsewhere``: a carrier gave the execution to another process.
+        """
+        if self.owners is None:
+            return await super().claim(execution_id, queued=queued)
+        return await self.owners.claim(execution_id, queued)
 
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True

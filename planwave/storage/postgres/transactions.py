@@ -42,12 +42,13 @@ class PostgresTransactions:
 
     Args:
         connect: Opens a connection for writing.
+        is_carried: See ``LockedAppends``.
     """
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
+    def __init__(self, connect: Callable[[], Connection], *, is_carried: bool = False) -> None:
         self._connect = connect
         self._open()
-        self._appends = LockedAppends()
+        self._appends = LockedAppends(is_carried=is_carried)
         self.outbox = self._appends.outbox
 
     def _open(self) -> None:

@@ -365,6 +365,41 @@ artifacts = Table(
 )
 """Values that are too large to be stored with their events, as ``artifact_uses`` says of which."""
 
+owners = Table(
+    "owners",
+    shared_metadata,
+    Column("execution_id", TEXT, primary_key=True),
+    Column("holder_id", TEXT, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("takeovers", Integer, nullable=False),
+    Index("owners_by_holder", "holder_id"),
+)
+"""Which opening drives an execution just now. ``takeovers`` is how often another one took it over since it last
+came to rest."""
+
+submissions = Table(
+    "submissions",
+    shared_metadata,
+    Column("execution_id", TEXT, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Index("submissions_by_age", "at"),
+)
+"""The outbox to the carrier: what makes an execution go on writes a row in the same commit, which is deleted
+once the carrier knows it."""
+
+commands = Table(
+    "commands",
+    shared_metadata,
+    Column("id", KEY, primary_key=True),
+    Column("execution_id", TEXT, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+    Column("command", TEXT, nullable=False),
+    Column("outcome", TEXT),
+    Index("commands_open", "execution_id", "id", sqlite_where=text("outcome IS NULL")),
+    Index("commands_by_age", "at"),
+)
+"""Commands for executions that another opening drives, and what came of each; both are JSON."""
+
 
 def create_tables(connection: Connection) -> None:
     """Make the tables and indexes of a new database.

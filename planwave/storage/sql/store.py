@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -55,6 +55,9 @@ from planwave.storage.sql.stores.notifications import SqlNotifications
 from planwave.storage.sql.stores.revisions import SqlRevisions
 from planwave.storage.sql.stores.triggers import SqlTriggers
 from planwave.storage.sql.writer import WriteJob
+
+if TYPE_CHECKING:
+    from planwave.storage.postgres.owners import ExecutionOwners
 
 _T = TypeVar("_T")
 
@@ -122,9 +125,11 @@ class Store:
             it; it decides which revision of a plan is live.
         notices: Notes to and from the other openings of the database; whoever uses them opens and closes
             them, as a service does.
+        owners: Which process drives which execution, where a carrier hands them to several; else None.
     """
 
     requires_approval: bool = False
+    owners: ExecutionOwners | None = None
 
     def __init__(
         self,

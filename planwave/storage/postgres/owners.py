@@ -1,0 +1,240 @@
+"""Who drives which execution, what the carrier has yet to be told, and the commands for those that others drive.
+
+All this is for executions that a carrier hands to any of several processes. What keeps two of them from driving one
+execution is the epoch; what is here says where commands go, and that nothing is forgotten between two commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, text, update
+
+from planwave.errors import Conflict
+from planwave.events import ENDED_STATUS
+from planwave.storage.errors import not_found
+from planwave.storage.sql.queries import Rows, raise_epoch
+from planwave.storage.sql.schema import commands, executions, holders, owners, submissions
+
+DRIVEN_ELSEWHERE: Final = "driven-elsewhere"
+"""The code of a claim that is refused because another opening drives the execution."""
+_KEPT_S: Final = 86_400.0
+"""How long an outcome can be read."""
+
+_NOW: Final = text("clock_timestamp()")
+_IS_ALIVE: Final = exists().where(
+    holders.c.holder_id == owners.c.holder_id, holders.c.expires_at > _NOW
+)
+_OTHER_OWNER: Final = select(owners.c.holder_id).where(
+    owners.c.execution_id == bindparam("of"), owners.c.holder_id != bindparam("me"), _IS_ALIVE
+)
+_TAKE: Final = text(
+    "INSERT INTO owners (execution_id, holder_id, epoch, takeovers) VALUES (:of, :me, :epoch, 0) "
+    "ON CONFLICT (execution_id) DO UPDATE SET holder_id = excluded.holder_id, epoch = excluded.epoch, "
+    "takeovers = owners.takeovers + 1 RETURNING takeovers"
+)
+_SUBMIT: Final = text(
+    "INSERT INTO submissions (execution_id) VALUES (:of) "
+    "ON CONFLICT (execution_id) DO UPDATE SET at = clock_timestamp()"
+)
+_OLD_SUBMISSIONS: Final = (
+    select(submissions.c.execution_id)
+    .where(submissions.c.at < text("clock_timestamp() - make_interval(secs => :age)"))
+    .order_by(submissions.c.at)
+    .limit(bindparam("most"))
+)
+_OPEN: Final = select(commands.c.id, commands.c.execution_id, commands.c.command).where(
+    commands.c.outcome.is_(None)
+)
+_OWNED: Final = _OPEN.where(
+    exists().where(
+        owners.c.execution_id == commands.c.execution_id, owners.c.holder_id == bindparam("me")
+    )
+).order_by(commands.c.id)
+_LEFT: Final = _OPEN.where(
+    commands.c.at < text("clock_timestamp() - make_interval(secs => :age)"),
+    ~exists().where(owners.c.execution_id == commands.c.execution_id, _IS_ALIVE),
+).order_by(commands.c.id)
+_FORGET: Final = (
+    delete(commands).where(
+        commands.c.at < text("clock_timestamp() - make_interval(secs => :kept)"),
+    ),
+    delete(owners).where(
+        ~_IS_ALIVE,
+        ~exists().where(
+            executions.c.execution_id == owners.c.execution_id,
+            executions.c.status.not_in(ENDED_STATUS),
+        ),
+    ),
+)
+
+
+class Taken(NamedTuple):
+    """An execution that this opening drives from now on.
+
+    Attributes:
+        epoch: The owner's.
+        takeovers: How often it was taken over since it came to rest last; 0 where nobody drove it.
+    """
+
+    epoch: int
+    takeovers: int
+
+
+class OpenCommand(NamedTuple):
+    """A command that has no outcome yet."""
+
+    command_id: int
+    execution_id: str
+    command: dict[str, Any]
+
+
+Change = Callable[[Connection], Any]
+
+
+class ExecutionOwners:
+    """The owners of executions in one database, as one opening sees them.
+
+    Args:
+        read: Runs a query.
+        write: Commits a change.
+        holder_id: This opening.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Change], Awaitable[Any]],
+        write: Callable[[Change], Awaitable[Any]],
+        holder_id: str,
+    ) -> None:
+        self._read, self._write, self._me = read, write, holder_id
+
+    # -- ownership ---------------------------------------------------------------------------------
+
+    async def claim(self, execution_id: str, queued: bool | None = None) -> int:
+        """Raise the epoch for a command, where nobody else drives the execution; return it.
+
+        The carrier is to be told afterwards, as a command may let the execution go on.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``driven-elsewhere``.
+        """
+
+        def change(connection: Connection) -> int:
+            epoch = _raised(connection, execution_id, queued)
+            if self._other(connection, execution_id):
+                raise Conflict(
+                    f"another process drives execution {execution_id}", code=DRIVEN_ELSEWHERE
+                )
+            connection.execute(_SUBMIT, {"of": execution_id})
+            return epoch
+
+        return await self._write(change)
+
+    async def take(self, execution_id: str) -> Taken:
+        """Raise the epoch to drive an execution, whoever drove it before.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+
+        def change(connection: Connection) -> Taken:
+            epoch = _raised(connection, execution_id)
+            row = {"of": execution_id, "me": self._me, "epoch": epoch}
+            takeovers = connection.execute(_TAKE, row).scalar_one()
+            _forget_submissions(connection, [execution_id])
+            return Taken(epoch, takeovers)
+
+        return await self._write(change)
+
+    async def release(self, execution_id: str, epoch: int) -> None:
+        """Say that this opening drives an execution no more; nothing is done where another one does by now."""
+        own = delete(owners).where(owners.c.execution_id == execution_id, owners.c.epoch == epoch)
+        await self._write(lambda connection: connection.execute(own))
+
+    async def is_elsewhere(self, execution_id: str) -> bool:
+        """Return whether another opening that is alive drives an execution."""
+        return await self._read(lambda connection: self._other(connection, execution_id))
+
+    def _other(self, connection: Connection, execution_id: str) -> bool:
+        row = connection.execute(_OTHER_OWNER, {"of": execution_id, "me": self._me}).first()
+        return row is not None
+
+    # -- the outbox to the carrier -----------------------------------------------------------------
+
+    async def unsubmitted(self, age_s: float, most: int) -> list[str]:
+        """Return executions that the carrier should know for longer than this, the oldest first."""
+        values = {"age": age_s, "most": most}
+
+        def query(connection: Connection) -> list[str]:
+            return list(connection.execute(_OLD_SUBMISSIONS, values).scalars())
+
+        return await self._read(query)
+
+    async def submitted(self, execution_ids: Sequence[str]) -> None:
+        """Note that the carrier knows executions."""
+        await self._write(lambda connection: _forget_submissions(connection, execution_ids))
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    async def add_command(self, execution_id: str, command: dict[str, Any]) -> int:
+        """Store a command for the process that drives an execution; return its id."""
+        row = {"execution_id": execution_id, "command": json.dumps(command)}
+        new = insert(commands).values(row).returning(commands.c.id)
+        return await self._write(lambda connection: connection.execute(new).scalar_one())
+
+    async def outcome(self, command_id: int) -> dict[str, Any] | None:
+        """Return what came of a command; None while nothing did."""
+        own = select(commands.c.outcome).where(commands.c.id == command_id)
+        stored = await self._read(lambda connection: connection.execute(own).scalar())
+        return None if stored is None else json.loads(stored)
+
+    async def settle(self, command_id: int, outcome: dict[str, Any]) -> None:
+        """Store what came of a command, once."""
+        own = (
+            update(commands)
+            .where(commands.c.id == command_id, commands.c.outcome.is_(None))
+            .values(outcome=json.dumps(outcome))
+        )
+        await self._write(lambda connection: connection.execute(own))
+
+    async def own_commands(self) -> list[OpenCommand]:
+        """Return the open commands for executions that this opening drives, in order."""
+        return await self._commands(_OWNED, {"me": self._me})
+
+    async def left_commands(self, age_s: float) -> list[OpenCommand]:
+        """Return the open commands that are older than this and whose owner is gone, in order."""
+        return await self._commands(_LEFT, {"age": age_s})
+
+    async def _commands(self, query: Rows, values: dict[str, Any]) -> list[OpenCommand]:
+        def read(connection: Connection) -> list[Any]:
+            return list(connection.execute(query, values))
+
+        rows: list[Any] = await self._read(read)
+        return [OpenCommand(own, of, json.loads(command)) for own, of, command in rows]
+
+    # -- upkeep ------------------------------------------------------------------------------------
+
+    async def forget_old(self) -> None:
+        """Delete commands that nobody asks for any more, and owners of executions that have ended."""
+
+        def change(connection: Connection) -> None:
+            for statement in _FORGET:
+                connection.execute(statement, {"kept": _KEPT_S})
+
+        await self._write(change)
+
+
+def _raised(connection: Connection, execution_id: str, queued: bool | None = None) -> int:
+    """Raise the epoch, which locks the execution's row; return it."""
+    epoch = connection.execute(raise_epoch(execution_id, queued)).scalar_one_or_none()
+    if epoch is None:
+        raise not_found("execution", execution_id)
+    return epoch
+
+
+def _forget_submissions(connection: Connection, execution_ids: Sequence[str]) -> None:
+    connection.execute(delete(submissions).where(submissions.c.execution_id.in_(execution_ids)))

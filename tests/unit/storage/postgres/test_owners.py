@@ -1,0 +1,159 @@
+"""Who drives an execution, the outbox to the carrier, and the commands for others, as two openings see them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from planwave.errors import Conflict, NotFound, StaleEpoch
+from planwave.events import Event
+from planwave.storage.postgres.owners import DRIVEN_ELSEWHERE, ExecutionOwners
+from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.records import ExecutionRecord
+
+AT = "2026-01-01T00:00:00.000000Z"
+RACES = 40
+
+
+def created(of: str) -> list[Event]:
+    return [Event(of, 1, AT, "execution.created", None, None, {})]
+
+
+async def add(store: PostgresStore, own: str, *, queued: bool = True) -> None:
+    record = ExecutionRecord(own, None, "t", "g", "starting", AT, queued=queued)
+    await store.create_execution(record, created(own))
+
+
+def of(store: PostgresStore) -> ExecutionOwners:
+    assert store.owners is not None
+    return store.owners
+
+
+@pytest.fixture
+async def two(database_url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    async with AsyncExitStack() as opened:
+        first, second = [
+            await opened.enter_async_context(PostgresStore.open(database_url, is_carried=True))
+            for _ in range(2)
+        ]
+        yield first, second
+
+
+async def test_what_is_accepted_is_in_the_outbox_until_the_carrier_knows_it(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    await add(first, "queued")
+    await add(first, "later", queued=False)
+    assert await of(second).unsubmitted(0, 10) == ["queued"]
+    assert await of(second).unsubmitted(60, 10) == [], "not that old yet"
+    await first.claim("later", queued=True)
+    assert await of(second).unsubmitted(0, 10) == ["queued", "later"]
+    await of(second).submitted(["queued"])
+    await of(second).take("later")
+    assert await of(first).unsubmitted(0, 10) == [], "one was submitted, one is driven already"
+
+
+async def test_a_command_claims_only_what_nobody_else_drives(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    await add(first, "x")
+    taken = await of(first).take("x")
+    assert (taken.epoch, taken.takeovers) == (2, 0)
+    with pytest.raises(Conflict) as refused:
+        await second.claim("x")
+    assert refused.value.code == DRIVEN_ELSEWHERE
+    assert await of(second).is_elsewhere("x")
+    assert not await of(first).is_elsewhere("x")
+    await first.append("x", taken.epoch, [Event("x", 2, AT, "node.log", "a", 1, {})])
+    assert await first.claim("x") == 3, "its owner may"
+    await of(first).release("x", taken.epoch)
+    assert await second.claim("x") == 4
+    with pytest.raises(NotFound):
+        await second.claim("unknown")
+
+
+async def test_whoever_is_given_an_execution_takes_it_from_its_owner(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    await add(first, "x")
+    before = await of(first).take("x")
+    taken = await of(second).take("x")
+    assert taken.takeovers == 1
+    with pytest.raises(StaleEpoch):
+        await first.append("x", before.epoch, [Event("x", 2, AT, "node.log", "a", 1, {})])
+    await of(first).release("x", before.epoch)
+    assert await of(first).is_elsewhere("x"), "the late release of another epoch changes nothing"
+    await of(second).release("x", taken.epoch)
+    assert (await of(first).take("x")).takeovers == 0, "it came to rest meanwhile"
+
+
+async def test_an_owner_that_is_gone_is_none(
+    two: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, second = two
+    await add(first, "x")
+    gone = PostgresStore.open(database_url, is_carried=True)
+    await of(gone).take("x")
+    command = await of(second).add_command("x", {"kind": "pause"})
+    assert await of(second).left_commands(0) == []
+    await gone.close()
+    assert [each.command_id for each in await of(second).left_commands(0)] == [command]
+    assert await second.claim("x") == 3
+
+
+async def test_commands_reach_the_owner_and_their_outcome_who_asked(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    for own in ("x", "y"):
+        await add(first, own)
+    await of(first).take("x")
+    await of(second).take("y")
+    command = await of(second).add_command("x", {"kind": "pause"})
+    await of(first).add_command("y", {"kind": "resume"})
+    (own,) = await of(first).own_commands()
+    assert (own.command_id, own.execution_id, own.command) == (command, "x", {"kind": "pause"})
+    assert await of(second).outcome(command) is None
+    await of(first).settle(command, {"error": None})
+    await of(first).settle(command, {"error": "late"})
+    assert await of(second).outcome(command) == {"error": None}, "settled once"
+    assert await of(first).own_commands() == []
+
+
+async def test_one_of_a_command_and_a_drive_at_the_same_time_comes_first(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    for number in range(RACES):
+        await add(first, f"x{number}")
+        claim, taken = await asyncio.gather(  # noqa: TID251 - errors are looked at
+            second.claim(f"x{number}"), of(first).take(f"x{number}"), return_exceptions=True
+        )
+        assert not isinstance(taken, BaseException), "to drive is never refused"
+        if isinstance(claim, BaseException):
+            assert isinstance(claim, Conflict)
+            assert taken.epoch == 2, "a refused claim leaves no epoch behind"
+        else:
+            assert {claim, taken.epoch} == {2, 3}
+
+
+async def test_old_commands_and_owners_of_what_has_ended_are_forgotten(
+    two: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, _ = two
+    await add(first, "x")
+    gone = PostgresStore.open(database_url, is_carried=True)
+    taken = await of(gone).take("x")
+    await gone.append("x", taken.epoch, [Event("x", 2, AT, "execution.completed", None, None, {})])
+    await gone.close()
+    command = await of(first).add_command("x", {"kind": "pause"})
+    await of(first).forget_old()
+    assert await of(first).left_commands(0), "not a day old"
+    await of(first).settle(command, {})
+    assert (await of(first).take("x")).takeovers == 0, "the row of the dead owner was deleted"

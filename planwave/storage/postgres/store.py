@@ -61,6 +61,8 @@ class PostgresStore(Store):
         super().__init__(readers, writer, artifact_bytes)
         self._threads, self._thread, self._transactions = readers, writer, transactions
         self._interruption = interruption
+        if transactions is not None and transactions.is_carried:
+            self.owners = ExecutionOwners(self._read, self._write, self._instance_id)
         self._holder: Holder | None = None
         self._lock: DirectoryLock | None = None
         self._closing: asyncio.Future[None] | None = None
@@ -87,8 +89,7 @@ class PostgresStore(Store):
                 owns both, and publishes its address in the directory. None for a process that does not.
             artifact_bytes: The most JSON of an output value that is stored with its event.
             lease_s: How long keys and deliveries stay claimed by a process that was killed or frozen.
-            is_carried: Whether a carrier hands the executions to any of several processes; the store has
-                ``owners`` then.
+            is_carried: Whether a carrier hands executions to several processes: the store has ``owners`` then.
 
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, is too old, or has another encoding than UTF-8;
@@ -114,8 +115,6 @@ class PostgresStore(Store):
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
             store.notices = PostgresNotices(url, store._instance_id)
-            if is_carried:
-                store.owners = ExecutionOwners(store._read, store._write, store._instance_id)
             store._hold(open_connection, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error

@@ -46,7 +46,7 @@ class PostgresTransactions:
     """
 
     def __init__(self, connect: Callable[[], Connection], *, is_carried: bool = False) -> None:
-        self._connect = connect
+        self._connect, self.is_carried = connect, is_carried
         self._open()
         self._appends = LockedAppends(is_carried=is_carried)
         self.outbox = self._appends.outbox

@@ -92,9 +92,8 @@ class PostgresStore(Store):
             is_carried: Whether a carrier hands executions to several processes: the store has ``owners`` then.
 
         Raises:
-            StoreError: ``store-unusable``: it cannot be reached, is too old, or has another encoding than UTF-8;
-                ``storage-of-another-build``; ``storage-locked``: another process drives its executions, or
-                owns the directory.
+            StoreError: ``store-unusable``: it cannot be reached, or is too old; ``storage-of-another-build``;
+                ``storage-locked``: another process drives its executions, or owns the directory.
             SchemaTooNew: A newer planwave made the tables.
         """
         interruption = Interruption()

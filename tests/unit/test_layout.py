@@ -92,7 +92,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
     "storage": "access_tokens call_documents chats errors notices notifications triggers",
     "storage/postgres": "appends holder transactions",
-    "storage/sql": "appends locks outbox queries schema store writer",
+    "storage/sql": "appends locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),
     "triggers": "adapter webhook_answers webhooks",

@@ -15,9 +15,10 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine
 from planwave.errors import StoreError
 from planwave.storage.sql.errors import cause_of
 
+LOCK_TIMEOUT_MS: Final = 5_000
 _FOR_WRITING: Final = (
     # A process that is frozen inside a transaction would hold its locks until it is thawed.
-    "SET idle_in_transaction_session_timeout = 2000; SET lock_timeout = 5000; SET synchronous_commit = on"
+    "SET idle_in_transaction_session_timeout = 2000; SET synchronous_commit = on"
 )
 """Statements, not the parameter ``options``: the URL may have one, and PgBouncer takes none."""
 _DEAD_PEER: Final = {
@@ -97,12 +98,17 @@ class _WatchedConnection(psycopg.Connection[Any]):
             self.interruption.forget(self)
 
 
-def connect(url: str, interruption: Interruption | None = None) -> Connection:
+def connect(
+    url: str,
+    interruption: Interruption | None = None,
+    lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+) -> Connection:
     """Open a connection for writing; transactions are explicit.
 
     Args:
         url: The URL of the database.
         interruption: What can end its waits.
+        lock_timeout_ms: How long a statement waits for a lock that another transaction holds.
 
     Raises:
         StoreError: ``store-unusable``.
@@ -112,6 +118,7 @@ def connect(url: str, interruption: Interruption | None = None) -> Connection:
     try:
         _require_usable(url, raw)
         raw.execute(_FOR_WRITING)
+        raw.execute("SELECT set_config('lock_timeout', %s, false)", (str(lock_timeout_ms),))
         return _engine_of(raw).connect()
     except BaseException:
         raw.close()

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from planwave.errors import SchemaTooNew, StoreError
+from planwave.storage.postgres.connection import LOCK_TIMEOUT_MS
 from planwave.storage.sql.schema import metadata, shared_metadata
 
 SCHEMA_VERSION: Final = 1
@@ -65,7 +66,9 @@ def migrate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
     try:
         # Two processes that make a table at a time fail, also with IF NOT EXISTS.
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")  # another process migrates first
         connection.exec_driver_sql(_LOCK)
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
         connection.exec_driver_sql(_MAKE_VERSION)
         row = connection.exec_driver_sql("SELECT version, hash FROM schema_version").first()
         if row is None:

@@ -38,6 +38,8 @@ from planwave.storage.sql.writer import GroupCommitWriter
 
 LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
+_WRITER_LOCK_TIMEOUT_MS: Final = 10
+"""Short: the writer tries a job that did not get its locks again, and commits others meanwhile."""
 CLOSE_S: Final = 3.0
 """How long ``close`` waits for the server; what it has not answered by then stays as it is stored."""
 
@@ -78,9 +80,7 @@ class PostgresStore(Store):
         lease_s: float = LEASE_S,
         is_carried: bool = False,
     ) -> Self:
-        """Open the store of a database; blocks for some tens of milliseconds.
-
-        Its tables are made, or brought up to date, if need be.
+        """Open the store of a database, its tables up to date; blocks for some tens of milliseconds.
 
         Args:
             url: ``postgresql://user:password@host:port/database``, with any parameters of libpq.
@@ -99,7 +99,8 @@ class PostgresStore(Store):
         interruption = Interruption()
         open_connection = partial(connect, url, interruption)
         try:
-            transactions = PostgresTransactions(open_connection, is_carried=is_carried)
+            for_writer = partial(open_connection, lock_timeout_ms=_WRITER_LOCK_TIMEOUT_MS)
+            transactions = PostgresTransactions(for_writer, is_carried=is_carried)
             try:
                 lock = _prepare(transactions.connection, read_only, directory)
             except BaseException:

@@ -36,6 +36,8 @@ _BY_SQLSTATE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The code of a failure by SQLSTATE, or by its class (PostgreSQL documentation, appendix A)."""
+_CONFLICTS: Final = ("40", "55P03")
+"""Transactions that wait for each other, or a lock that another one holds for too long."""
 _UNIQUE_VIOLATION: Final = "23505"
 _HINTS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -44,6 +46,16 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType(
         STORE_UNREACHABLE: "see whether the database server runs and can be reached",
     }
 )
+_HINTS_OF_SERVER: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "53": "the database server has no room for another connection, or no memory; try again in a moment",
+        **dict.fromkeys(
+            ("40", "55"),
+            "another transaction holds a lock of what this one changes, as pg_stat_activity shows; try again",
+        ),
+    }
+)
+"""The hints of busy servers, by the class of the SQLSTATE."""
 DuplicateKind = Literal["duplicate-execution", "duplicate-seq", "duplicate"]
 
 
@@ -53,19 +65,19 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 def is_store_failure(error: BaseException) -> bool:
-    """Return whether the database or the disk failed, not the content of a write."""
+    """Return whether the database or the disk failed, for every write; neither the content of one nor a lock."""
     cause = cause_of(error)
     if hasattr(cause, "sqlstate"):
-        return _transient_code(cause) is not None
+        return _transient_code(cause) is not None and not is_conflict(cause)
     if isinstance(cause, _ROW_ERRORS):
         return False
     return isinstance(cause, sqlite3.Error | OSError | MemoryError)
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether transactions waited for each other: repeated alone, each can succeed."""
+    """Return whether a write waited for another transaction for too long: repeated later, it can succeed."""
     state = getattr(cause_of(error), "sqlstate", None)
-    return isinstance(state, str) and state.startswith("40")
+    return isinstance(state, str) and state.startswith(_CONFLICTS)
 
 
 def is_recoverable(error: BaseException) -> bool:
@@ -84,7 +96,7 @@ def as_transient(error: BaseException) -> StoreError | None:
     if code is None:
         return None
     message = f"the store cannot write now: {reason_of(error).strip()}"
-    return StoreError(message, code=code, hint=_HINTS[code])
+    return StoreError(message, code=code, hint=_hint(error, code))
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -114,6 +126,12 @@ def unreadable(error: BaseException) -> StoreError:
         message = f"the store cannot be read now: {reason_of(cause).strip()}"
         return StoreError(message, code=code, hint=_HINTS[code])
     return StoreError(f"the store cannot be read: {cause}", code="store-unreadable")
+
+
+def _hint(error: BaseException, code: str) -> str:
+    if code == STORE_BUSY and (state := getattr(error, "sqlstate", None)):
+        return _HINTS_OF_SERVER[state[:2]]
+    return _HINTS[code]
 
 
 def store_read_only(cause: BaseException) -> StoreError:

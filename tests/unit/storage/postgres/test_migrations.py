@@ -3,10 +3,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine
 
 from planwave.errors import PlanwaveError, SchemaTooNew
+from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.migrations import SCHEMA_VERSION, migrate
 from planwave.storage.sql.schema import metadata, shared_metadata
 from tests.support.storage.postgres_server import PostgresServer
@@ -65,3 +67,16 @@ def test_the_tables_of_another_planwave_stay_as_they_are(
         connection.exec_driver_sql(f"UPDATE schema_version SET {change}")  # noqa: S608
     engine.dispose()
     assert migrate_at(empty_database) == code
+
+
+def test_a_process_waits_while_another_one_migrates(postgres: PostgresServer) -> None:
+    with postgres.new_database() as url, psycopg.connect(url) as other, ThreadPoolExecutor() as own:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('planwave schema', 0))")
+        connection = connect(url, lock_timeout_ms=10)
+        migrated = own.submit(migrate, connection)
+        with pytest.raises(TimeoutError):
+            migrated.result(0.2)
+        other.rollback()
+        migrated.result(30)
+        connection.close()
+        connection.engine.dispose()

@@ -81,6 +81,7 @@ _COMMANDS: Final = {
     "trust": "trust:trust",
     "backup": "maintenance:backup",
     "store": "stores:store_app",
+    "migrate": "stores:migrate",
     "delete": "maintenance:delete",
     "prune": "maintenance:prune",
 }

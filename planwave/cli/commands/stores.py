@@ -1,10 +1,10 @@
-"""``planwave store``: what keeps the data."""
+"""``planwave store`` and ``planwave migrate``: the database that keeps the data."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from planwave.errors import InputError
 from planwave.setting_tables import check_database_url, database_name
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.postgres import require_driver
+
+if TYPE_CHECKING:
+    from planwave.storage.postgres.upgrade import SchemaUpgrade
 
 store_app = typer.Typer(help="Move data to a database.", no_args_is_help=True, add_completion=False)
 
@@ -56,7 +59,7 @@ def copy(
     # Lazy: test_a_directory_needs_nothing_of_postgresql
     from planwave.storage.postgres.copying import copy_directory
 
-    console, url = ctx.console(), _database(ctx, database_url)
+    console, url = ctx.console(), _database(ctx, database_url, ", or name it after the directory")
     copied = copy_directory(directory, url)
     if console.json:
         console.result(asdict(copied))
@@ -78,7 +81,56 @@ def copy(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _database(ctx: CommandContext, written: str | None) -> str:
+@shared_options()
+def migrate(
+    ctx: CommandContext,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Change nothing; exit with 1 if there is something to do."),
+    ] = False,
+) -> None:
+    """Bring the tables of the database of PostgreSQL up to date, and say what was done.
+
+    Every start of a service does the same: this command does it before. New tables and columns are added while
+    processes of the version before run. What only these use is removed once none of them is alive.
+
+    For example:
+
+    * `planwave migrate --check`
+    """
+    require_driver()
+    # Lazy: test_a_directory_needs_nothing_of_postgresql
+    from planwave.storage.postgres.upgrade import upgrade
+
+    console, url = ctx.console(), _database(ctx, None, "; a directory needs no such command")
+    done = upgrade(url, check_only=check)
+    if console.json:
+        console.result({**asdict(done), "changed": done.has_changed and not check})
+    else:
+        glyph = console.glyph("completed")
+        console.verbatim(f"{glyph} {_sentence(done, check)} in {database_name(url)}")
+        if done.older_processes:
+            console.note(
+                f"processes of an older planwave that are alive: {done.older_processes}; "
+                "what only they use stays until they end"
+            )
+    if check and done.has_changed:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _sentence(done: SchemaUpgrade, check: bool) -> str:
+    if not done.has_changed:
+        return f"Schema {done.version} is up to date"
+    if not done.version_before:
+        return "Tables are to be made" if check else f"Made the tables of schema {done.version}"
+    if done.version_before < done.version:
+        step = f"from schema {done.version_before} to {done.version}"
+        return f"Tables are to be brought {step}" if check else f"Brought the tables {step}"
+    before = f"what only schemas before {done.version} used"
+    return f"To be removed: {before}" if check else f"Removed {before}"
+
+
+def _database(ctx: CommandContext, written: str | None, way_out: str) -> str:
     """Return the URL of the database, as written or of the settings.
 
     Raises:
@@ -87,7 +139,7 @@ def _database(ctx: CommandContext, written: str | None) -> str:
     stored = ctx.settings().database_url
     url = written or (None if stored is None else stored.get_secret_value())
     if url is None:
-        hint = "name it after the directory, or set PLANWAVE_DATABASE_URL"
+        hint = f"set PLANWAVE_DATABASE_URL{way_out}"
         raise InputError("no database is named", code="usage", hint=hint)
     try:
         check_database_url(url)

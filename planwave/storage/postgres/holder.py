@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import psycopg
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from planwave import __version__
-from planwave.errors import StoreError
+from planwave.errors import SchemaTooNew, StoreError
+from planwave.storage.postgres.migrations import (
+    KEEP_OLDEST,
+    MIGRATIONS,
+    Migration,
+    contract,
+    schema_state,
+    schema_too_new,
+)
 from planwave.storage.postgres.transactions import PostgresTransactions
 
 LEASE_S: Final = 15.0
 """The lease of an opening, where its caller names none."""
 _BEATS_A_LEASE: Final = 3
+_RENEW: Final = (
+    "UPDATE holders SET expires_at = clock_timestamp() + make_interval(secs => %s) "
+    "WHERE holder_id = %s AND expires_at > clock_timestamp() RETURNING 1"
+)
 _SAY_ALIVE: Final = (
-    "INSERT INTO holders (holder_id, expires_at, started_at, version) "
-    "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s) "
+    "INSERT INTO holders (holder_id, expires_at, started_at, version, schema_version) "
+    "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s, %s) "
     "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at"
 )
 _WITHDRAW: Final = "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
@@ -34,15 +48,30 @@ class Holder:
         transactions: A connection of its own: the writer's may be busy for as long as a lease.
         holder_id: Its id, which stands in what it claims.
         lease_s: How long it counts as alive after it said so last, by the clock of the server.
+        migrations: The steps to the schema version that it knows.
+        on_too_old: Called by the thread, at most once: it was frozen for longer than its lease, and newer processes do
+            without the tables that it knows. It is not alive any more.
+
+    Attributes:
+        oldest: The oldest schema version whose processes may use the database.
     """
 
     def __init__(
-        self, transactions: PostgresTransactions, holder_id: str, lease_s: float = LEASE_S
+        self,
+        transactions: PostgresTransactions,
+        holder_id: str,
+        lease_s: float = LEASE_S,
+        *,
+        migrations: Sequence[Migration] = MIGRATIONS,
+        on_too_old: Callable[[SchemaTooNew], None],
     ) -> None:
         self._transactions = transactions
         self._id = holder_id
         self._lease_s = lease_s
+        self._migrations = migrations
+        self._on_too_old = on_too_old
         self._drives = False
+        self.oldest = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planwave-holder", daemon=True)
 
@@ -54,6 +83,7 @@ class Holder:
 
         Raises:
             StoreError: ``storage-locked``: another one drives them.
+            SchemaTooNew: The tables are not for this version any more.
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         self._drives = drives
@@ -77,26 +107,55 @@ class Holder:
 
     def _run(self) -> None:
         while not self._ended.wait(self._lease_s / _BEATS_A_LEASE):
-            # A server that does not answer is asked again by the next beat.
-            with suppress(psycopg.Error, DBAPIError, StoreError):
+            try:
                 self._say_alive()
                 if self._drives:
                     self._drive()  # the lock went with a connection that was lost
+            except SchemaTooNew as error:
+                self._on_too_old(error)
+                return
+            except (psycopg.Error, DBAPIError, StoreError):
+                continue  # a server that does not answer is asked again by the next beat
 
     def _say_alive(self) -> None:
-        self._commit(_SAY_ALIVE, (self._id, self._lease_s, __version__))
+        if self._commit(_RENEW, (self._lease_s, self._id)) is None:
+            self._begin_to_live()
+        # Tables that are in use cannot be changed at once: the next beat tries again.
+        with suppress(psycopg.Error, DBAPIError):
+            if self.oldest <= len(self._migrations):
+                self.oldest = contract(self._transactions.connection, self._migrations)
+
+    def _begin_to_live(self) -> None:
+        """Say that it is alive for the first time, or after its lease was over.
+
+        Raises:
+            SchemaTooNew: The tables are not for this version any more.
+        """
+        version = len(self._migrations) + 1
+        with self._transaction() as connection:
+            connection.exec_driver_sql(KEEP_OLDEST)
+            state = schema_state(connection)
+            if state.oldest > version:
+                raise schema_too_new(state, version)
+            values = (self._id, self._lease_s, __version__, version)
+            connection.exec_driver_sql(_SAY_ALIVE, values)
+        self.oldest = state.oldest
 
     def _drive(self) -> bool:
         return bool(self._commit(_DRIVE, ()))
 
     def _commit(self, sql: str, values: tuple[object, ...]) -> object:
         """Run a statement in a transaction of its own; return its first value, if it has rows."""
+        with self._transaction() as connection:
+            result = connection.exec_driver_sql(sql, values)
+            return result.scalar() if result.returns_rows else None
+
+    @contextmanager
+    def _transaction(self) -> Generator[Connection]:
         try:
             self._transactions.begin()
-            result = self._transactions.connection.exec_driver_sql(sql, values)
-            value = result.scalar() if result.returns_rows else None
+            yield self._transactions.connection
             self._transactions.commit()
         except BaseException:
             self._transactions.roll_back()
             raise
-        return value

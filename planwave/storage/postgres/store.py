@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 import psycopg
 from sqlalchemy import Connection, select
@@ -27,7 +27,7 @@ from planwave.storage.postgres.connection import (
     reading_engine,
 )
 from planwave.storage.postgres.holder import LEASE_S, Holder
-from planwave.storage.postgres.migrations import migrate, require_current
+from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate, require_current
 from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.transactions import PostgresTransactions
@@ -50,7 +50,12 @@ class PostgresStore(Store):
     ``async with`` closes it at the end. Writes go through one thread, reads through threads of their own;
     nothing blocks the event loop. Large output values are rows of a table of their own. Several stores, in several
     processes, may have one database open.
+
+    Attributes:
+        migrations: The steps to the schema version that this store knows.
     """
+
+    migrations: ClassVar[tuple[Migration, ...]] = MIGRATIONS
 
     def __init__(
         self,
@@ -94,7 +99,7 @@ class PostgresStore(Store):
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, or is too old; ``storage-of-another-build``;
                 ``storage-locked``: another process drives its executions, or owns the directory.
-            SchemaTooNew: A newer planwave made the tables.
+            SchemaTooNew: A newer planwave made the tables, and does without those that this one knows.
         """
         interruption = Interruption()
         open_connection = partial(connect, url, interruption)
@@ -102,7 +107,7 @@ class PostgresStore(Store):
             for_writer = partial(open_connection, lock_timeout_ms=_WRITER_LOCK_TIMEOUT_MS)
             transactions = PostgresTransactions(for_writer, is_carried=is_carried)
             try:
-                lock = _prepare(transactions.connection, read_only, directory)
+                lock = _prepare(transactions.connection, read_only, directory, cls.migrations)
             except BaseException:
                 transactions.close()
                 raise
@@ -115,27 +120,43 @@ class PostgresStore(Store):
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
             store.notices = PostgresNotices(url, store._instance_id)
-            store._hold(open_connection, lease_s, drives=directory is not None)
+            store._hold(open_connection, writer, lease_s, drives=directory is not None)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
     def _hold(
-        self, open_connection: Callable[[], Connection], lease_s: float, *, drives: bool
+        self,
+        open_connection: Callable[[], Connection],
+        writer: GroupCommitWriter,
+        lease_s: float,
+        *,
+        drives: bool,
     ) -> None:
         """Say from now on that this opening is alive; close it if that fails.
 
         Raises:
             StoreError: ``storage-locked``.
+            SchemaTooNew: The tables are not for this version any more.
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         try:
-            own = PostgresTransactions(open_connection)
-            self._holder = Holder(own, self._instance_id, lease_s)
+            self._holder = Holder(
+                PostgresTransactions(open_connection),
+                self._instance_id,
+                lease_s,
+                migrations=self.migrations,
+                on_too_old=writer.fail,
+            )
             self._holder.start(drives=drives)
         except BaseException:
             self._close_all()
             raise
+
+    @property
+    def common_schema(self) -> int:
+        """The schema version that every process of the database knows; forms that need a newer one are not written."""
+        return len(self.migrations) + 1 if self._holder is None else self._holder.oldest
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         """Append events; see ``Store.append``.
@@ -208,7 +229,10 @@ class PostgresStore(Store):
 
 
 def _prepare(
-    connection: Connection, read_only: bool, directory: Path | None
+    connection: Connection,
+    read_only: bool,
+    directory: Path | None,
+    migrations: Sequence[Migration],
 ) -> DirectoryLock | None:
     """Bring the tables up to date, or only check them; lock the directory, if there is one.
 
@@ -216,9 +240,9 @@ def _prepare(
         SchemaTooNew, StoreError: See ``PostgresStore.open``.
     """
     if read_only:
-        require_current(connection)
+        require_current(connection, migrations)
         return None
-    migrate(connection)
+    migrate(connection, migrations)
     return None if directory is None else _own(directory)
 
 

@@ -353,8 +353,9 @@ holders = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("version", TEXT, nullable=False),
+    Column("schema_version", Integer, nullable=False),
 )
-"""The openings of the store. One that has not said for some time that it is alive has expired: what it
+"""The openings of the store, each with the schema version that it knows. One that has not said for some time that it is alive has expired: what it
 claimed is free. Times are those of the server."""
 
 artifacts = Table(

@@ -240,6 +240,10 @@ class GroupCommitWriter:
             gathered, self._gathered = self._gathered, []
             self._queue.put(gathered)
 
+    def fail(self, error: BaseException) -> None:
+        """Write nothing more, as after a disk error; any thread may call it."""
+        self._fatal_error = error
+
     def stop_accepting(self) -> None:
         """Reject further jobs; call it on the event loop that submits them."""
         self._closed = True

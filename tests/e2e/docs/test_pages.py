@@ -63,7 +63,7 @@ RUN = {
         "$ planwave backup planwave-$(date +%F).tgz",
         "$ systemctl stop planwave",
     },
-    "docs/scale-out.md": {"import planwave"},
+    "docs/scale-out.md": {"import planwave", "$ planwave migrate --check"},
     "docs/semantics.md": {
         '{"nodes": [{"id": "draft", "type": "agent", "description": "Write the mail."},'
     },

@@ -39,3 +39,17 @@ def test_the_program_lists_the_executions_of_a_database(
         env={**os.environ},
     )
     assert done.stdout == f"{stored['execution_id']} completed\n"
+
+
+def test_the_check_of_the_tables_says_what_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    monkeypatch.setenv("PLANWAVE_DATABASE_URL", database_url)
+    (shown,) = (each["text"] for each in blocks(PAGE) if "planwave migrate --check" in each["text"])
+    command, expected = shown.splitlines()
+    done = invoke(*command.split()[2:])
+    where = f"PostgreSQL database {database_url.rpartition('/')[2]} on 127.0.0.1"
+    assert done.stdout.strip() == expected.replace(
+        "PostgreSQL database planwave on db.internal", where
+    )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sqlalchemy import create_engine
+from sqlalchemy import Connection, create_engine
 
 from planwave.ids import new_id
 
@@ -106,10 +106,17 @@ def _make_template(server: PostgresServer) -> None:
     from planwave.storage.postgres.migrations import migrate
 
     server.execute(f"CREATE DATABASE {_TEMPLATE}")
-    url = server.url(_TEMPLATE).replace("postgresql:", "postgresql+psycopg:")
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    with connected(server.url(_TEMPLATE)) as connection:
         migrate(connection)
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """Open a connection to a database, with no transaction."""
+    address = url.replace("postgresql:", "postgresql+psycopg:")
+    engine = create_engine(address, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
     engine.dispose()
 
 

@@ -9,9 +9,11 @@ from sqlalchemy import create_engine
 
 from planwave.errors import PlanwaveError, SchemaTooNew
 from planwave.storage.postgres.connection import connect
-from planwave.storage.postgres.migrations import SCHEMA_VERSION, migrate
+from planwave.storage.postgres.migrations import MIGRATIONS, migrate
 from planwave.storage.sql.schema import metadata, shared_metadata
 from tests.support.storage.postgres_server import PostgresServer
+
+SCHEMA_VERSION = len(MIGRATIONS) + 1
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_processes_that_start_together_make_the_tables_once(empty_database: str)
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (f"version = {SCHEMA_VERSION + 1}", SchemaTooNew.code),
+        (f"version = {SCHEMA_VERSION + 1}, oldest = {SCHEMA_VERSION + 1}", SchemaTooNew.code),
         ("hash = 'another'", "storage-of-another-build"),
     ],
 )

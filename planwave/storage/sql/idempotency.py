@@ -64,18 +64,19 @@ def claim(
     return claimed
 
 
-def set_response(key: str, status: int, body: str) -> Update:
-    """Return the update that stores a response."""
-    return (
-        update(answers)
-        .where(answers.c.key == key, answers.c.status.is_(None))
-        .values(status=status, body=body)
-    )
+def set_response(key: str, holder: str, status: int, body: str) -> Update:
+    """Return the update that stores a response to a request whose key this holder has."""
+    return update(answers).where(*_is_held(key, holder)).values(status=status, body=body)
 
 
-def delete_unanswered(key: str) -> Delete:
-    """Return the deletion of a key without a response."""
-    return delete(answers).where(answers.c.key == key, answers.c.status.is_(None))
+def delete_unanswered(key: str, holder: str) -> Delete:
+    """Return the deletion of a key without a response, if this holder has it."""
+    return delete(answers).where(*_is_held(key, holder))
+
+
+def _is_held(key: str, holder: str) -> tuple[ColumnElement[bool], ...]:
+    # A process that was frozen may have lost the key to another one.
+    return answers.c.key == key, answers.c.holder == holder, answers.c.status.is_(None)
 
 
 def delete_expired(connection: Connection, expired: str) -> int:

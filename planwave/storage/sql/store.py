@@ -510,13 +510,13 @@ class Store:
         )
 
     async def store_response(self, key: str, status: int, body: str) -> None:
-        """Store the response to the request that claimed a key."""
-        statement = idempotency.set_response(key, status, body)
+        """Store the response to the request that claimed a key; nothing where another process has it by now."""
+        statement = idempotency.set_response(key, self._instance_id, status, body)
         await self._write(lambda connection: connection.execute(statement))
 
     async def release_idempotency_key(self, key: str) -> None:
-        """Release a key whose request failed; a key with a response stays."""
-        statement = idempotency.delete_unanswered(key)
+        """Release a key whose request failed; one with a response, or of another process, stays."""
+        statement = idempotency.delete_unanswered(key, self._instance_id)
         await self._write(lambda connection: connection.execute(statement))
 
     async def delete_expired_keys(self, expired: str) -> int:

@@ -132,18 +132,23 @@ class SqlTriggers:
     async def settle(
         self, trigger_id: str, key: str, outcome: str, *, note: str = "", reply: str | None = None
     ) -> None:
-        """Store what became of a claimed delivery; one that is settled stays as it is."""
+        """Store what became of a claimed delivery; one that is settled, or claimed elsewhere, stays as it is."""
         statement = (
             update(deliveries)
-            .where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
+            .where(*self._is_claimed(trigger_id, key))
             .values(outcome=outcome, note=storable_text(note), reply=reply)
         )
         await self._write(lambda connection: connection.execute(statement))
 
     async def release(self, trigger_id: str, key: str) -> None:
-        """Delete a delivery that is not settled, as if it had never come."""
-        statement = delete(deliveries).where(*_is(trigger_id, key), deliveries.c.outcome.is_(None))
+        """Delete a claimed delivery that is not settled, as if it had never come."""
+        statement = delete(deliveries).where(*self._is_claimed(trigger_id, key))
         await self._write(lambda connection: connection.execute(statement))
+
+    def _is_claimed(self, trigger_id: str, key: str) -> tuple[Any, ...]:
+        # A process that was frozen may have lost the delivery to another one.
+        is_own = deliveries.c.holder == self._holder
+        return *_is(trigger_id, key), is_own, deliveries.c.outcome.is_(None)
 
     async def deliveries(
         self, trigger_ids: Sequence[str], limit: int = DELIVERIES_SHOWN

@@ -109,6 +109,30 @@ async def test_what_a_closed_or_dead_process_claimed_is_free(
     assert (await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)).is_new
 
 
+async def test_a_process_that_was_frozen_changes_no_claim_that_another_one_took(
+    stores: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    frozen, second = stores
+    await second.save_plan(flow("f", "p"))
+    await second.triggers.create(TriggerRecord("t", "p", "n", "webhook", AT))
+    for each in stores:
+        await each.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+        await each.triggers.claim("t", "k", AT, expired=EXPIRED)
+        with psycopg.connect(database_url, autocommit=True) as server:
+            server.execute("UPDATE holders SET expires_at = clock_timestamp() - interval '1 s'")
+    await frozen.release_idempotency_key("k")
+    await frozen.triggers.release("t", "k")
+    await frozen.store_response("k", 500, "late")
+    await frozen.triggers.settle("t", "k", "late")
+    await second.store_response("k", 201, "first")
+    await second.triggers.settle("t", "k", "started")
+    stored = await frozen.idempotency_record("k")
+    assert stored is not None
+    assert (stored.status, stored.body) == (201, "first")
+    (delivery,) = (await frozen.triggers.deliveries(["t"]))["t"]
+    assert delivery.outcome == "started"
+
+
 async def test_what_a_killed_process_claimed_is_free_after_its_lease(database_url: str) -> None:
     lease_s = 0.5
     killed = PostgresStore.open(database_url, lease_s=lease_s)

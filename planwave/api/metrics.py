@@ -10,7 +10,7 @@ import asyncio
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version
 from itertools import accumulate
 from time import perf_counter
@@ -142,12 +142,21 @@ class PrometheusObserver(Observer):
         build.labels(**info).set(1)
         running = self._gauge("executions_running", "Running executions.")
         running.set_function(lambda: self._load.running)
-        queued = self._gauge("executions_queued", "Executions in the queue.")
+        queued = self._gauge("executions_queued", "Executions in the queue of this process.")
         queued.set_function(lambda: self._load.queued)
         subscribers = self._gauge("subscribers", "Clients that receive the events of executions.")
         subscribers.set_function(lambda: self._load.subscribers)
         store = self._gauge("store_bytes", "Size of the database, without its write-ahead log.")
-        store.set_function(lambda: self._backlog.store_bytes)
+        store.set_function(lambda: self._backlog.stored.size)
+        waiting = self._gauge(
+            "executions_waiting",
+            "Executions of the database that were accepted and have not begun, whichever process takes them.",
+        )
+        waiting.set_function(lambda: self._backlog.stored.waiting)
+        self._waiting_age = self._gauge(
+            "executions_waiting_age_seconds",
+            "Time since the oldest of these was created; 0 without one.",
+        )
         notifications = self._gauge(
             "notifications_queued", "Notifications that are to be sent, or sent again."
         )
@@ -364,8 +373,14 @@ class PrometheusObserver(Observer):
             label = self._requests_of.value(_text(field_of(request.request, "kind")))
             self._open_requests.labels(label).inc()
         oldest = min((request.since for request in self._backlog.requests), default=None)
-        age = self._service.now() - datetime.fromisoformat(oldest) if oldest else timedelta(0)
-        self._request_age.set(max(age.total_seconds(), 0.0))
+        self._request_age.set(self._age_s(oldest))
+        self._waiting_age.set(self._age_s(self._backlog.stored.oldest))
+
+    def _age_s(self, since: str | None) -> float:
+        if self._service is None or since is None:
+            return 0.0
+        age = self._service.now() - datetime.fromisoformat(since)
+        return max(age.total_seconds(), 0.0)
 
     @property
     def _load(self) -> ServiceLoad:

@@ -37,7 +37,7 @@ from planwave.service.plans.revision_service import RevisionService
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
 from planwave.storage.backup import back_up
-from planwave.storage.records import StoreStats
+from planwave.storage.records import StoredLoad, StoreStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,12 +68,12 @@ class Backlog(NamedTuple):
     Attributes:
         requests: The requests that people have not answered.
         notifications: Notifications that are to be sent, or sent again.
-        store_bytes: The size of the database.
+        stored: What the store holds for all its processes.
     """
 
     requests: Sequence[OpenRequest] = ()
     notifications: int = 0
-    store_bytes: int = 0
+    stored: StoredLoad = StoredLoad()
 
 
 class Service:
@@ -169,7 +169,7 @@ class Service:
         return self._store.stats
 
     async def backlog(self) -> Backlog:
-        """Return what waits to be done by others, and the size of the database.
+        """Return what waits to be done by others, and what the store holds.
 
         Raises:
             StoreError: The store cannot be read.
@@ -177,7 +177,7 @@ class Service:
         return Backlog(
             self.executions.open_requests(),
             await self._store.notifications.count_pending(),
-            await self._store.size(),
+            await self._store.load(),
         )
 
     def node_types(self) -> list[dict[str, Any]]:

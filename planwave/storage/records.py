@@ -214,6 +214,20 @@ READ_ONLY: Final = "store-read-only"
 STORE_STATUSES: Final = TRANSIENT_CODES | {STORE_OK, READ_ONLY}
 
 
+class StoredLoad(NamedTuple):
+    """What a store holds for all its processes.
+
+    Attributes:
+        size: The bytes of the database, without its log.
+        waiting: Executions that were accepted and have not begun to run.
+        oldest: When the oldest of them was created, UTC; None without one.
+    """
+
+    size: int = 0
+    waiting: int = 0
+    oldest: str | None = None
+
+
 class StoreStats(NamedTuple):
     """The writes of a store since it was opened, and whether it can write now.
 

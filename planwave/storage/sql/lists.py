@@ -35,8 +35,9 @@ from planwave.storage.records import (
     ExecutionRecord,
     PageCursor,
     PlanRecord,
+    StoredLoad,
 )
-from planwave.storage.sql.dialects import NAMED_PARAMETERS, position_of
+from planwave.storage.sql.dialects import NAMED_PARAMETERS, database_bytes, position_of
 from planwave.storage.sql.schema import (
     DELETED,
     answered_requests,
@@ -257,6 +258,17 @@ def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -
     )
     rows = connection.execute(statement, chosen)
     return {status: count for status, count in rows if status != DELETED}
+
+
+_WAITING: Final = select(func.count(), func.min(executions.c.created_at)).where(
+    executions.c.status == "starting", executions.c.queued == 1
+)
+
+
+def stored_load(connection: Connection) -> StoredLoad:
+    """Return the size of the database, and how many executions wait to begin for how long."""
+    waiting, oldest = connection.execute(_WAITING).one()
+    return StoredLoad(database_bytes(connection), waiting, oldest)
 
 
 _ANSWER_PLACE: Final = (

@@ -27,11 +27,11 @@ from planwave.storage.records import (
     Projected,
     Projection,
     StoredCall,
+    StoredLoad,
     StoreStats,
 )
 from planwave.storage.sql import deletes, idempotency, queries
 from planwave.storage.sql.appends import AppendOp
-from planwave.storage.sql.dialects import database_bytes
 from planwave.storage.sql.flow_names import name_key
 from planwave.storage.sql.lists import (
     EXECUTIONS,
@@ -46,6 +46,7 @@ from planwave.storage.sql.lists import (
     executions_behind,
     plan_from_row,
     search_text,
+    stored_load,
 )
 from planwave.storage.sql.outbox import Outbox
 from planwave.storage.sql.stores.access_tokens import SqlAccessTokens
@@ -161,9 +162,9 @@ class Store:
         """The writes since the store was opened, and whether more are possible."""
         return StoreStats() if self._writer is None else self._writer.stats
 
-    async def size(self) -> int:
-        """Return the bytes of the database, without its log."""
-        return await self._read(database_bytes)
+    async def load(self) -> StoredLoad:
+        """Return the size of the database, and what waits in it."""
+        return await self._read(stored_load)
 
     async def save_plan(self, plan: PlanRecord) -> None:
         """Insert a plan, or replace the one of the same id.

@@ -104,6 +104,20 @@ async def test_open_executions_of_an_account_and_forks_are_counted(store: Store)
     assert kept.parent_id == "x3"
 
 
+async def test_accepted_executions_wait_until_they_begin(store: Store) -> None:
+    assert (await store.load())[1:] == (0, None)
+    await create(store, "x1", 2, queued=True)
+    await create(store, "x2", 1, queued=True)
+    await create(store, "x3", 0)
+    found = await store.load()
+    assert found[1:] == (2, at(1))
+    assert found.size > 0
+    await store.append("x2", 1, [event(2, "execution.started", of="x2")])
+    assert (await store.load())[1:] == (1, at(2))
+    await store.append("x1", 1, [event(2, "execution.cancelled", of="x1")])
+    assert (await store.load())[1:] == (0, None)
+
+
 async def test_plan_round_trips(store: Store) -> None:
     saved = plan("p1", document={"nodes": [{"id": "a"}], "n": 1.5, "none": None})
     await store.save_plan(saved)

@@ -28,6 +28,8 @@ from planwave.service.service import Service
 from planwave.service.triggers.trigger_service import Trigger
 from planwave.settings import Settings
 from planwave.storage.notifications import NotificationRecord
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite.memory import MemoryStore
 from planwave.storage.sqlite.store import SqliteStore
 from tests.support.cpu_time import cpu_within
 from tests.support.graph.builders import make_graph, make_plan, text_node
@@ -169,6 +171,20 @@ async def test_open_requests_are_counted_by_kind_also_those_of_an_earlier_proces
         found = await scrape_metrics(client)
         assert found.labels("planwave_requests_open", "kind") == set()
         assert found.value("planwave_request_age_seconds") == 0
+
+
+async def test_executions_that_wait_for_another_process_are_counted() -> None:
+    store = MemoryStore()
+    created = datetime(2026, 1, 1, tzinfo=UTC)
+    later = lambda: created + timedelta(seconds=90)  # noqa: E731
+    for name in ("one", "two"):
+        record = ExecutionRecord(name, None, "t", "g", "starting", created.isoformat(), queued=True)
+        await store.create_execution(record, [])
+    async with asgi_client(application(Service(dependencies(store=store, now=later)))) as client:
+        found = await scrape_metrics(client)
+        assert found.value("planwave_executions_waiting") == 2
+        assert found.value("planwave_executions_waiting_age_seconds") == 90
+        assert found.value("planwave_executions_queued") == 0, "this process has none of them"
 
 
 async def test_calls_of_tools_are_counted_by_kind_and_outcome() -> None:

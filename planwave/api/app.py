@@ -102,9 +102,15 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         state = attach_service(app, settings, service)
-        pruning = retention_task(service.maintenance.prune, settings.retention_days)
-        sender = service.notifications.sender()
-        async with service, state.triggers, sender, state.mcp, pruning:
+        lead = service.leader.lead
+        pruning = partial(retention_task, service.maintenance.prune, settings.retention_days)
+        async with (
+            service,
+            state.triggers,
+            lead(service.notifications.sender),
+            state.mcp,
+            lead(pruning),
+        ):
             state.authenticator.sessions.open(service.directory)
             if service.audit is not None:
                 names = sorted(settings.model_fields_set)

@@ -65,6 +65,8 @@ _NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """Errors of binding to an address that this machine does not have."""
 _WILDCARD_HOSTS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only compared
 _AUTH_HINT: Final = "set PLANWAVE_TOKEN to a long random text, such as openssl rand -hex 32"
+EXIT_DISPLACED: Final = 70
+"""Another process drives the executions of the database."""
 _TOKEN_CHARS: Final = 16
 """The fewest characters of a token that others than this machine can try."""
 
@@ -75,7 +77,7 @@ class ShutdownSignals:
     Attributes:
         drain_requested: Set by the first signal.
         abort_requested: Set by the second signal.
-        exit_code: 0, or 128 plus the number of the second signal.
+        exit_code: 0, or 128 plus the number of the second signal, or ``EXIT_DISPLACED``.
     """
 
     def __init__(self) -> None:
@@ -91,6 +93,12 @@ class ShutdownSignals:
             self.exit_code = 128 + number
             self.abort_requested.set()
         self.drain_requested.set()
+
+    def displaced(self) -> None:
+        """Stop at once and in error: another process does what this one did."""
+        self.exit_code = EXIT_DISPLACED
+        self.drain_requested.set()
+        self.abort_requested.set()
 
     @contextmanager
     def installed(self) -> Generator[None]:
@@ -269,6 +277,7 @@ async def serve(
             service = cast("AppState", app.state.planwave).service
             log = ServiceLog(service.tracer, settings.log_executions, settings.log_slow_call_s)
             service.observe(log)
+            service.leader.on_displaced.append(signals.displaced)
             server = Server(app, settings, listeners)
             await server.open()
             token = settings.token

@@ -30,6 +30,7 @@ from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
+from planwave.service.leadership import Leader
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
 from planwave.service.plans.plan_service import PlanService
@@ -92,6 +93,7 @@ class Service:
         notifications: Who is told of executions, and what was sent.
         access_tokens: What programs may use.
         maintenance: Deletion, and idempotency keys.
+        leader: What is done by one process at a time of those that share a database.
         audit: The audit log; None where none is kept.
         closing: Called when the service begins to shut down and ends its streams.
     """
@@ -102,6 +104,7 @@ class Service:
         self._store.requires_approval = dependencies.require_approval
         self.directory = dependencies.directory
         self.audit = dependencies.audit
+        self.leader = Leader(self._store)
         self.closing: list[Callable[[], object]] = []
         self.plans = PlanService(dependencies)
         self.revisions = RevisionService(dependencies, self.plans)
@@ -140,6 +143,11 @@ class Service:
     def now(self) -> datetime:
         """Return the present UTC time."""
         return self._dependencies.now().astimezone(UTC)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may change what is stored."""
+        return self._store.is_shared
 
     @property
     def limits(self) -> Limits:
@@ -209,6 +217,7 @@ class Service:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
+            self.leader.open()
             await self._store.notices.open()
             await self.access_tokens.load()
             await opened.enter_async_context(self.executions)

@@ -1,10 +1,11 @@
-"""The triggers of one process: their adapters, and the tasks that listen for them."""
+"""The triggers of one process: their adapters, and the tasks that listen for them where it leads."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _RESTART_S: Final = 5.0
 """After a listener failed, until it is started again."""
+_REFRESH_S: Final = 30.0
+"""How often triggers are read that another process may have changed without a note of it."""
 
 
 class _Listener(NamedTuple):
@@ -38,7 +41,7 @@ class _Listener(NamedTuple):
 
 
 class TriggerHost:
-    """The triggers that this process serves; an async context manager, in which they listen.
+    """The triggers that this process serves; an async context manager, in which they listen where it leads.
 
     Args:
         service: Holds the triggers and runs the executions.
@@ -61,6 +64,7 @@ class TriggerHost:
         webhooks = self._adapters.get(WEBHOOK)
         self.webhooks = webhooks if isinstance(webhooks, Webhooks) else Webhooks(service, settings)
         self._tasks = asyncio.TaskGroup()
+        self._leading = service.leader.lead(self._listening)
         self._listeners: dict[str, _Listener] = {}
         self._problems: dict[str, str] = {}
         self._refreshing = asyncio.Lock()
@@ -68,17 +72,33 @@ class TriggerHost:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        self._listens = True
         self._service.plans.changes.append(self._on_flow_change)
-        await self._refresh(None)
+        if self._service.is_shared:
+            await self._refresh(None)  # of webhooks, which every process receives
+        await self._leading.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._listens = False
+        await self._leading.__aexit__(None, None, None)
         self._service.plans.changes.remove(self._on_flow_change)
-        for trigger_id in list(self._listeners):
-            self._stop(trigger_id)
         await self._tasks.__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncGenerator[None]:
+        """Listen within the block, as one process at a time does."""
+        self._listens = True
+        following: asyncio.Task[None] | None = None
+        try:
+            await self._refresh(None)
+            if self._service.is_shared:
+                following = self._tasks.create_task(self._follow())
+            yield
+        finally:
+            self._listens = False
+            if following is not None:
+                following.cancel()
+            for trigger_id in list(self._listeners):
+                self._stop(trigger_id)
 
     def adapter(self, node_type: str) -> TriggerAdapter | None:
         """Return the adapter of a node type."""
@@ -97,6 +117,7 @@ class TriggerHost:
             plan_id, self._adapters, node_id=node_id, revision=revision, trigger_id=trigger_id
         )
         await self._refresh(plan_id)
+        self._service.plans.announce(plan_id)
         return self._checked(trigger)
 
     async def get(self, trigger_id: str) -> Trigger:
@@ -122,6 +143,7 @@ class TriggerHost:
         """
         changed = await self._service.triggers.set_enabled(trigger_id, enabled=enabled)
         await self._refresh(changed.plan_id)
+        self._service.plans.announce(changed.plan_id)
         return self._checked(changed)
 
     async def publication(self, plan_id: str) -> PublicationResponse:
@@ -183,6 +205,7 @@ class TriggerHost:
         """
         await self._service.triggers.delete(trigger_id)
         self._stop(trigger_id)
+        self._service.plans.announce()
 
     async def fire(
         self, trigger_id: str, value: Any = None, *, delivery_id: str | None = None
@@ -255,19 +278,22 @@ class TriggerHost:
     # -- listeners
 
     def _on_flow_change(self, plan_id: str) -> None:
-        self._tasks.create_task(self._refresh_safely(plan_id))
+        self._tasks.create_task(self._refresh_safely(plan_id or None))
 
-    async def _refresh_safely(self, plan_id: str) -> None:
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(_REFRESH_S)
+            await self._refresh_safely(None)
+
+    async def _refresh_safely(self, plan_id: str | None) -> None:
         try:
             await self._refresh(plan_id)
         except Exception as error:  # noqa: BLE001 - a task boundary
-            _log.warning("the triggers of flow %s listen as before: %s", plan_id, error)
+            _log.warning("the triggers of %s listen as before: %s", plan_id or "all flows", error)
 
     async def _refresh(self, plan_id: str | None) -> None:
         """Start and stop listeners as the triggers of a flow, or all of them, are now."""
         async with self._refreshing:
-            if not self._listens:
-                return
             triggers = await self.page(plan_id=plan_id, limit=self._service.limits.triggers)
             self.webhooks.hook_ids.update(
                 e.trigger_id for e in triggers if e.kind == WEBHOOK and e.enabled
@@ -277,6 +303,8 @@ class TriggerHost:
                 for each in triggers
                 if each.enabled and each.problem is None and self._adapters[each.kind].listens
             }
+            if not self._listens:
+                return
             self._log_problems(triggers)
             for trigger_id, (trigger, _) in list(self._listeners.items()):
                 in_scope = plan_id in (None, trigger.plan_id)

@@ -90,7 +90,9 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
     "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
-    "storage": "access_tokens call_documents chats errors notices notifications triggers",
+    "storage": (
+        "access_tokens call_documents chats errors leadership notices notifications triggers"
+    ),
     "storage/postgres": "appends holder transactions",
     "storage/sql": "appends locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",

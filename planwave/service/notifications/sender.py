@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LONGEST_SLEEP_S: Final = 30.0
 """The timer of the event loop does not follow the clock: it is read again after so long at most."""
+_SHARED_SLEEP_S: Final = 1.0
+"""The same where other processes store notifications too."""
 _TARGETS_AT_ONCE: Final = 16
 _MESSAGES_AT_ONCE: Final = 4
 """Messages that one target receives at the same time."""
@@ -55,6 +57,7 @@ class NotificationSender:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._tasks = asyncio.TaskGroup()
+        self._longest_sleep_s = _SHARED_SLEEP_S if self._store.is_shared else _LONGEST_SLEEP_S
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
@@ -76,7 +79,7 @@ class NotificationSender:
     async def _run(self) -> None:
         while True:
             self._changed.clear()
-            sleep_s = _LONGEST_SLEEP_S
+            sleep_s = self._longest_sleep_s
             try:
                 await self._start_due()
                 sleep_s = await self._seconds_left()
@@ -102,12 +105,12 @@ class NotificationSender:
 
     async def _seconds_left(self) -> float:
         if len(self._busy) >= _TARGETS_AT_ONCE:
-            return _LONGEST_SLEEP_S
+            return self._longest_sleep_s
         due = await self._store.notifications.next_due(busy=self._busy)
         if due is None:
-            return _LONGEST_SLEEP_S
+            return self._longest_sleep_s
         left_s = (datetime.fromisoformat(due) - self._now()).total_seconds()
-        return min(max(left_s, 0.0), _LONGEST_SLEEP_S)
+        return min(max(left_s, 0.0), self._longest_sleep_s)
 
     async def _serve(self, target_id: str, messages: Sequence[NotificationRecord]) -> None:
         """Send the messages of one target, some of them at the same time."""

@@ -110,7 +110,8 @@ class PlanService(PlanQueries):
     """The use cases of plans, with a name or without: create, read, check, forecast, edit and delete them.
 
     Attributes:
-        changes: Called with the id of a plan after one with a name was changed, or any was deleted.
+        changes: Called with the id of a plan after one with a name was changed, or any was deleted, in
+            whatever process; with an empty id where it may be any.
         releases: Called after what led to the name of a flow may have been removed.
     """
 
@@ -119,6 +120,8 @@ class PlanService(PlanQueries):
         self._dependencies = dependencies
         self.changes: list[Callable[[str], object]] = []
         self.releases: list[Callable[[], Awaitable[object]]] = []
+        dependencies.store.notices.subscribe("flows", self._on_change)
+        dependencies.store.notices.on_reconnect.append(lambda: self._on_change(""))
 
     async def create(
         self,
@@ -436,11 +439,19 @@ class PlanService(PlanQueries):
             plan_id: Which.
             released: Whether what led to its name may have been removed.
         """
-        for call in self.changes:
-            call(plan_id)
+        self._on_change(plan_id)
+        self.announce(plan_id)
         if released:
             for reload in self.releases:
                 await reload()
+
+    def announce(self, plan_id: str = "") -> None:
+        """Tell other processes that a plan, or what starts it, was changed; by default any."""
+        self._store.notices.publish("flows", plan_id)
+
+    def _on_change(self, plan_id: str) -> None:
+        for call in self.changes:
+            call(plan_id)
 
     def forecast_graph(
         self, graph: Graph, goal: str = "", inputs: Mapping[str, Mapping[str, Json]] | None = None

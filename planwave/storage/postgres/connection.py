@@ -114,7 +114,7 @@ def connect(
         StoreError: ``store-unusable``.
         psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
     """
-    raw = _connect(url, interruption)
+    raw = connect_raw(url, interruption)
     try:
         _require_usable(url, raw)
         raw.execute(_FOR_WRITING)
@@ -139,7 +139,7 @@ def reading_engine(url: str, interruption: Interruption | None = None) -> Engine
     """Return an engine for reading from several threads, whose waits an interruption can end."""
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: _connect(url, interruption),
+        creator=lambda: connect_raw(url, interruption),
         isolation_level="AUTOCOMMIT",
         pool_pre_ping=True,
         pool_reset_on_return=None,  # logs a traceback for each connection that was lost
@@ -164,7 +164,12 @@ async def connect_async(url: str, name: str) -> psycopg.AsyncConnection[Any]:
     return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
 
 
-def _connect(url: str, interruption: Interruption | None) -> psycopg.Connection[Any]:
+def connect_raw(url: str, interruption: Interruption | None) -> psycopg.Connection[Any]:
+    """Open a connection without settings, each statement a transaction.
+
+    Raises:
+        psycopg.Error: The server does not answer.
+    """
     parameters: dict[str, Any] = {**_DEAD_PEER, **_parameters(url)}
     if interruption is not None:
         interruption.require_waits()

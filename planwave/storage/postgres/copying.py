@@ -21,7 +21,7 @@ from planwave.errors import Conflict, StoreError
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.postgres.connection import connect, database_unusable
-from planwave.storage.postgres.holder import DRIVER
+from planwave.storage.postgres.leader_lock import LEADER_KEY
 from planwave.storage.postgres.migrations import migrate
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.dialects import KEY
@@ -101,7 +101,7 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
 
 def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
     target.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-    if not target.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({DRIVER})").scalar_one():
+    if not target.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({LEADER_KEY})").scalar_one():
         raise StoreError(
             "a process drives the executions of the database",
             code="storage-locked",

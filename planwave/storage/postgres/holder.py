@@ -1,4 +1,4 @@
-"""What says that an opening of the store is alive: a row that it renews, and a lock that ends with its connection."""
+"""What says that an opening of the store is alive: a row that it renews."""
 
 from __future__ import annotations
 
@@ -36,9 +36,6 @@ _SAY_ALIVE: Final = (
     "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at"
 )
 _WITHDRAW: Final = "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
-DRIVER: Final = "hashtextextended('planwave driver', 0)"
-"""The lock of the one process that drives executions, in SQL."""
-_DRIVE: Final = f"SELECT pg_try_advisory_lock({DRIVER})"
 
 
 class Holder:
@@ -70,29 +67,17 @@ class Holder:
         self._lease_s = lease_s
         self._migrations = migrations
         self._on_too_old = on_too_old
-        self._drives = False
         self.oldest = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planwave-holder", daemon=True)
 
-    def start(self, *, drives: bool) -> None:
+    def start(self) -> None:
         """Say that it is alive, and again and again from now on.
 
-        Args:
-            drives: Whether it drives executions, as one opening at a time does.
-
         Raises:
-            StoreError: ``storage-locked``: another one drives them.
             SchemaTooNew: The tables are not for this version any more.
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
-        self._drives = drives
-        if drives and not self._drive():
-            raise StoreError(
-                "another process drives the executions of this database",
-                code="storage-locked",
-                hint="send commands to that process, or wait until it ends",
-            )
         self._say_alive()
         self._thread.start()
 
@@ -109,8 +94,6 @@ class Holder:
         while not self._ended.wait(self._lease_s / _BEATS_A_LEASE):
             try:
                 self._say_alive()
-                if self._drives:
-                    self._drive()  # the lock went with a connection that was lost
             except SchemaTooNew as error:
                 self._on_too_old(error)
                 return
@@ -140,9 +123,6 @@ class Holder:
             values = (self._id, self._lease_s, __version__, version)
             connection.exec_driver_sql(_SAY_ALIVE, values)
         self.oldest = state.oldest
-
-    def _drive(self) -> bool:
-        return bool(self._commit(_DRIVE, ()))
 
     def _commit(self, sql: str, values: tuple[object, ...]) -> object:
         """Run a statement in a transaction of its own; return its first value, if it has rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -23,10 +23,12 @@ from planwave.storage.ownership import make_directory
 from planwave.storage.postgres.connection import (
     Interruption,
     connect,
+    connect_raw,
     database_unusable,
     reading_engine,
 )
 from planwave.storage.postgres.holder import LEASE_S, Holder
+from planwave.storage.postgres.leader_lock import LeaderLock
 from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate, require_current
 from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners
@@ -55,6 +57,7 @@ class PostgresStore(Store):
         migrations: The steps to the schema version that this store knows.
     """
 
+    is_shared = True
     migrations: ClassVar[tuple[Migration, ...]] = MIGRATIONS
 
     def __init__(
@@ -71,6 +74,7 @@ class PostgresStore(Store):
         if transactions is not None and transactions.is_carried:
             self.owners = ExecutionOwners(self._read, self._write, self._instance_id)
         self._holder: Holder | None = None
+        self._leader_lock: LeaderLock | None = None
         self._lock: DirectoryLock | None = None
         self._closing: asyncio.Future[None] | None = None
 
@@ -119,36 +123,32 @@ class PostgresStore(Store):
             writer = GroupCommitWriter(transactions)
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
-            store.notices = PostgresNotices(url, store._instance_id)
-            store._hold(open_connection, writer, lease_s, drives=directory is not None)
+            store._hold(url, writer, lease_s, drives=directory is not None and not is_carried)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
-    def _hold(
-        self,
-        open_connection: Callable[[], Connection],
-        writer: GroupCommitWriter,
-        lease_s: float,
-        *,
-        drives: bool,
-    ) -> None:
-        """Say from now on that this opening is alive; close it if that fails.
+    def _hold(self, url: str, writer: GroupCommitWriter, lease_s: float, *, drives: bool) -> None:
+        """Say from now on that this opening is alive, and that it leads if it drives; close it if that fails.
 
         Raises:
             StoreError: ``storage-locked``.
             SchemaTooNew: The tables are not for this version any more.
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
+        self.notices = PostgresNotices(url, self._instance_id)
+        lock = LeaderLock(partial(connect_raw, url, self._interruption), drives=drives)
+        self._leader_lock = self.leadership = lock
         try:
+            lock.require()
             self._holder = Holder(
-                PostgresTransactions(open_connection),
+                PostgresTransactions(partial(connect, url, self._interruption)),
                 self._instance_id,
                 lease_s,
                 migrations=self.migrations,
                 on_too_old=writer.fail,
             )
-            self._holder.start(drives=drives)
+            self._holder.start()
         except BaseException:
             self._close_all()
             raise
@@ -219,6 +219,8 @@ class PostgresStore(Store):
             self._thread.stop()
         if self._holder is not None:
             self._holder.stop()
+        if self._leader_lock is not None:
+            self._leader_lock.close()
         if self._transactions is not None:
             self._transactions.close()
         self._threads.shutdown()

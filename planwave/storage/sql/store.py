@@ -17,6 +17,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import Artifact, ReadArtifact, offload_artifacts
 from planwave.storage.errors import not_found, store_closed
 from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
+from planwave.storage.leadership import Leadership, SoleLeadership
 from planwave.storage.notices import NoNotices, Notices
 from planwave.storage.records import (
     AnsweredRequest,
@@ -122,14 +123,15 @@ class Store:
         artifact_bytes: The most JSON of an output value that is stored with its event; None for all values.
 
     Attributes:
-        requires_approval: Whether callers of a flow start approved revisions only, as the operator sets
-            it; it decides which revision of a plan is live.
-        notices: Notes to and from the other openings of the database; whoever uses them opens and closes
-            them, as a service does.
+        requires_approval: Whether callers of a flow start approved revisions only: which revision is live.
+        notices: Notes to and from the other openings of the database; a service opens and closes them.
+        leadership: Whether this opening leads among those of the database.
+        is_shared: Whether other processes may write at the same time.
         owners: Which process drives which execution, where a carrier hands them to several; else None.
     """
 
     requires_approval: bool = False
+    is_shared: bool = False
     owners: ExecutionOwners | None = None
 
     def __init__(
@@ -144,6 +146,7 @@ class Store:
         self._instance_id = new_id()
         self._is_closed = False
         self.notices: Notices = NoNotices()
+        self.leadership: Leadership = SoleLeadership()
         self.revisions = SqlRevisions(self._read, self._write)
         self.triggers = SqlTriggers(self._read, self._write, self._instance_id)
         outbox = None if writer is None else writer.outbox

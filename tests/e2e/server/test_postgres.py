@@ -22,6 +22,7 @@ from tests.support.cli.command_process import isolated_directory, start_command
 from tests.support.cli.in_process_command import invoke
 from tests.support.scale.relay import Relay
 from tests.support.storage.postgres_server import PostgresServer
+from tests.unit.storage.postgres.test_leader_lock import end_leader, rival
 
 _T = TypeVar("_T")
 
@@ -156,6 +157,16 @@ def test_one_process_drives_the_executions_of_a_database() -> None:
     backup = invoke("backup", "all.tar")
     assert backup.exit_code == 2
     assert "pg_dump" in backup.output
+
+
+def test_a_service_ends_where_another_process_drives_its_executions(
+    postgres: PostgresServer, database_url: str
+) -> None:
+    with serving() as (process, _), rival(database_url):
+        end_leader(postgres)
+        assert process.wait(20) == 70
+        assert process.stderr is not None
+        assert "another process drives the executions of this database" in process.stderr.read()
 
 
 def test_a_database_that_cannot_be_used_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:

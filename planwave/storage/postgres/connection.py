@@ -13,12 +13,17 @@ from psycopg import conninfo
 from sqlalchemy import Connection, Engine, StaticPool, create_engine
 
 from planwave.errors import StoreError
-from planwave.storage.sql.errors import cause_of
+from planwave.storage.sql.errors import cause_of, no_privilege_hint
 
 LOCK_TIMEOUT_MS: Final = 5_000
 _FOR_WRITING: Final = (
     # A process that is frozen inside a transaction would hold its locks until it is thawed.
-    "SET idle_in_transaction_session_timeout = 2000; SET synchronous_commit = on"
+    "SET idle_in_transaction_session_timeout = 2000; "
+    # Statements see what those saw that held their locks before.
+    "SET default_transaction_isolation = 'read committed'; "
+    # What the server, or the role, has beyond that stays, such as remote_apply.
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 )
 """Statements, not the parameter ``options``: the URL may have one, and PgBouncer takes none."""
 _DEAD_PEER: Final = {
@@ -217,8 +222,9 @@ def _require_usable(url: str, raw: psycopg.Connection[Any]) -> None:
 
 def database_unusable(url: str, error: Exception) -> StoreError:
     """Return the error for a database that cannot be reached."""
-    reason = str(cause_of(error)).strip().splitlines()[0]
-    return _cannot_use(url, reason, "check database_url, and that the server runs")
+    cause = cause_of(error)
+    hint = no_privilege_hint(cause) or "check database_url, and that the server runs"
+    return _cannot_use(url, str(cause).strip().splitlines()[0], hint)
 
 
 def _cannot_use(url: str, reason: str, hint: str) -> StoreError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, text, update
 
@@ -94,6 +94,12 @@ class OpenCommand(NamedTuple):
 Change = Callable[[Connection], Any]
 
 
+class Write(Protocol):
+    """Commits a change, after those of the same execution, if one is named."""
+
+    def __call__(self, change: Change, execution_id: str | None = None) -> Awaitable[Any]: ...
+
+
 class ExecutionOwners:
     """The owners of executions in one database, as one opening sees them.
 
@@ -106,7 +112,7 @@ class ExecutionOwners:
     def __init__(
         self,
         read: Callable[[Change], Awaitable[Any]],
-        write: Callable[[Change], Awaitable[Any]],
+        write: Write,
         holder_id: str,
     ) -> None:
         self._read, self._write, self._me = read, write, holder_id
@@ -132,7 +138,7 @@ class ExecutionOwners:
             connection.execute(_SUBMIT, {"of": execution_id})
             return epoch
 
-        return await self._write(change)
+        return await self._write(change, execution_id)
 
     async def take(self, execution_id: str) -> Taken:
         """Raise the epoch to drive an execution, whoever drove it before.
@@ -148,7 +154,7 @@ class ExecutionOwners:
             _forget_submissions(connection, [execution_id])
             return Taken(epoch, takeovers)
 
-        return await self._write(change)
+        return await self._write(change, execution_id)
 
     async def release(self, execution_id: str, epoch: int) -> None:
         """Say that this opening drives an execution no more; nothing is done where another one does by now."""

@@ -33,6 +33,7 @@ from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate,
 from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.transactions import PostgresTransactions
+from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
@@ -71,6 +72,7 @@ class PostgresStore(Store):
         super().__init__(readers, writer, artifact_bytes)
         self._threads, self._thread, self._transactions = readers, writer, transactions
         self._interruption = interruption
+        self._unanswered: set[str] = set()
         if transactions is not None and transactions.is_carried:
             self.owners = ExecutionOwners(self._read, self._write, self._instance_id)
         self._holder: Holder | None = None
@@ -157,6 +159,37 @@ class PostgresStore(Store):
     def common_schema(self) -> int:
         """The schema version that every process of the database knows; forms that need a newer one are not written."""
         return len(self.migrations) + 1 if self._holder is None else self._holder.oldest
+
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
+        """Store a new execution; see ``Store.create_execution``.
+
+        It is tried again once where the server gave no answer. What was stored by a commit without an answer is done.
+        """
+        own = record.execution_id
+        try:
+            await super().create_execution(record, events, plan)
+        except StoreError as error:
+            if error.code == STORE_UNREACHABLE and own not in self._unanswered:
+                # Whether it is stored is found out before the caller lets a key go, under which it is repeated.
+                self._unanswered.add(own)
+                return await self.create_execution(record, events, plan)
+            if own not in self._unanswered or not await self._is_created(error, record, events):
+                raise
+        return self._unanswered.discard(own)
+
+    async def _is_created(
+        self, error: StoreError, record: ExecutionRecord, events: Sequence[Event]
+    ) -> bool:
+        """Whether an execution that is stored already has this creation, to the letter."""
+        if error.code != "duplicate-execution":
+            return False
+        stored = await self.execution(record.execution_id)
+        if stored is None or stored.created_at != record.created_at:
+            return False
+        first = await self.events(record.execution_id, limit=len(events))
+        return self._encode(record.execution_id, first) == self._encode(record.execution_id, events)
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         """Append events; see ``Store.append``.

@@ -36,6 +36,9 @@ _BY_SQLSTATE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The code of a failure by SQLSTATE, or by its class (PostgreSQL documentation, appendix A)."""
+_OF_CONTENT: Final = ("22", "23", "54")
+"""Data exception, integrity constraint, program limit: the only classes that the content of a write can cause."""
+_NO_PRIVILEGE: Final = "42501"
 _CONFLICTS: Final = ("40", "55P03")
 """Transactions that wait for each other, or a lock that another one holds for too long."""
 _UNIQUE_VIOLATION: Final = "23505"
@@ -114,8 +117,9 @@ def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
         return StoreError("an execution of that id is stored", code=kind)
     if kind is not None:
         return StoreError(f"the store already holds this: {error}", code=kind)
-    if is_store_failure(error):
-        return StoreError(f"the store cannot write: {reason_of(error)}", code="store-failed")
+    if is_store_failure(error) or not _is_of_content(error):
+        message = f"the store cannot write: {reason_of(error).strip()}"
+        return StoreError(message, code="store-failed", hint=no_privilege_hint(error))
     return StoreError(f"this cannot be stored: {error}", code="not-storable")
 
 
@@ -125,7 +129,21 @@ def unreadable(error: BaseException) -> StoreError:
     if (code := _transient_code(cause)) == STORE_UNREACHABLE:
         message = f"the store cannot be read now: {reason_of(cause).strip()}"
         return StoreError(message, code=code, hint=_HINTS[code])
-    return StoreError(f"the store cannot be read: {cause}", code="store-unreadable")
+    message = f"the store cannot be read: {cause}"
+    return StoreError(message, code="store-unreadable", hint=no_privilege_hint(cause))
+
+
+def no_privilege_hint(error: BaseException) -> str | None:
+    """Return what to do where the role of a database lacks a privilege; None for other errors."""
+    if getattr(error, "sqlstate", None) != _NO_PRIVILEGE:
+        return None
+    return "make the role in database_url the owner of the database and its tables, or grant it ALL on them"
+
+
+def _is_of_content(error: BaseException) -> bool:
+    """Whether the content of a write may have caused an error that is not of the whole store."""
+    state = getattr(error, "sqlstate", None)
+    return state is None or state.startswith(_OF_CONTENT)
 
 
 def _hint(error: BaseException, code: str) -> str:

@@ -64,6 +64,23 @@ def require_flows(connection: Connection, plan_ids: Iterable[str]) -> None:
             raise not_found("flow", plan_id)
 
 
+def require_revision(connection: Connection, plan_id: str, revision: int | None) -> None:
+    """Raise if a stored plan has no longer a revision that is to be pinned, and keep it to the end of the transaction.
+
+    Raises:
+        NotFound: It was removed.
+    """
+    if revision is None:
+        return
+    lock_shared(connection, "plan", plan_id)
+    own = revisions.c.plan_id == plan_id, revisions.c.revision == revision
+    if connection.execute(select(revisions.c.revision).where(*own)).first() is None:
+        current = select(plans.c.document).where(plans.c.plan_id == plan_id)
+        document = connection.execute(current).scalar()
+        if document is not None and json.loads(document).get("revision", 1) > revision:
+            raise not_found(f"revision {revision} of plan", plan_id)
+
+
 def release_name(connection: Connection, plan_id: str, *, force: bool) -> None:
     """Make sure that nothing leads to the name of a flow.
 

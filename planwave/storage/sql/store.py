@@ -284,7 +284,7 @@ class Store:
                 raise not_found("execution", execution_id)
             return epoch
 
-        return await writer.submit(WriteJob(change))
+        return await writer.submit(WriteJob(change, execution_id=execution_id))
 
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
@@ -527,9 +527,7 @@ class Store:
         """Delete the keys that are free again; return their number."""
         forgotten = 0
         while True:
-            some = await self._write(
-                lambda connection: idempotency.delete_expired(connection, expired)
-            )
+            some = await self._write(lambda c: idempotency.delete_expired(c, expired))
             forgotten += some
             if some < idempotency.DELETE_BATCH_SIZE:
                 return forgotten
@@ -561,8 +559,10 @@ class Store:
             raise StoreError("the store was opened for reading only", code="store-read-only")
         return self._writer
 
-    async def _write(self, change: Callable[[Connection], Any]) -> Any:
-        return await self._require_writer().submit(WriteJob(change))
+    async def _write(
+        self, change: Callable[[Connection], Any], execution_id: str | None = None
+    ) -> Any:
+        return await self._require_writer().submit(WriteJob(change, execution_id=execution_id))
 
     def _encode(
         self, execution_id: str, events: Sequence[Event]

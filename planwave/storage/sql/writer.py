@@ -10,7 +10,7 @@ savepoints, so that only the failing job fails.
 
 Where several processes write, a job may wait for a lock that another one holds. It gives up after some
 milliseconds, and is tried again beside the next batches until it has waited for ``_LOCK_WAIT_S``: only that job is
-delayed, and what is appended to the same execution after it. A second connection for appends is not needed for
+delayed, and what appends to the same execution, or claims it, after it. A second connection for appends is not needed for
 that: while one job waits, 20 to 50 executions that append without a pause keep three quarters of their rate or more,
 and one in a hundred of their appends takes 30 to 80 ms in place of 25 (PostgreSQL 15 on the same machine).
 """
@@ -48,14 +48,22 @@ class WriteJob:
     """One write and the future of its result.
 
     ``change`` is an ``AppendOp``, or a function of the connection. ``artifacts`` are written to
-    files first. ``waits_until`` is when it no longer waits for a lock, None before it does.
+    files first. ``execution_id`` is the execution whose jobs stay in order, None for other changes.
+    ``waits_until`` is when it no longer waits for a lock, None before it does.
     """
 
-    __slots__ = ("artifacts", "change", "error", "future", "loop", "result", "waits_until")
+    __slots__ = (
+        "artifacts", "change", "error", "execution_id", "future", "loop", "result", "waits_until",
+    )  # fmt: skip
 
     def __init__(
-        self, change: AppendOp | Callable[[Connection], Any], artifacts: Sequence[Artifact] = ()
+        self,
+        change: AppendOp | Callable[[Connection], Any],
+        artifacts: Sequence[Artifact] = (),
+        execution_id: str | None = None,
     ) -> None:
+        is_append = isinstance(change, AppendOp)
+        self.execution_id = change.execution_id if is_append else execution_id
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.change = change
@@ -63,11 +71,6 @@ class WriteJob:
         self.result: Any = None
         self.error: BaseException | None = None
         self.waits_until: float | None = None
-
-    @property
-    def execution_id(self) -> str | None:
-        """The execution that it appends to."""
-        return self.change.execution_id if isinstance(self.change, AppendOp) else None
 
     def may_wait(self) -> bool:
         """Whether it is tried again, since a lock was not given."""

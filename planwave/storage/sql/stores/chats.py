@@ -13,6 +13,7 @@ from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
 from planwave.storage.event_codec import encode_document, search_key, storable_text
 from planwave.storage.records import PageCursor
 from planwave.storage.sql.dialects import insert_new, upsert
+from planwave.storage.sql.flow_names import require_revision
 from planwave.storage.sql.lists import ListQuery, contains, search_text
 from planwave.storage.sql.locks import lock
 from planwave.storage.sql.readers import Read
@@ -76,7 +77,11 @@ class SqlChats:
         self._write = write
 
     async def create(self, chat: ChatRecord) -> bool:
-        """Store a new chat; return False if there is one of this id."""
+        """Store a new chat; return False if there is one of this id.
+
+        Raises:
+            NotFound: The revision that it pins was removed.
+        """
         config = None if chat.config is None else _text(chat.config)
         title = storable_text(chat.title)
         row = {
@@ -93,7 +98,13 @@ class SqlChats:
             "search": search_key(title, ""),
             "created_by": principal_text(chat.created_by),
         }
-        return await self._write(lambda connection: insert_new(connection, chats, row))
+
+        def change(connection: Connection) -> bool:
+            if chat.plan_id is not None:
+                require_revision(connection, chat.plan_id, chat.plan_revision)
+            return insert_new(connection, chats, row)
+
+        return await self._write(change)
 
     async def get(self, chat_id: str) -> ChatRecord | None:
         return await self._read(lambda connection: _chat(connection, chat_id))

@@ -12,7 +12,7 @@ from planwave.storage.errors import not_found
 from planwave.storage.event_codec import storable_text
 from planwave.storage.records import PageCursor
 from planwave.storage.sql.dialects import insert_new
-from planwave.storage.sql.flow_names import require_flows
+from planwave.storage.sql.flow_names import require_flows, require_revision
 from planwave.storage.sql.lists import ListQuery, query_parameter
 from planwave.storage.sql.locks import is_alive, lock
 from planwave.storage.sql.readers import Read
@@ -74,7 +74,7 @@ class SqlTriggers:
         """Store a trigger; return False if its id, or the entry node, has one already.
 
         Raises:
-            NotFound: There is no such flow.
+            NotFound: There is no such flow, or the revision that it is bound to was removed.
         """
         return await self._write(lambda connection: _create(connection, trigger))
 
@@ -196,6 +196,7 @@ def _is(trigger_id: str, key: str) -> tuple[Any, ...]:
 
 def _create(connection: Connection, trigger: TriggerRecord) -> bool:
     require_flows(connection, [trigger.plan_id])
+    require_revision(connection, trigger.plan_id, trigger.revision)
     row = {
         "trigger_id": trigger.trigger_id,
         "plan_id": trigger.plan_id,

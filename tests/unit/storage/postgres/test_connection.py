@@ -14,6 +14,7 @@ import pytest
 
 from planwave.errors import PlanwaveError
 from planwave.events import Event
+from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.paths import ROOT
@@ -142,3 +143,27 @@ def test_a_process_ends_whose_reads_wait_for_a_frozen_server(
             assert process.wait(2 * SOON_S) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize(
+    ("own", "used"),
+    [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
+)
+def test_commits_are_as_durable_as_the_operator_wants_and_on_disk_at_least(
+    database_url: str, own: str, used: str
+) -> None:
+    connection = connect(f"{database_url}?options=-csynchronous_commit%3D{own}")
+    assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == used
+    connection.close()
+    connection.engine.dispose()
+
+
+def test_transactions_see_what_was_committed_before_each_statement(database_url: str) -> None:
+    """Locks are of no use in a transaction that sees what was there before it waited."""
+    own = "default_transaction_isolation%3Dserializable"
+    connection = connect(f"{database_url}?options=-c{own}")
+    connection.exec_driver_sql("BEGIN")
+    assert connection.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+    connection.exec_driver_sql("ROLLBACK")
+    connection.close()
+    connection.engine.dispose()

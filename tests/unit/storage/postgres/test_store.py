@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -17,11 +18,12 @@ import pytest
 from planwave.errors import PlanwaveError, StaleEpoch, StoreError
 from planwave.events import Event
 from planwave.storage.access_tokens import AccessTokenRecord
+from planwave.storage.chats import ChatRecord
 from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.holder import LEASE_S
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.postgres.transactions import PostgresTransactions
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.triggers import TriggerRecord
 from tests.support.polling import until
 from tests.support.storage.postgres_server import PostgresServer
@@ -171,6 +173,36 @@ async def test_a_plan_is_deleted_or_an_execution_of_it_begins(
         assert is_there == (deleted == "plan-in-use")
 
 
+async def test_a_chat_or_a_trigger_pins_a_revision_or_the_revision_is_removed(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = stores
+    kinds = set[object]()
+    for number in range(RACES):
+        own = f"p{number}"
+        present = flow(f"f{number}", own)
+        await first.save_plan(present)
+        for revision in (1, 2, 3):
+            superseded = PlanRevision(own, revision, "h", "t", "api", "", AT, 0, 0, {})
+            document = {"revision": revision + 1}
+            newer = replace(present, document=document, edits=revision, sound_revision=revision + 1)
+            save = first.revisions.save(newer, superseded, after=revision - 1, most=3)
+            if revision < 3:
+                await save
+                continue
+            if number % 2:
+                pin = second.chats.create(ChatRecord(own, AT, AT, plan_id=own, plan_revision=2))
+            else:
+                bound = TriggerRecord(own, own, "n", "webhook", AT, revision=2)
+                pin = second.triggers.create(bound)
+            saved, pinned = await race(save, pin)
+        assert saved is True
+        is_there = await first.revisions.get(own, 2) is not None
+        assert (is_there, pinned) in ((True, True), (False, "not-found"))
+        kinds.add(pinned)
+    assert kinds == {True, "not-found"}, "both happen"
+
+
 async def test_two_flows_that_are_deleted_leave_their_token_together(
     stores: tuple[PostgresStore, PostgresStore],
 ) -> None:
@@ -308,23 +340,26 @@ async def test_a_failure_ends_without_another_write(
 
 
 async def test_a_connection_that_ends_within_a_statement_fails_that_write_only(
-    stores: tuple[PostgresStore, PostgresStore], postgres: PostgresServer, database_url: str
+    postgres: PostgresServer, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = stores[0]
-    with psycopg.connect(database_url) as other:
-        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('plan\x1fp', 0))")
+    monkeypatch.setattr("planwave.storage.postgres.store._WRITER_LOCK_TIMEOUT_MS", 5_000)
+    async with PostgresStore.open(database_url) as store:
+        with psycopg.connect(database_url) as other:
+            other.execute("SELECT pg_advisory_xact_lock(hashtextextended('plan\x1fp', 0))")
 
-        def waits() -> bool:
-            return other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is not None
+            def waits() -> bool:
+                waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+                return other.execute(waiting).fetchone() is not None
 
-        async with asyncio.TaskGroup() as group:
-            saved = group.create_task(outcome(store.save_plan(flow("f", "p"))))
-            await until(waits)
-            postgres.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'"
-            )
-        assert saved.result() == "store-unreachable"
-    assert await outcome(store.save_plan(flow("f", "p"))) is None
+            async with asyncio.TaskGroup() as group:
+                saved = group.create_task(outcome(store.save_plan(flow("f", "p"))))
+                await until(waits)
+                postgres.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE wait_event = 'advisory'"
+                )
+            assert saved.result() == "store-unreachable"
+        assert await outcome(store.save_plan(flow("f", "p"))) is None
 
 
 @pytest.mark.parametrize(
@@ -396,6 +431,53 @@ async def test_a_commit_whose_answer_was_lost_is_not_stored_twice(
     assert [each.seq for each in await store.events("x1")] == [1, 2, 3]
     other = await outcome(store.append("x1", 1, [log(2, message="another"), log(3)]))
     assert other == "duplicate-seq"
+
+
+@pytest.mark.parametrize("events", [[], [log(1), log(2)], [result(1, "x" * 5_000)]])
+async def test_a_creation_whose_answer_was_lost_is_done(
+    stores: tuple[PostgresStore, PostgresStore],
+    monkeypatch: pytest.MonkeyPatch,
+    events: list[Event],
+) -> None:
+    store = stores[0]
+    commit = store._transactions.commit
+
+    def lose_answer() -> None:
+        commit()
+        monkeypatch.undo()
+        store._transactions._raw.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(store._transactions, "commit", lose_answer)
+    await store.create_execution(record(), events)
+    assert await store.events("x1") == events
+    assert await outcome(store.create_execution(record(), events)) == "duplicate-execution"
+
+
+async def test_a_creation_is_repeated_when_the_server_is_back(
+    stores: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stores[0]
+    commit = store._transactions.commit
+
+    def lose_answer() -> None:
+        commit()
+        store._transactions._raw.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    def refuse() -> NoReturn:
+        raise psycopg.OperationalError("refused")
+
+    with monkeypatch.context() as away:
+        away.setattr(store._transactions, "commit", lose_answer)
+        away.setattr(store._transactions, "_connect", refuse)
+        for _ in range(2):
+            code = await outcome(store.create_execution(record(), [log(1)]))
+            assert code == "store-unreachable"
+    other = await outcome(store.create_execution(record(), [log(1, message="another")]))
+    assert other == "duplicate-execution"
+    await store.create_execution(record(), [log(1)])
+    assert await store.events("x1") == [log(1)]
 
 
 async def test_a_large_value_is_kept_as_long_as_an_execution_uses_it(
@@ -488,6 +570,38 @@ async def test_the_url_may_have_options_of_the_server(postgres: PostgresServer) 
             assert [each.seq for each in await store.events("x1")] == [1]
         with psycopg.connect(database) as server:
             assert server.execute("SELECT count(*) FROM other.executions").fetchone() == (1,)
+
+
+async def test_a_role_without_a_privilege_is_told_which_one(
+    postgres: PostgresServer, database_url: str
+) -> None:
+    name = database_url.rpartition("/")[2]
+    postgres.execute("DROP ROLE IF EXISTS limited; CREATE ROLE limited LOGIN", name)
+    url = database_url.replace("postgres@", "limited@")
+    with pytest.raises(StoreError, match="permission denied") as refused:
+        PostgresStore.open(url)
+    assert "the owner of the database" in str(refused.value.hint)
+    postgres.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO limited", name)
+    postgres.execute("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO limited", name)
+    postgres.execute("GRANT ALL ON SCHEMA public TO limited", name)
+    try:
+        async with PostgresStore.open(url) as store:
+            await store.create_execution(record(), [log(1)])
+            postgres.execute("REVOKE INSERT ON batches FROM limited", name)
+            with pytest.raises(StoreError, match="denied for table batches") as refused:
+                await store.append("x1", 1, [log(2)])
+            assert refused.value.code == "store-failed"
+            assert "the owner of the database" in str(refused.value.hint)
+            await store.save_plan(flow("f", "p"))
+            assert store.stats.status == "ok"
+            postgres.execute("REVOKE SELECT ON batches FROM limited", name)
+            with pytest.raises(StoreError, match="denied for table batches") as refused:
+                await store.events("x1")
+            assert "the owner of the database" in str(refused.value.hint)
+            postgres.execute("GRANT ALL ON batches TO limited", name)
+            await store.append("x1", 1, [log(2)])
+    finally:
+        postgres.execute("DROP OWNED BY limited; DROP ROLE limited", name)
 
 
 def test_a_database_of_another_encoding_is_refused(postgres: PostgresServer) -> None:

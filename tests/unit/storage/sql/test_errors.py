@@ -64,6 +64,25 @@ def test_permanent_error_is_a_store_failure(error: Exception) -> None:
     assert to_store_error(error).code == "store-failed"
 
 
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ("22021", "not-storable"),
+        ("23502", "not-storable"),
+        ("54000", "not-storable"),
+        ("42501", "store-failed"),
+        ("42P01", "store-failed"),
+        ("0A000", "store-failed"),
+        ("XX001", "store-failed"),
+        ("P0001", "store-failed"),
+    ],
+)
+def test_only_what_a_value_can_cause_is_the_fault_of_a_request(state: str, code: str) -> None:
+    error = type("OfServer", (Exception,), {"sqlstate": state})("it went wrong")
+    assert to_store_error(error).code == code
+    assert not is_store_failure(error), "other writes go on"
+
+
 def test_planwave_error_is_passed_on() -> None:
     found = Conflict("wrong moment")
     assert to_store_error(found) is found

@@ -90,6 +90,19 @@ async def test_a_name_that_is_locked_elsewhere_delays_only_that_write(
     assert {each.plan_id for each in await store.plans()} == {"p1", "p2"}
 
 
+async def test_an_execution_that_is_claimed_at_once_is_claimed_after_its_creation(
+    store: PostgresStore, database_url: str
+) -> None:
+    record = ExecutionRecord("x3", "p1", "t", "g", "starting", AT)
+    async with asyncio.TaskGroup() as group:
+        with locked(database_url, NAME):
+            group.create_task(store.create_execution(record, [log(1, "x3")]))
+            await asyncio.sleep(0.1)
+            claimed = group.create_task(store.claim("x3"))
+            await asyncio.sleep(0.1)
+    assert claimed.result() == 2
+
+
 async def test_a_lock_that_is_held_for_too_long_fails_what_needs_it_and_nothing_else(
     store: PostgresStore, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ from planwave.api.routes.mcp import McpGate, mcp_route
 from planwave.api.routes.openai import answers, models
 from planwave.api.routes.triggers import bindings, hooks
 from planwave.api.routes.web import WebUI
+from planwave.api.session_cookies import SessionCookies
 from planwave.interop.mcp_server.endpoint import McpEndpoint
 from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.maintenance import retention_task
@@ -110,8 +111,8 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
             lead(service.notifications.sender),
             state.mcp,
             lead(pruning),
+            _sessions_opened(state.authenticator.sessions, service),
         ):
-            state.authenticator.sessions.open(service.directory)
             if service.audit is not None:
                 names = sorted(settings.model_fields_set)
                 await service.audit.record("service.started", {}, settings=names)
@@ -119,6 +120,19 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
                 yield
 
     return create_detached_app(settings, lifespan)
+
+
+@asynccontextmanager
+async def _sessions_opened(sessions: SessionCookies, service: Service) -> AsyncGenerator[None]:
+    """Read the sessions that were closed, and within the block also those that other processes close."""
+    shared = service.shared_sessions
+    if shared is None:
+        sessions.open(service.directory)
+        yield
+        return
+    await sessions.share(shared)
+    async with service.following("sessions", sessions.reload):
+        yield
 
 
 def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppState:

@@ -4,6 +4,7 @@ A cookie is signed, not stored: ``expiry.nonce.signature``. The key is made of t
 one ends all sessions, and of random bytes in the storage directory, so that nobody who has a cookie can try
 tokens on it. Only the sessions that were closed before their expiry are stored, in one small file beside
 that, so that a restart does not open them again. An entry is removed once its session has expired anyway.
+Where several processes share a database, key and closed sessions are in its tables.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_bytes, token_hex
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from starlette.requests import HTTPConnection
 
 from planwave.errors import Forbidden, StoreError, reason_of
 from planwave.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    from planwave.storage.postgres.sessions import SharedSessions
 
 SESSION_COOKIE: Final = "planwave_session"
 SESSION_S: Final = 7 * 86_400
@@ -50,6 +54,8 @@ class SessionCookies:
         self._now = now
         self._closed: dict[str, float] = {}
         self._path: Path | None = None
+        self._shared: SharedSessions | None = None
+        self._unstored: dict[str, float] = {}
         self._writing = asyncio.Lock()
 
     def issue(self) -> str:
@@ -82,7 +88,29 @@ class SessionCookies:
             claims, _, _ = connection.cookies[SESSION_COOKIE].rpartition(".")
             now = self._now()
             self._closed = {each: expiry for each, expiry in self._closed.items() if expiry > now}
-            self._closed[claims] = float(claims.partition(".")[0])
+            self._closed[claims] = self._unstored[claims] = float(claims.partition(".")[0])
+
+    async def share(self, sessions: SharedSessions) -> None:
+        """Use the key and the closed sessions of a database, and store them there from now on.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        self._path, self._shared = None, sessions
+        self._key = self._key_of(await sessions.key(_KEY_BYTES))
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Read which sessions other processes have closed.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        if self._shared is not None:
+            if self._unstored:
+                await self.store()
+            stored = await self._shared.closed(self._now())
+            self._closed = {**stored, **self._closed}  # one may have been closed here meanwhile
 
     def open(self, directory: Path | None) -> None:
         """Read the key and the closed sessions of a storage directory, and store them there from now on.
@@ -112,6 +140,9 @@ class SessionCookies:
 
     async def store(self) -> None:
         """Store the closed sessions; log a failure: they stay closed until a restart."""
+        if self._shared is not None:
+            await self._store_shared(self._shared)
+            return
         if self._path is None:
             return
         async with self._writing:
@@ -120,6 +151,16 @@ class SessionCookies:
                 await asyncio.to_thread(write_atomically, self._path, content)
             except OSError as error:
                 _log.warning("closed sessions are only remembered until a restart: %s", error)
+
+    async def _store_shared(self, sessions: SharedSessions) -> None:
+        unstored = dict(self._unstored)
+        try:
+            await sessions.close(unstored, self._now())
+        except StoreError as error:
+            _log.warning("closed sessions are not stored yet: %s", error)
+            return
+        for claims in unstored:
+            self._unstored.pop(claims, None)
 
     def _key_of(self, random: bytes) -> bytes:
         return hmac.digest(random, b"planwave session\0" + self._token, "sha256")

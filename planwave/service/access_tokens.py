@@ -16,6 +16,7 @@ from planwave.ids import new_id
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.flows.flow_queries import FlowQueries, FlowRef
+from planwave.service.following import Following
 from planwave.storage.access_tokens import AccessTokenRecord
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,11 @@ class CreatedToken(NamedTuple):
 
 
 class AccessTokens:
-    """The access tokens of a service. Requests look them up in memory; ``load`` fills it."""
+    """The access tokens of a service. Requests look them up in memory; ``load`` fills it.
+
+    Attributes:
+        following: Loads them again when another process has changed them.
+    """
 
     def __init__(self, dependencies: ServiceDependencies, flows: FlowQueries) -> None:
         self._dependencies = dependencies
@@ -60,13 +65,28 @@ class AccessTokens:
         self._by_digest: dict[str, AccessTokenRecord] = {}
         self._revoked = set[str]()
         """Digests of those that were revoked since this process began."""
+        self._changes = 0
+        """Own changes: tokens that were read before one are not those that are stored."""
+        self._notices = dependencies.store.notices
+        self.following = Following(dependencies.store, "tokens", self.load)
         self._noted: dict[str, datetime] = {}
         self._unstored: dict[str, str] = {}
         self._storing: asyncio.Task[None] | None = None
 
     async def load(self) -> None:
         """Read the stored tokens."""
-        self._by_digest = {each.digest: each for each in await self._store.all()}
+        while True:
+            changes = self._changes
+            stored = {each.digest: each for each in await self._store.all()}
+            if changes == self._changes:
+                break
+        self._revoked |= self._by_digest.keys() - stored.keys()
+        self._by_digest = stored
+
+    async def flow_released(self) -> None:
+        """Read the stored tokens after what led to a flow was removed, here and in other processes."""
+        await self.load()
+        self._notices.publish("tokens", "")
 
     async def create(
         self,
@@ -114,6 +134,7 @@ class AccessTokens:
         )
         await self._store.create(record)
         self._by_digest[record.digest] = record
+        self._announce_change()
         return CreatedToken(record, secret)
 
     async def flow_for(self, flow: FlowRef, inputs: Mapping[str, Any] | None) -> FlowRef:
@@ -155,6 +176,11 @@ class AccessTokens:
         tokens = self._by_digest.items()
         self._revoked |= {key for key, each in tokens if each.token_id == token_id}
         self._by_digest = {key: each for key, each in tokens if each.token_id != token_id}
+        self._announce_change()
+
+    def _announce_change(self) -> None:
+        self._changes += 1
+        self._notices.publish("tokens", "")
 
     def find(self, secret: str) -> AccessTokenRecord | None:
         """Return the token of a text, unless it was revoked or has expired."""

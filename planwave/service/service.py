@@ -12,7 +12,7 @@ the same methods::
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from planwave.service.dependencies import Observer, ServiceDependencies, Tracer
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.flow_service import FlowService
 from planwave.service.flows.flow_tools import FlowTools
+from planwave.service.following import Following
 from planwave.service.leadership import Leader
 from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from planwave.events.node_state import OpenRequest
     from planwave.providers.protocols import CallReport
     from planwave.storage.backup import Backup
+    from planwave.storage.notices import Channel
+    from planwave.storage.postgres.sessions import SharedSessions
 
 
 class ServiceLoad(NamedTuple):
@@ -115,7 +118,7 @@ class Service:
         self.chats = ChatService(dependencies, self.plans, self.flows, self.executions)
         self.notifications = NotificationService(dependencies, self.flows)
         self.access_tokens = AccessTokens(dependencies, self.flows)
-        self.plans.releases.append(self.access_tokens.load)
+        self.plans.releases.append(self.access_tokens.flow_released)
         if dependencies.calls is not None:
             dependencies.calls.on_call = self._model_called
         self.maintenance = Maintenance(dependencies, self.executions.live_executions)
@@ -143,6 +146,15 @@ class Service:
     def now(self) -> datetime:
         """Return the present UTC time."""
         return self._dependencies.now().astimezone(UTC)
+
+    @property
+    def shared_sessions(self) -> SharedSessions | None:
+        """The closed sessions of browsers, where several processes share the store."""
+        return self._store.sessions
+
+    def following(self, channel: Channel, reload: Callable[[], Awaitable[object]]) -> Following:
+        """Return what calls ``reload`` within its block when another process has changed something."""
+        return Following(self._store, channel, reload)
 
     @property
     def is_shared(self) -> bool:
@@ -220,6 +232,7 @@ class Service:
             self.leader.open()
             await self._store.notices.open()
             await self.access_tokens.load()
+            await opened.enter_async_context(self.access_tokens.following)
             await opened.enter_async_context(self.executions)
             opened.pop_all()
         return self
@@ -227,6 +240,7 @@ class Service:
     async def __aexit__(self, *_: object) -> None:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
+            opened.push_async_exit(self.access_tokens.following)
             opened.push_async_exit(self.executions)
             await self.chats.close()
 

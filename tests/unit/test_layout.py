@@ -93,7 +93,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "storage": (
         "access_tokens call_documents chats errors leadership notices notifications triggers"
     ),
-    "storage/postgres": "appends holder transactions",
+    "storage/postgres": "appends holder sessions transactions",
     "storage/sql": "appends locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",
     "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),

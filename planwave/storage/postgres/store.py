@@ -32,6 +32,7 @@ from planwave.storage.postgres.leader_lock import LeaderLock
 from planwave.storage.postgres.migrations import MIGRATIONS, Migration, migrate, require_current
 from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners
+from planwave.storage.postgres.sessions import SharedSessions
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord
 from planwave.storage.sql.readers import ReaderPool
@@ -139,6 +140,7 @@ class PostgresStore(Store):
             psycopg.Error, sqlalchemy.exc.DBAPIError: The server does not answer.
         """
         self.notices = PostgresNotices(url, self._instance_id)
+        self.sessions = SharedSessions(self._read, self._write, self.notices)
         lock = LeaderLock(partial(connect_raw, url, self._interruption), drives=drives)
         self._leader_lock = self.leadership = lock
         try:

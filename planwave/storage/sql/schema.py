@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     Connection,
     DateTime,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -400,6 +401,22 @@ commands = Table(
     Index("commands_by_age", "at"),
 )
 """Commands for executions that another opening drives, and what came of each; both are JSON."""
+
+closed_sessions = Table(
+    "closed_sessions",
+    shared_metadata,
+    Column("claims", TEXT, primary_key=True),
+    Column("ends_at", Double, nullable=False),
+)
+"""Sessions of browsers that were closed before their end; ``ends_at`` is seconds since the epoch."""
+
+secret_keys = Table(
+    "secret_keys",
+    shared_metadata,
+    Column("name", TEXT, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+)
+"""Random bytes that all processes sign with."""
 
 
 def create_tables(connection: Connection) -> None:

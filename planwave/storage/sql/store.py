@@ -60,6 +60,7 @@ from planwave.storage.sql.writer import WriteJob
 
 if TYPE_CHECKING:
     from planwave.storage.postgres.owners import ExecutionOwners
+    from planwave.storage.postgres.sessions import SharedSessions
 
 _T = TypeVar("_T")
 
@@ -127,11 +128,13 @@ class Store:
         notices: Notes to and from the other openings of the database; a service opens and closes them.
         leadership: Whether this opening leads among those of the database.
         is_shared: Whether other processes may write at the same time.
-        owners: Which process drives which execution, where a carrier hands them to several; else None.
+        sessions, owners: Which sessions of browsers are closed, and which process drives which execution; None
+            where one process has the store, or no carrier hands executions to others.
     """
 
     requires_approval: bool = False
     is_shared: bool = False
+    sessions: SharedSessions | None = None
     owners: ExecutionOwners | None = None
 
     def __init__(
@@ -358,8 +361,7 @@ class Store:
         }
         self._check_open()
         question = ("counts", *chosen.values())
-        counted = self._readers.read_shared(question, lambda c: count_by_status(c, chosen))
-        return dict(await counted)
+        return dict(await self._readers.read_shared(question, lambda c: count_by_status(c, chosen)))
 
     async def count_open(self, account: str) -> int:
         """Return the number of executions of an account that have not ended, those not started included."""
@@ -383,8 +385,7 @@ class Store:
     ) -> list[AnsweredRequest]:
         """Return the answered requests to people of all executions, the newest answer first.
 
-        Answers that a timeout gave are among them. ``before`` is the position of the last one of a
-        page.
+        Answers that a timeout gave are among them. ``before`` is the position of the last one of a page.
         """
         return await self._read(lambda connection: answered_page(connection, before, limit))
 
@@ -504,9 +505,8 @@ class Store:
     ) -> IdempotencyRecord:
         """Claim a key for the caller, or return its record; only one caller claims a key.
 
-        A key claimed before ``expired`` is free again, unless the execution that its request created
-        has not ended. A key whose process died before the response is free too, and keeps its
-        ``subject``.
+        A key claimed before ``expired`` is free again, unless the execution that its request created has not
+        ended. A key whose process died before the response is free too, and keeps its ``subject``.
         """
         holder = self._instance_id
         return await self._write(

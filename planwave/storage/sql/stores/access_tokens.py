@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from planwave.principals import Principal, principal_text
 from planwave.storage.access_tokens import AccessTokenRecord
@@ -59,10 +59,13 @@ class SqlAccessTokens:
         return [_from_row(row) for row in rows]
 
     async def set_last_used(self, uses: Mapping[str, str]) -> None:
-        """Store when tokens were used last, UTC by id; unknown ids are ignored."""
+        """Store when tokens were used last, UTC by id; unknown ids are ignored, and so is an earlier time."""
         statement = (
             update(access_tokens)
-            .where(access_tokens.c.token_id == bindparam("own_id"))
+            .where(
+                access_tokens.c.token_id == bindparam("own_id"),
+                func.coalesce(access_tokens.c.last_used_at, "") < bindparam("at"),
+            )
             .values(last_used_at=bindparam("at"))
         )
         rows = [{"own_id": storable_text(each), "at": at} for each, at in uses.items()]

@@ -1,0 +1,163 @@
+"""Two applications over one database: what one does counts at the other one, at once and without any note."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from planwave.api.session_cookies import SESSION_COOKIE
+from planwave.storage.postgres.store import PostgresStore
+from tests.contract.http.test_stream_ends import (
+    ASKS,
+    EXECUTION_STREAMS,
+    OPERATOR,
+    Connection,
+    bearer,
+    has_begun,
+    token_for,
+)
+from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.service.dependencies import dependencies
+
+OWN_PAGE = {"origin": "http://127.0.0.1"}
+Replicas = tuple[InProcessClient, InProcessClient]
+
+
+@asynccontextmanager
+async def running(database_url: str) -> AsyncGenerator[Replicas]:
+    """Two replicas of one installation, without a carrier: nothing here has to be driven on the other one."""
+    async with AsyncExitStack() as opened:
+        clients: list[InProcessClient] = []
+        for _ in range(2):
+            parts = dependencies(store=PostgresStore.open(database_url))
+            client = await opened.enter_async_context(
+                in_process_client(parts, token=SecretStr(OPERATOR))
+            )
+            client.headers["Authorization"] = f"Bearer {OPERATOR}"
+            clients.append(client)
+        yield clients[0], clients[1]
+
+
+@pytest.fixture
+async def replicas(database_url: str) -> AsyncGenerator[Replicas]:
+    async with running(database_url) as both:
+        yield both
+
+
+@pytest.fixture
+def without_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No note arrives, and what is read at intervals is read ten times a second."""
+    monkeypatch.setattr(
+        "planwave.storage.postgres.notices.PostgresNotices._receive", lambda *_: None
+    )
+    monkeypatch.setattr("planwave.service.following.RELOAD_S", 0.1)
+
+
+async def soon(holds: Callable[[], Coroutine[Any, Any, bool]], s: float = 5.0) -> None:
+    async with asyncio.timeout(s):
+        while not await holds():  # noqa: ASYNC110 - it happens at another replica
+            await asyncio.sleep(0.02)
+
+
+async def flow_of(client: InProcessClient) -> str:
+    flow = await client.post_json("/api/flows", {"name": "f", "graph": ASKS}, 201)
+    return flow["plan_id"]
+
+
+async def status_with(client: InProcessClient, token: str) -> int:
+    answer = await client.get("/v1/models", headers={"Authorization": f"Bearer {token}"})
+    return answer.status_code
+
+
+@pytest.mark.parametrize("notes", [True, False])
+async def test_a_token_that_is_made_or_revoked_counts_at_the_other_replica(
+    notes: bool, request: pytest.FixtureRequest, database_url: str
+) -> None:
+    if not notes:
+        request.getfixturevalue("without_notes")
+    async with running(database_url) as (one, other):
+        plan_id = await flow_of(one)
+        token = await token_for(one, plan_id)
+        await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
+        assert (await one.delete(f"/api/tokens/{token['token_id']}")).status_code == 204
+        assert await status_with(one, token["token"]) == 401
+        await soon(lambda: _is(status_with(other, token["token"]), 401), 2)
+
+
+async def _is(value: Coroutine[Any, Any, int], expected: int) -> bool:
+    return await value == expected
+
+
+async def test_open_streams_of_a_token_that_another_replica_revokes_end(replicas: Replicas) -> None:
+    one, other = replicas
+    plan_id = await flow_of(one)
+    body = {"flow": plan_id, "start": True}
+    execution_id = (await other.post_json("/api/execute", body, 202))["execution_id"]
+    token = await token_for(one, plan_id)
+    await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
+    app: Any = other._transport.app  # type: ignore[attr-defined]
+    streams = [
+        Connection(app, path.format(id=execution_id), bearer(token)) for path in EXECUTION_STREAMS
+    ]
+    for each in streams:
+        await each.until(has_begun)
+    await one.delete(f"/api/tokens/{token['token_id']}")
+    async with asyncio.timeout(3):
+        for each in streams:
+            await each.ended()
+
+
+async def test_a_flow_that_is_deleted_takes_its_tokens_along_at_the_other_replica(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas
+    plan_id = await flow_of(one)
+    token = await token_for(one, plan_id)
+    await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
+    await one.delete(f"/api/flows/{plan_id}?force=true")
+
+    async def is_known_without_it() -> bool:
+        found = other.service.access_tokens.find(token["token"])
+        return found is None or plan_id not in found.flows
+
+    await soon(is_known_without_it, 2)
+
+
+@pytest.mark.parametrize("notes", [True, False])
+async def test_a_session_is_open_and_closed_at_all_replicas(
+    notes: bool, request: pytest.FixtureRequest, database_url: str
+) -> None:
+    if not notes:
+        request.getfixturevalue("without_notes")
+    async with running(database_url) as (one, other):
+        login = await one.post("/api/session", json={"token": OPERATOR})
+        cookie = {"cookie": f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}", **OWN_PAGE}
+        for client in (one, other):
+            del client.headers["Authorization"]
+            client.cookies.clear()
+            assert (await client.get("/api/executions", headers=cookie)).status_code == 200
+        assert (await one.delete("/api/session", headers=cookie)).status_code == 204
+        assert (await one.get("/api/executions", headers=cookie)).status_code == 401
+
+        async def is_closed() -> bool:
+            return (await other.get("/api/executions", headers=cookie)).status_code == 401
+
+        await soon(is_closed, 2)
+    async with running(database_url) as (restarted, _):
+        del restarted.headers["Authorization"]
+        assert (await restarted.get("/api/executions", headers=cookie)).status_code == 401
+
+
+async def test_the_last_use_of_a_token_never_goes_back(database_url: str) -> None:
+    async with running(database_url) as (one, other):
+        token = await token_for(one, await flow_of(one))
+        stores = [each.service._store.access_tokens for each in (one, other)]
+        for store, at in zip(stores, ("2026-01-02", "2026-01-01"), strict=True):
+            await store.set_last_used({token["token_id"]: at})
+        (record,) = await stores[0].all()
+        assert record.last_used_at == "2026-01-02"

@@ -10,9 +10,12 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import conninfo
+from psycopg.abc import Buffer
+from psycopg.types.string import StrDumperUnknown
 from sqlalchemy import Connection, Engine, StaticPool, create_engine
 
 from planwave.errors import StoreError
+from planwave.storage.event_codec import storable_text
 from planwave.storage.sql.errors import cause_of, no_privilege_hint
 
 LOCK_TIMEOUT_MS: Final = 5_000
@@ -90,6 +93,16 @@ class Interruption:
             for each in self._sockets.values():
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
+
+
+class _StorableText(StrDumperUnknown):
+    """Sends text as ``storable_text`` gives it: what nobody could have stored is not found, and nothing fails."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        try:
+            return super().dump(obj)
+        except (psycopg.DataError, UnicodeEncodeError):
+            return super().dump(storable_text(obj))
 
 
 class _WatchedConnection(psycopg.Connection[Any]):
@@ -181,6 +194,7 @@ def connect_raw(url: str, interruption: Interruption | None) -> psycopg.Connecti
     raw = _WatchedConnection.connect(
         **parameters, autocommit=True, prepare_threshold=_PREPARE_AFTER
     )
+    raw.adapters.register_dumper(str, _StorableText)
     if interruption is not None:
         interruption.watch(raw)
     return raw

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import Connection as RawConnection
@@ -18,6 +19,7 @@ from sqlalchemy import Connection, Table, literal, select
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import Conflict, StoreError
+from planwave.graph.diagnostics import short_repr
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.postgres.connection import connect, database_unusable
@@ -25,7 +27,7 @@ from planwave.storage.postgres.leader_lock import LEADER_KEY
 from planwave.storage.postgres.migrations import migrate
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.sql.dialects import KEY
-from planwave.storage.sql.errors import cause_of
+from planwave.storage.sql.errors import cause_of, is_of_content
 from planwave.storage.sql.schema import artifact_uses, artifacts, metadata
 from planwave.storage.sqlite.connection import DATABASE_NAME, open_for_reading
 from planwave.storage.sqlite.connection import database_unusable as directory_unusable
@@ -62,7 +64,7 @@ def copy_directory(directory: Path, url: str) -> StoreCopy:
 
     Raises:
         StoreError: ``storage-locked``: a process writes to the directory; ``store-unusable``,
-            ``copy-differs``.
+            ``copy-differs``; ``not-storable``: PostgreSQL cannot store a row, which the message names.
         Conflict: ``store-not-empty``: the database keeps something already.
         SchemaTooNew: A newer planwave wrote one of them.
         InputError: ``storage-untrusted``: an older planwave wrote the directory.
@@ -123,28 +125,68 @@ def _copy(directory: Path, source: Connection, target: Connection) -> StoreCopy:
     return StoreCopy(counts, stored, missing)
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a table in the order of its primary key, as both databases can keep them."""
+class _Row(NamedTuple):
+    """A row as both databases can keep it.
+
+    Attributes:
+        key: Its primary key.
+        values: Its columns.
+        is_moved: Whether the key is another one now, which comes later in the order.
+    """
+
+    key: tuple[Any, ...]
+    values: list[Any]
+    is_moved: bool
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[_Row]:
+    """Yield the rows of a table in the order of its primary key."""
     query = select(table).order_by(*table.primary_key.columns)
     result = connection.execution_options(yield_per=_CHUNK).execute(query)
+    of_key = [index for index, column in enumerate(table.c) if column.primary_key]
     for row in result:
-        yield [
+        values = [
             value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
             for value in row
         ]
+        key = tuple(values[index] for index in of_key)
+        yield _Row(key, values, key != tuple(row[index] for index in of_key))
 
 
 def _copy_table(source: Connection, raw: RawConnection[Any], table: Table) -> int:
+    """Copy the rows of a table; return their number.
+
+    Raises:
+        StoreError: ``not-storable``: one of them cannot be stored in PostgreSQL.
+    """
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table.name), sql.SQL(", ").join(sql.Identifier(c.name) for c in table.c)
     )
     count = 0
     cursor: Cursor[Any]
-    with raw.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in _rows(source, table):
-            copy.write_row(row)
-            count += 1
+    try:
+        with raw.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in _rows(source, table):
+                copy.write_row(row.values)
+                count += 1
+    except psycopg.Error as error:
+        line = re.search(r"line (\d+)", error.diag.context or "")
+        if not (is_of_content(error) and line):
+            raise
+        raise _not_storable(source, table, int(line[1]), error) from error
     return count
+
+
+def _not_storable(source: Connection, table: Table, line: int, error: psycopg.Error) -> StoreError:
+    key = table.primary_key.columns
+    refused = source.execute(select(*key).order_by(*key).offset(line - 1).limit(1)).first()
+    named = ", ".join(map(short_repr, refused or ()))
+    return StoreError(
+        f"the row {named} of the table {table.name} cannot be stored in PostgreSQL, which has no NUL in texts, and no "
+        f"keys above 2,700 bytes: {error.diag.message_primary}",
+        code="not-storable",
+        hint="delete in the directory what the row belongs to, then copy again; nothing was copied",
+    )
 
 
 def _compare(source: Connection, target: Connection, table: Table) -> None:
@@ -153,13 +195,21 @@ def _compare(source: Connection, target: Connection, table: Table) -> None:
     Raises:
         StoreError: ``copy-differs``.
     """
-    nothing = object()
-    copied = iter(_rows(target, table))
+    moved: dict[tuple[Any, ...], list[Any]] = {}
+    copied = _rows(target, table)
+
+    def next_copied() -> list[Any] | None:
+        for row in copied:
+            if moved.pop(row.key, None) != row.values:
+                return row.values
+        return None
+
     for row in _rows(source, table):
-        other: object = next(copied, nothing)
-        if other != row:
+        if row.is_moved:
+            moved[row.key] = row.values  # before it comes in the copy
+        elif next_copied() != row.values:
             raise _differs(table)
-    if next(copied, nothing) is not nothing:
+    if next_copied() is not None or moved:
         raise _differs(table)
 
 

@@ -117,7 +117,7 @@ def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
         return StoreError("an execution of that id is stored", code=kind)
     if kind is not None:
         return StoreError(f"the store already holds this: {error}", code=kind)
-    if is_store_failure(error) or not _is_of_content(error):
+    if is_store_failure(error) or not is_of_content(error):
         message = f"the store cannot write: {reason_of(error).strip()}"
         return StoreError(message, code="store-failed", hint=no_privilege_hint(error))
     return StoreError(f"this cannot be stored: {error}", code="not-storable")
@@ -140,8 +140,8 @@ def no_privilege_hint(error: BaseException) -> str | None:
     return "make the role in database_url the owner of the database and its tables, or grant it ALL on them"
 
 
-def _is_of_content(error: BaseException) -> bool:
-    """Whether the content of a write may have caused an error that is not of the whole store."""
+def is_of_content(error: BaseException) -> bool:
+    """Return whether the content of a write may have caused an error that is not of the whole store."""
     state = getattr(error, "sqlstate", None)
     return state is None or state.startswith(_OF_CONTENT)
 

@@ -171,3 +171,39 @@ async def test_a_database_whose_executions_are_driven_is_refused(
             copy_directory(directory, database_url)
     assert refused.value.code == "storage-locked"
     assert copy_directory(directory, database_url).rows["executions"] == 3
+
+
+async def add_keys(directory: Path, *keys: str) -> None:
+    async with SqliteStore.open(directory) as store:
+        for key in keys:
+            await store.claim_idempotency_key(key, f"digest of {key}", AT, expired=AT)
+
+
+async def test_keys_with_nul_are_found_in_the_copy(directory: Path, database_url: str) -> None:
+    keys = ("", "\0", "a\0", "a\0\0b", "a\0c", "aa", "a\ufffdb", "b", "\uffff", "\U0001f30a")
+    await add_keys(directory, *keys)
+    assert copy_directory(directory, database_url).rows["answers"] == len(keys) + 1
+    async with PostgresStore.open(database_url) as store:
+        for key in keys:
+            kept = await store.idempotency_record(key)
+            assert kept is not None
+            assert kept.digest == f"digest of {key}".replace("\0", "\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        (("a\0b", "a\ufffdb"), "a\\ufffdb"),
+        (("z" + "".join(f"{n:x}" for n in range(7_000)),), "z01234"),
+    ],
+)
+async def test_a_row_that_cannot_be_kept_is_named(
+    directory: Path, database_url: str, keys: tuple[str, ...], named: str
+) -> None:
+    await add_keys(directory, *keys)
+    with pytest.raises(StoreError, match="of the table answers cannot be stored") as refused:
+        copy_directory(directory, database_url)
+    assert refused.value.code == "not-storable"
+    assert named in ascii(refused.value.message)
+    async with PostgresStore.open(database_url) as store:
+        assert await store.plans() == []

@@ -67,7 +67,7 @@ class Maintenance:
 
         With ``is_new`` the caller does the work, then calls ``store_response`` or, where it failed,
         ``release_idempotency_key``. Otherwise another ``digest`` means another
-        request; without a ``status`` the work is still under way.
+        request; without a ``status`` the work is still under way, in another process if ``is_held_elsewhere``.
 
         Args:
             key: The client's key, combined with the principal and the route.

@@ -27,7 +27,7 @@ class Quotas:
     Args:
         store: Counts what there is.
         limits: ``waiting_executions`` and ``forks``.
-        running_of: Returns the number of running executions of an account.
+        running_of: Returns the number of running executions of an account, where this process drives all.
     """
 
     def __init__(self, store: Store, limits: Limits, running_of: Callable[[str], int]) -> None:
@@ -37,6 +37,8 @@ class Quotas:
     @asynccontextmanager
     async def admit(self, record: ExecutionRecord) -> AsyncGenerator[None]:
         """Check that one more execution may be stored, which the block does; one at a time of each quota.
+
+        Processes that share the store count together; each may admit one at the same time as the others.
 
         Raises:
             QuotaExceeded: As many executions of the token wait as may.
@@ -56,8 +58,11 @@ class Quotas:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def _check_waiting(self, account: str) -> None:
-        most = self._limits.waiting_executions
-        waiting = await self._store.count_open(account) - self._running_of(account)
+        most, owners = self._limits.waiting_executions, self._store.owners
+        running = (
+            self._running_of(account) if owners is None else await owners.count_driven(account)
+        )
+        waiting = await self._store.count_open(account) - running
         if waiting >= most:
             raise QuotaExceeded(
                 "waiting_executions",

@@ -193,6 +193,7 @@ class IdempotencyRecord:
         is_new: Whether the caller has just claimed the key: it must process the request, then call
             ``Store.store_response`` or, after a failure,
             ``Store.release_idempotency_key``.
+        is_held_elsewhere: Whether another process, which is alive, has the key, without a response yet.
     """
 
     digest: str
@@ -201,6 +202,7 @@ class IdempotencyRecord:
     status: int | None = None
     body: str | None = None
     is_new: bool = False
+    is_held_elsewhere: bool = False
 
 
 DISK_FULL: Final = "disk-full"

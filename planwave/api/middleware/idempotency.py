@@ -1,9 +1,9 @@
 """``Idempotency-Key``: a repeated POST gets the response of the first one, and does nothing again.
 
 A key belongs to its principal and route. The first request with it does the work; a repeated request
-waits for that one, or gets the stored response, also after a restart, for ``idempotency_hours``. Only
-successful responses are stored: a request that failed may be sent again with its key. A request whose
-response broke off keeps its key: repeated, it runs with the same preassigned id.
+waits for that one, in whatever process it runs, or gets the stored response, also after a restart, for
+``idempotency_hours``. Only successful responses are stored: a request that failed may be sent again with its
+key. A request whose response broke off keeps its key: repeated, it runs with the same preassigned id.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from planwave.errors import GraphInvalid, InputError, LimitExceeded, PlanwaveErr
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.jsonio import dumps_exact
 from planwave.service.service import Service
+from planwave.storage.records import IdempotencyRecord
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 REPLAYED_HEADER: Final = "idempotency-replayed"
 WAIT_TIMEOUT_S: Final = 30.0
 """How long a repeated request waits for the first one before it is told to come back."""
+_POLL_S: Final = 0.25
+"""How often the store is asked for the response of another process."""
 _RETRY_AFTER_S: Final = 2
 _PREFIXES: Final = ("/api/", "/v1/")
 _SESSION: Final = "/api/session"
@@ -135,7 +138,7 @@ class IdempotencyMiddleware:
         self, name: str, claim: _InFlight, request: Request, body: bytes, send: Send
     ) -> None:
         service = app_state(request).service
-        record = await service.maintenance.claim_idempotency_key(name, claim.digest)
+        record = await _claimed(service, name, claim.digest)
         _require_same_request(record.digest, claim.digest)
         if record.status is not None and record.body is not None:
             answer = _parse_stored(record.status, record.body)
@@ -148,8 +151,8 @@ class IdempotencyMiddleware:
         try:
             await self._app(request.scope, _replayed_body(body, request.receive), recorder.send)
         finally:
-            if not claim.is_settled and UNFINISHED not in request.scope:
-                await asyncio.shield(_release_key(service, name))
+            if not claim.is_settled:
+                await asyncio.shield(_release_key(service, name, request.scope))
 
     def _release(self, name: str, claim: _InFlight) -> None:
         if self._in_flight.get(name) is claim and not claim.is_unstored:
@@ -202,6 +205,7 @@ class _Recorder:
         answer = StoredResponse(self._start["status"], headers, b"".join(self._pieces))
         self._claim.is_settled = True
         if UNFINISHED in self._scope:
+            await _release_key(self._service, self._name, self._scope)
             self._release()
             self._claim.response.set_result(None)
             return
@@ -214,14 +218,18 @@ class _Recorder:
                 _log.warning("the answer under an idempotency key was not kept: %s", error)
                 self._claim.is_unstored = True
         else:
-            await _release_key(self._service, self._name)
+            await _release_key(self._service, self._name, self._scope)
             self._release()
         self._claim.response.set_result(answer)
 
 
-async def _release_key(service: Service, name: str) -> None:
+async def _release_key(service: Service, name: str, scope: Scope) -> None:
+    """Release a key; one whose response broke off is kept, for a repetition under the same id."""
+    keeps_subject = UNFINISHED in scope
+    if keeps_subject and not service.is_shared:
+        return  # this process repeats it
     try:
-        await service.maintenance.release_idempotency_key(name)
+        await service.maintenance.release_idempotency_key(name, keeps_subject=keeps_subject)
     except PlanwaveError as error:
         _log.warning("an idempotency key was not given back: %s", error)
 
@@ -278,6 +286,23 @@ def _require_same_request(stored_digest: str, digest: str) -> None:
             code="idempotency-key-reused",
             hint="take a new key for a new request",
         )
+
+
+async def _claimed(service: Service, name: str, digest: str) -> IdempotencyRecord:
+    """Claim a key, or return its record; wait while another process handles the first request.
+
+    Raises:
+        ProblemError: The first request is still running.
+    """
+    clock = asyncio.get_running_loop().time
+    until = clock() + WAIT_TIMEOUT_S
+    while True:
+        record = await service.maintenance.claim_idempotency_key(name, digest)
+        if not record.is_held_elsewhere:
+            return record
+        if clock() > until:
+            raise _still_running()
+        await asyncio.sleep(_POLL_S)
 
 
 async def _wait_for_first(claim: _InFlight) -> StoredResponse | None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, te
 from planwave.errors import Conflict
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
+from planwave.storage.sql.lists import count_open
 from planwave.storage.sql.queries import Rows, raise_epoch
 from planwave.storage.sql.schema import commands, executions, holders, owners, submissions
 
@@ -27,6 +28,7 @@ _NOW: Final = text("clock_timestamp()")
 _IS_ALIVE: Final = exists().where(
     holders.c.holder_id == owners.c.holder_id, holders.c.expires_at > _NOW
 )
+_IS_DRIVEN: Final = exists().where(owners.c.execution_id == executions.c.execution_id, _IS_ALIVE)
 _OTHER_OWNER: Final = select(owners.c.holder_id).where(
     owners.c.execution_id == bindparam("of"), owners.c.holder_id != bindparam("me"), _IS_ALIVE
 )
@@ -164,6 +166,10 @@ class ExecutionOwners:
     async def is_elsewhere(self, execution_id: str) -> bool:
         """Return whether another opening that is alive drives an execution."""
         return await self._read(lambda connection: self._other(connection, execution_id))
+
+    async def count_driven(self, account: str) -> int:
+        """Return how many executions of an account openings that are alive drive now."""
+        return await self._read(lambda connection: count_open(connection, account, _IS_DRIVEN))
 
     def _other(self, connection: Connection, execution_id: str) -> bool:
         row = connection.execute(_OTHER_OWNER, {"of": execution_id, "me": self._me}).first()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Delete, Update, delete, exists, select, update
@@ -46,8 +47,10 @@ def claim(
         *fields, last_holder = row
         record = IdempotencyRecord(*fields)
         is_settled = record.status is not None or record.digest != digest
-        if is_settled or last_holder == holder or is_alive(connection, last_holder):
+        if is_settled or last_holder == holder:
             return record
+        if is_alive(connection, last_holder):
+            return replace(record, is_held_elsewhere=True)
     claimed = IdempotencyRecord(digest, at, new_id() if row is None else row.subject, is_new=True)
     values = {
         "key": key,
@@ -72,6 +75,11 @@ def set_response(key: str, holder: str, status: int, body: str) -> Update:
 def delete_unanswered(key: str, holder: str) -> Delete:
     """Return the deletion of a key without a response, if this holder has it."""
     return delete(answers).where(*_is_held(key, holder))
+
+
+def leave(key: str, holder: str) -> Update:
+    """Return the update that leaves a key without a response, if this holder has it, to any other one."""
+    return update(answers).where(*_is_held(key, holder)).values(holder="")
 
 
 def _is_held(key: str, holder: str) -> tuple[ColumnElement[bool], ...]:

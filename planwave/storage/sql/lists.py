@@ -226,11 +226,11 @@ OPEN_EXECUTIONS: Final = (
 """Rows like those of ``EXECUTIONS``: the executions to recover at a start, oldest first."""
 
 
-def count_open(connection: Connection, account: str) -> int:
-    """Count the executions of an account that have not ended."""
+def count_open(connection: Connection, account: str, *only: ColumnElement[bool]) -> int:
+    """Count the executions of an account that have not ended; ``only`` those that meet conditions."""
     statement = (
         select(executions.c.created_by, func.count())
-        .where(executions.c.status.in_(OPEN_STATUSES))
+        .where(executions.c.status.in_(OPEN_STATUSES), *only)
         .group_by(executions.c.created_by)
     )
     counts = ((Principal.from_text(text), n) for text, n in connection.execute(statement))

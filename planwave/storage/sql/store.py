@@ -365,13 +365,11 @@ class Store:
 
     async def count_open(self, account: str) -> int:
         """Return the number of executions of an account that have not ended, those not started included."""
-        self._check_open()
-        return await self._readers.read(lambda connection: count_open(connection, account))
+        return await self._read(lambda connection: count_open(connection, account))
 
     async def count_forks(self, execution_id: str) -> int:
         """Return the number of forks and retries of an execution, deleted ones not included."""
-        self._check_open()
-        return await self._readers.read(lambda connection: count_forks(connection, execution_id))
+        return await self._read(lambda connection: count_forks(connection, execution_id))
 
     async def open_executions(self) -> list[ExecutionRecord]:
         """Return the executions to recover at a start, oldest first.
@@ -518,9 +516,11 @@ class Store:
         statement = idempotency.set_response(key, self._instance_id, status, body)
         await self._write(lambda connection: connection.execute(statement))
 
-    async def release_idempotency_key(self, key: str) -> None:
-        """Release a key whose request failed; one with a response, or of another process, stays."""
-        statement = idempotency.delete_unanswered(key, self._instance_id)
+    async def release_idempotency_key(self, key: str, *, keeps_subject: bool = False) -> None:
+        """Release a key whose request failed, or any process may repeat; one with a response stays."""
+        statement = (idempotency.leave if keeps_subject else idempotency.delete_unanswered)(
+            key, self._instance_id
+        )
         await self._write(lambda connection: connection.execute(statement))
 
     async def delete_expired_keys(self, expired: str) -> int:

@@ -161,3 +161,65 @@ async def test_the_last_use_of_a_token_never_goes_back(database_url: str) -> Non
             await store.set_last_used({token["token_id"]: at})
         (record,) = await stores[0].all()
         assert record.last_used_at == "2026-01-02"
+
+
+async def test_requests_with_one_key_at_both_replicas_do_their_work_once(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas
+    body = {"flow": await flow_of(one), "start": False}
+    for key in ("first", "second", "third"):
+        headers = {"Idempotency-Key": key}
+        async with asyncio.TaskGroup() as tasks:
+            sent = [
+                tasks.create_task(client.post("/api/execute", json=body, headers=headers))
+                for client in (one, other) * 20
+            ]
+        answers = [each.result() for each in sent]
+        assert {each.status_code for each in answers} == {201}
+        assert len({each.text for each in answers}) == 1
+    assert len(await one.service.executions.list()) == 3
+
+
+async def test_a_request_that_another_replica_handles_for_too_long_is_told_to_come_back(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = replicas
+    monkeypatch.setattr("planwave.api.middleware.idempotency.WAIT_TIMEOUT_S", 0.6)
+    path, body, headers = "/api/check", {"graph": ASKS}, {"Idempotency-Key": "k"}
+    keys, is_done = one.service.maintenance, asyncio.Event()
+    store_response = keys.store_response
+
+    async def store_late(*response: Any) -> None:
+        await is_done.wait()
+        await store_response(*response)
+
+    monkeypatch.setattr(keys, "store_response", store_late)
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(one.post(path, json=body, headers=headers))
+        await soon(lambda: _is_claimed(one))
+        late = await other.post(path, json=body, headers=headers)
+        assert (late.status_code, late.json()["code"]) == (409, "request-under-way")
+        assert late.headers["retry-after"] == "2"
+        waiting = tasks.create_task(other.post(path, json=body, headers=headers))
+        is_done.set()
+    assert waiting.result().headers["idempotency-replayed"] == "true"
+    assert waiting.result().text == first.result().text
+
+
+async def _is_claimed(client: InProcessClient) -> bool:
+    return await client.service._store._read(
+        lambda connection: connection.exec_driver_sql("SELECT count(*) FROM answers").scalar() == 1
+    )
+
+
+async def test_a_request_whose_response_broke_off_is_repeated_at_the_other_replica(
+    replicas: Replicas,
+) -> None:
+    """It has the id that it had, also while the process that lost the client lives."""
+    keys = [each.service.maintenance for each in replicas]
+    first = await keys[0].claim_idempotency_key("k", "digest")
+    assert (await keys[1].claim_idempotency_key("k", "digest")).is_held_elsewhere
+    await keys[0].release_idempotency_key("k", keeps_subject=True)
+    again = await keys[1].claim_idempotency_key("k", "digest")
+    assert (again.is_new, again.is_held_elsewhere, again.subject) == (True, False, first.subject)

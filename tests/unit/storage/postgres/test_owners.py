@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 
 import pytest
 
-from planwave.errors import Conflict, NotFound, StaleEpoch
+from planwave.errors import Conflict, NotFound, QuotaExceeded, StaleEpoch
 from planwave.events import Event
+from planwave.principals import Principal
+from planwave.service.quotas import Quotas
 from planwave.storage.postgres.owners import DRIVEN_ELSEWHERE, ExecutionOwners
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
+from tests.support.llm.fake_providers import DEFAULT_LIMITS
 
 AT = "2026-01-01T00:00:00.000000Z"
 RACES = 40
@@ -157,3 +160,24 @@ async def test_old_commands_and_owners_of_what_has_ended_are_forgotten(
     assert await of(first).left_commands(0), "not a day old"
     await of(first).settle(command, {})
     assert (await of(first).take("x")).takeovers == 0, "the row of the dead owner was deleted"
+
+
+async def test_a_quota_counts_what_any_process_drives_as_running(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    """One token has three executions: two processes drive one each, and one waits."""
+    principal = Principal("token", "t1", "name")
+    for store, own in zip((two[0], two[1], two[0]), ("x", "y", "z"), strict=True):
+        record = ExecutionRecord(own, None, "t", "g", "starting", AT, created_by=principal)
+        await store.create_execution(record, created(own))
+    await of(two[0]).take("x")
+    await of(two[1]).take("y")
+    for store in two:
+        assert await store.count_open(principal.account) == 3
+        assert await of(store).count_driven(principal.account) == 2
+        assert await of(store).count_driven("another") == 0
+        for most, is_admitted in ((1, False), (2, True)):
+            limits = DEFAULT_LIMITS.model_copy(update={"waiting_executions": most})
+            with nullcontext() if is_admitted else pytest.raises(QuotaExceeded):
+                async with Quotas(store, limits, lambda _: 0).admit(record):
+                    pass

@@ -225,11 +225,12 @@ class _Recorder:
 
 async def _release_key(service: Service, name: str, scope: Scope) -> None:
     """Release a key; one whose response broke off is kept, for a repetition under the same id."""
-    keeps_subject = UNFINISHED in scope
-    if keeps_subject and not service.is_shared:
-        return  # this process repeats it
+    release = service.maintenance.release_idempotency_key
     try:
-        await service.maintenance.release_idempotency_key(name, keeps_subject=keeps_subject)
+        if UNFINISHED not in scope:
+            await release(name)
+        elif service.is_shared:  # else this process repeats it
+            await release(name, keeps_subject=True)
     except PlanwaveError as error:
         _log.warning("an idempotency key was not given back: %s", error)
 

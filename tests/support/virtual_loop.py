@@ -101,11 +101,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._selector.now += seconds
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        return self.stand_still(super().run_in_executor(executor, func, *args))
+
+    def stand_still(self, working: asyncio.Future[Any]) -> asyncio.Future[Any]:
+        """Let no time pass until what a thread does is done; return it."""
+
         def is_back(_: object) -> None:
             self._selector.pending_threads -= 1
 
         self._selector.pending_threads += 1
-        working = super().run_in_executor(executor, func, *args)
         working.add_done_callback(is_back)
         return working
 

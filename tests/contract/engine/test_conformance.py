@@ -21,6 +21,7 @@ from planwave.interop.importing.agiraph import task_description
 from planwave.planner.planner import Planner
 from planwave.providers.protocols import ModelRequest
 from planwave.settings import Limits
+from planwave.storage.sql.store import Store
 from tests.support.conformance.converted_runs import (
     PROVIDERS,
     ConvertedGraph,
@@ -198,11 +199,11 @@ def test_every_recording_is_accounted_for() -> None:
 
 
 @echoing("agentflow")
-async def test_agentflow(case: str) -> None:
+async def test_agentflow(case: str, store: Store) -> None:
     workflow, expected = loaded(case, ".workflow.json"), loaded(case, _EXPECTED)
     models = RuleModels(_prompt_text if "unchanged" in expected["llm_rule"] else _in_brackets)
     answers = [_agentflow_answer(given) for given in expected["resume_inputs"]]
-    seen = await run_converted(imported_graph(workflow, "agentflow", answers), models)
+    seen = await run_converted(imported_graph(workflow, "agentflow", answers), models, store=store)
     compare(case, _agentflow_here(seen, workflow), _agentflow_recorded(expected, workflow))
 
 
@@ -319,11 +320,11 @@ def _last_checks(entries: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 @echoing("agiraph")
 @virtual_time
-async def test_agiraph(case: str) -> None:
+async def test_agiraph(case: str, store: Store) -> None:
     plan, expected = loaded(case, ".plan.json"), loaded(case, _EXPECTED)
     models = RuleModels(_numbered, delay_s=1)
     seen = await run_converted(
-        imported_graph(plan, "agiraph"), models, off=["anthropic"], renders=False
+        imported_graph(plan, "agiraph"), models, off=["anthropic"], renders=False, store=store
     )
     names = {node["name"]: node["id"] for node in plan["nodes"]}
     compare(case, _agiraph_here(seen), _agiraph_recorded(expected, names))
@@ -456,10 +457,10 @@ _REFUSALS = {"Cycle detected in flow graph": "placeholder", "No implicit coercio
 
 
 @echoing("covalt")
-async def test_covalt(case: str) -> None:
+async def test_covalt(case: str, store: Store) -> None:
     graph, expected = loaded(case, ".graph.json"), loaded(case, _EXPECTED)
     rebuilt = _covalt_run(graph, expected["options"], expected["user_message"])
-    seen = await run_converted(rebuilt, RuleModels(_named))
+    seen = await run_converted(rebuilt, RuleModels(_named), store=store)
     types = {node["id"]: node["type"].replace("_", "-") for node in graph["nodes"]}
     compare(case, _covalt_here(seen, types, rebuilt.inputs), _covalt_recorded(expected, types))
 

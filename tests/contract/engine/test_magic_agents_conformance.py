@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from planwave.providers.protocols import ModelRequest
+from planwave.storage.sql.store import Store
 from tests.support.conformance.converted_runs import (
     SEARCH_HOST,
     SECRET,
@@ -39,23 +40,23 @@ _NO_STEPS = frozenset({"end", "client", "void", "send_message"})
 
 
 @echoing("magic_agents/current")
-async def test_current(case: str) -> None:
-    await _run(case)
+async def test_current(case: str, store: Store) -> None:
+    await _run(case, store)
 
 
 @echoing("magic_agents/legacy")
-async def test_legacy(case: str) -> None:
-    await _run(case)
+async def test_legacy(case: str, store: Store) -> None:
+    await _run(case, store)
 
 
-async def _run(case: str) -> None:
+async def _run(case: str, store: Store) -> None:
     flow, expected = loaded(case, ".flow.json"), loaded(case, EXPECTED)
     # The service of the case with a loop gave nothing when it was recorded.
     found = {} if "fetch" in case else {"organic": [_FOUND]}
     body = json.dumps(found).encode()
     network = FakeNetwork({SEARCH_HOST: [PUBLIC]}, response(body, kind="application/json"))
     rebuilt = imported_graph(flow, "magic-agents")._replace(inputs=_given(flow, expected))
-    seen = await run_converted(rebuilt, RuleModels(_echo), outbound=network.client())
+    seen = await run_converted(rebuilt, RuleModels(_echo), outbound=network.client(), store=store)
     compare(case, _here(seen, flow), _recorded(expected, flow), DIFFERENCES)
     assert all(SECRET.encode() in request for request in network.requests)
     asked = [json.loads(request.partition(b"\r\n\r\n")[2])["q"] for request in network.requests]

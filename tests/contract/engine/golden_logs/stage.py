@@ -24,7 +24,7 @@ from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.reading.documents import read_graph
 from planwave.ids import new_id
 from planwave.service.service import Service
-from planwave.storage.sqlite.memory import MemoryStore
+from planwave.storage.sql.store import Store
 from tests.support.graph.builders import make_plan
 from tests.support.nodes.nested_graphs import graph_document
 from tests.support.service.dependencies import dependencies
@@ -137,18 +137,21 @@ class Talks:
         yield ExecutionResult({"output": DataValue("text", "Hello, world")})
 
 
-class _Kept(MemoryStore):
-    """A store that outlives the services over it, as a directory does."""
+def outliving(store: Store) -> Store:
+    """Have a store outlive the services over it, as a directory does; return it."""
 
-    async def close(self) -> None:
+    async def stay_open() -> None:
         return None
+
+    store.close = stay_open  # pyright: ignore[reportAttributeAccessIssue]
+    return store
 
 
 @dataclass
 class Stage:
     """One store, the services that use it one after the other, and the executions to compare."""
 
-    store: MemoryStore = field(default_factory=_Kept)
+    store: Store
     types: tuple[Any, ...] = field(default_factory=lambda: (Act(), ActOnce(), Odd(), Talks()))
     execution_ids: list[str] = field(default_factory=list[str])
     away_s: float = 0.0

@@ -9,30 +9,39 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from planwave.storage.sql.store import Store
+from planwave.storage.sqlite.memory import MemoryStore
 from tests.contract.engine.golden_logs.scenarios import SCENARIOS
-from tests.contract.engine.golden_logs.stage import Stage, written
-from tests.support.virtual_loop import VirtualNetworkLoop
+from tests.contract.engine.golden_logs.stage import Stage, outliving, written
+from tests.support.virtual_loop import VirtualLoop, VirtualNetworkLoop
 
 LOGS = Path(__file__).parent / "logs"
 
 
-def log_of(name: str) -> str:
+def log_of(
+    name: str,
+    make_store: Callable[[], Store] = MemoryStore,
+    loop: type[VirtualLoop] = VirtualNetworkLoop,
+) -> str:
     """Run a scenario; return the content of its golden file: a JSON object per execution."""
 
     async def run() -> str:
-        stage, known = Stage(), dict[str, str]()
+        store = make_store()
+        stage, known = Stage(outliving(store)), dict[str, str]()
         events_of_run = await SCENARIOS[name](stage)
         stored = [await stage.store.events(each) for each in stage.execution_ids]
+        await type(store).close(store)
         documents = [
             written(list(events), known)
             for events in [*stored, *([events_of_run] if events_of_run else [])]
         ]
         return "".join(_lines(each) for each in documents)
 
-    with asyncio.Runner(loop_factory=VirtualNetworkLoop) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(run())
 
 

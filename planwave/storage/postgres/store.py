@@ -34,7 +34,8 @@ from planwave.storage.postgres.notices import PostgresNotices
 from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.sessions import SharedSessions
 from planwave.storage.postgres.transactions import PostgresTransactions
-from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord
+from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord, StoreStats
+from planwave.storage.sql.errors import no_answer
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
@@ -44,6 +45,10 @@ LATE_APPEND_S: Final = 1.0
 """After so long an append is late: half of the shortest time in which another process takes over."""
 _WRITER_LOCK_TIMEOUT_MS: Final = 10
 """Short: the writer tries a job that did not get its locks again, and commits others meanwhile."""
+READ_S: Final = 20.0
+"""How long a query may take."""
+SILENT_S: Final = 6.0
+"""After so long without an answer to a write the server counts as unreachable; the write still waits."""
 CLOSE_S: Final = 3.0
 """How long ``close`` waits for the server; what it has not answered by then stays as it is stored."""
 
@@ -119,7 +124,7 @@ class PostgresStore(Store):
                 transactions.close()
                 raise
             # Other processes write too: no result is shared.
-            readers = ReaderPool(reading_engine(url, interruption))
+            readers = ReaderPool(reading_engine(url, interruption), timeout_s=READ_S)
             if read_only:
                 transactions.close()
                 return cls(readers, interruption)
@@ -218,6 +223,13 @@ class PostgresStore(Store):
         if self.owners is None:
             return await super().claim(execution_id, queued=queued)
         return await self.owners.claim(execution_id, queued)
+
+    @property
+    def stats(self) -> StoreStats:
+        """The writes since the store was opened, and whether more are possible."""
+        if self._thread is None or (silent_s := self._thread.busy_s) <= SILENT_S:
+            return super().stats
+        return super().stats._replace(transient_error=no_answer(silent_s))
 
     def publish_address(
         self, url: str | None, token: str | None = None, *, is_service: bool = True

@@ -133,6 +133,12 @@ def unreadable(error: BaseException) -> StoreError:
     return StoreError(message, code="store-unreadable", hint=no_privilege_hint(cause))
 
 
+def no_answer(seconds: float) -> StoreError:
+    """Return the error of a server that has not answered for so long."""
+    message = f"the database server has given no answer for {seconds:.0f} s"
+    return StoreError(message, code=STORE_UNREACHABLE, hint=_HINTS[STORE_UNREACHABLE])
+
+
 def no_privilege_hint(error: BaseException) -> str | None:
     """Return what to do where the role of a database lacks a privilege; None for other errors."""
     if getattr(error, "sqlstate", None) != _NO_PRIVILEGE:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from planwave.storage.sql.errors import unreadable
+from planwave.storage.sql.errors import no_answer, unreadable
 
 _T = TypeVar("_T")
 
@@ -37,11 +37,18 @@ class ReaderPool:
     Args:
         engine: Opens connections for reading.
         version: Returns the number of commits; None if other processes write too.
+        timeout_s: How long a query may take; None for a database without a server, which always answers.
     """
 
-    def __init__(self, engine: Engine, version: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        version: Callable[[], int] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         self._engine = engine
         self._version = version
+        self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="planwave-reader")
         self._shared_results: OrderedDict[Hashable, _SharedResult] = OrderedDict()
 
@@ -51,7 +58,16 @@ class ReaderPool:
         Raises:
             StoreError: ``store-unreadable``, ``store-unreachable``.
         """
-        return await self._submit(query)
+        if self._timeout_s is None:
+            return await self._submit(query)
+        timeout = asyncio.timeout(self._timeout_s)
+        try:
+            async with timeout:
+                return await self._submit(query)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise no_answer(self._timeout_s) from None
 
     async def read_shared(
         self, key: Hashable, query: Callable[[Connection], _T], *, keep_result: bool = True
@@ -70,7 +86,7 @@ class ReaderPool:
             StoreError: ``store-unreadable``, ``store-unreachable``.
         """
         if self._version is None:
-            return await self._submit(query)
+            return await self.read(query)
         version = self._version()
         result = self._shared_results.get(key)
         if result is None or result.version != version or not _is_reusable(result.future):

@@ -213,6 +213,7 @@ class GroupCommitWriter:
         self._transient_error: StoreError | None = None
         self._waiting: list[WriteJob] = []
         self._retry_at = 0.0
+        self._busy_since: float | None = None
         self._closed = False
         self.commits = 0
         self._writes = 0
@@ -268,6 +269,7 @@ class GroupCommitWriter:
                     batch += jobs
                     jobs = self._queue.get_nowait()
             stopping = stopping or jobs is None
+            self._busy_since = monotonic()
             if not batch and not self._waiting and not stopping:
                 self._probe()
             behind = {job.execution_id for job in self._waiting} - {None}
@@ -278,6 +280,7 @@ class GroupCommitWriter:
                 waiting, self._waiting = self._waiting, []
                 self._commit_jobs(waiting, self._commit_individually)
                 self._retry_at = monotonic() + _LOCK_RETRY_S
+            self._busy_since = None
 
     def _pause_s(self) -> float | None:
         """How long to wait for the next job."""
@@ -390,6 +393,12 @@ class GroupCommitWriter:
         self.commits += 1
         self._writes += writes
         self._sizes[min(max(writes - 1, 0).bit_length(), _SIZES - 1)] += 1
+
+    @property
+    def busy_s(self) -> float:
+        """For how long the thread has been at work on the same jobs."""
+        since = self._busy_since
+        return 0.0 if since is None else monotonic() - since
 
     @property
     def stats(self) -> StoreStats:

@@ -18,6 +18,7 @@ from planwave.storage.postgres.connection import connect
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
 from tests.support.paths import ROOT
+from tests.support.polling import until
 from tests.support.scale.relay import Relay
 from tests.support.storage.postgres_server import PostgresServer
 
@@ -89,6 +90,30 @@ async def test_a_store_closes_where_only_its_beat_waits_for_a_frozen_server(
     began = time.monotonic()
     await store.close()
     assert time.monotonic() - began < SOON_S
+
+
+async def test_a_frozen_server_counts_as_unreachable_until_it_answers(
+    relayed_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("SILENT_S", 0.3), ("READ_S", 0.5)):
+        monkeypatch.setattr(f"planwave.storage.postgres.store.{name}", seconds)
+    async with PostgresStore.open(relayed_url) as store:
+        await store.create_execution(record(), [log(1)])
+        await store.plans()
+        relay.cut()
+        async with asyncio.TaskGroup() as group:
+            appended = group.create_task(store.append("x1", 1, [log(2)]))
+            await until(lambda: store.stats.status == "store-unreachable")
+            assert await outcome(store.plans()) == "store-unreachable"
+            reads = [group.create_task(outcome(store.events("x1"))) for _ in range(9)]
+            for each in reads:
+                assert await each == "store-unreachable"
+            assert not appended.done()
+            relay.restore()
+        assert store.stats.status == "ok"
+        while await outcome(store.plans()) == "store-unreachable":
+            pass  # each takes some time
+        assert [each.seq for each in await store.events("x1")] == [1, 2]
 
 
 async def test_what_is_queued_is_stored_while_the_server_answers(database_url: str) -> None:

@@ -21,6 +21,7 @@ from planwave.setting_tables import NotificationSettings
 from planwave.settings import Limits
 
 if TYPE_CHECKING:
+    from planwave.service.carriers.carrier import Carrier
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.triggers.trigger_service import Trigger
     from planwave.storage.audit import AuditLog
@@ -181,6 +182,8 @@ class ServiceDependencies:
         redactor: Withholds what is secret from all that comes from outside.
         audit: Where what people and programs do is logged; None logs nothing.
         observers: What observes the service; ``Service.observe`` adds more.
+        carrier: Hands executions to any of several processes that share the store; None where this one is alone.
+        drives: Whether this process drives executions.
     """
 
     store: Store
@@ -207,6 +210,8 @@ class ServiceDependencies:
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
     audit: AuditLog | None = None
     observers: list[Observer] = field(default_factory=list[Observer])
+    carrier: Carrier | None = None
+    drives: bool = True
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

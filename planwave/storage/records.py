@@ -208,6 +208,8 @@ class IdempotencyRecord:
 DISK_FULL: Final = "disk-full"
 STORE_BUSY: Final = "store-busy"
 STORE_UNREACHABLE: Final = "store-unreachable"
+DRIVEN_ELSEWHERE: Final = "driven-elsewhere"
+"""The code of a claim that is refused because another process drives the execution."""
 TRANSIENT_CODES: Final = frozenset({DISK_FULL, STORE_BUSY, STORE_UNREACHABLE})
 """Codes of a transient ``StoreError``: nothing was written, and the write can be retried."""
 
@@ -238,12 +240,14 @@ class StoreStats(NamedTuple):
         writes: The number of committed writes.
         commits: The numbers of commits with 1, 2, 3 to 4, 5 to 8, … writes.
         transient_error: The error that prevents writes for now, or None.
+        busy_since: When the writes began that have no answer yet (``time.monotonic``), or None.
     """
 
     fatal_error: BaseException | None = None
     writes: int = 0
     commits: tuple[int, ...] = ()
     transient_error: StoreError | None = None
+    busy_since: float | None = None
 
     @property
     def status(self) -> str:

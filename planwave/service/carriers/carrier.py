@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from planwave.executor.messages import PlaceChange
 
 
+class CarrierUnavailable(Exception):
+    """A carrier does not answer; what was to be submitted is stored, and is submitted again."""
+
+
 class Rest(NamedTuple):
     """How an execution was when it came to rest.
 
     Attributes:
-        status: ``completed``, ``failed``, ``cancelled``; ``paused``: a command can continue it; ``starting``: it is not
-            to be driven.
+        status: ``completed``, ``failed``, ``cancelled``; ``paused``: a command can continue it; ``starting``: it was not
+            started yet; ``interrupted``: this process goes down, and another one has to go on.
         wake_at: When it is to be driven again although nobody submits it: the time for an answer is over.
     """
 
@@ -46,8 +50,29 @@ Drive = Callable[[str, Slot], Awaitable[Rest]]
 """Drives an execution until it rests. Where it raises, the execution is as it is stored, and has to go on later."""
 
 
+class CarrierLoad(NamedTuple):
+    """What a carrier has to do with this process.
+
+    Attributes:
+        waiting: Executions that wait to be driven, in this process or in any.
+        driven: Executions that are driven in this process, those that wait in memory included.
+        places: The running places that these hold.
+    """
+
+    waiting: int
+    driven: int
+    places: int
+
+
 class Carrier(Protocol):
     """Hands executions over to be driven."""
+
+    @property
+    def load(self) -> CarrierLoad: ...
+
+    def running_of(self, account: str) -> int:
+        """Return the number of running places of an account, as far as this process knows."""
+        ...
 
     async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
         """Have an execution driven: for the first time, or once more after it came to rest.
@@ -64,8 +89,11 @@ class Carrier(Protocol):
         """
         ...
 
-    def withdraw(self, execution_id: str) -> None:
-        """Forget an execution that waits and need not be driven any more; it may be driven nevertheless."""
+    def withdraw(self, execution_id: str) -> bool:
+        """Forget an execution that need not be driven any more; return whether it waits in this process no longer.
+
+        It may be driven nevertheless.
+        """
         ...
 
     def position(self, execution_id: str) -> int | None:
@@ -73,5 +101,8 @@ class Carrier(Protocol):
         ...
 
     async def serve(self, drive: Drive, slots: int) -> None:
-        """Have executions driven in this process, so many at a time, until cancelled."""
+        """Have executions driven in this process, so many at a time, until cancelled.
+
+        From then on nothing is handed over; it returns once what is driven has come to rest.
+        """
         ...

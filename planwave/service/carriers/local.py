@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from planwave.service.carriers.carrier import CarrierLoad
 from planwave.service.fair_queue import FairQueue
 
 if TYPE_CHECKING:
@@ -40,23 +42,9 @@ class LocalCarrier:
         self._start: Callable[[str, _LocalSlot], object] | None = None
 
     @property
-    def places(self) -> int:
-        """The number of running places that are held."""
-        return self._places.running
-
-    @property
-    def driven(self) -> int:
-        """The number of executions that are driven, those that wait in memory included."""
-        return len(self._slots)
-
-    @property
-    def waiting(self) -> int:
-        """The number of executions that wait to be driven."""
-        return len(self._waiting)
-
-    def is_waiting(self, execution_id: str) -> bool:
-        """Return whether an execution waits to be driven."""
-        return execution_id in self._waiting
+    def load(self) -> CarrierLoad:
+        """What waits, and what is driven."""
+        return CarrierLoad(len(self._waiting), len(self._slots), self._places.running)
 
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account."""
@@ -99,10 +87,9 @@ class LocalCarrier:
             self._start = lambda execution_id, slot: tasks.create_task(run(execution_id, slot))
             self._places.open(slots, self._burst)
             self._start_waiting()
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-            finally:
-                self._start = None
+            self._start = None
 
     def change_place(self, execution_id: str, account: str, change: PlaceChange) -> None:
         """Follow what becomes of the place of an execution that is driven."""

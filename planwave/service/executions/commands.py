@@ -8,17 +8,19 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
-from planwave.events import ENDED_STATUS, Event, ExecutionState
+from planwave.events import ENDED_STATUS, Event
 from planwave.events.request_text import EDIT, field_of, is_timer
-from planwave.events.types import WAITING, SupersededDocument
+from planwave.events.types import SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.model import Json
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines
+from planwave.service.executions.carried import CarriedExecutions, is_due, must_run
 from planwave.service.executions.command_rules import (
     Answer,
+    Cancel,
     CancelNode,
     Command,
     Expire,
@@ -35,10 +37,10 @@ from planwave.service.executions.session import ExecutionSession, set_aside_data
 from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.stored_execution import load_record
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import DRIVEN_ELSEWHERE, ExecutionRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
     from datetime import datetime
 
     from planwave.events.node_state import OpenRequest
@@ -74,7 +76,18 @@ class ExecutionCommands(ExecutionQueries):
             self.live_executions,
             self._document_writer,
             lambda live: self._answer_deadlines.watch(live.state),
+            self._take_up,
         )
+        store, carrier = dependencies.store, dependencies.carrier
+        if carrier is not None and store.owners is not None:
+            self.driver.carried = CarriedExecutions(
+                store,
+                store.owners,
+                carrier,
+                self.live_executions,
+                self._publish_read,
+                self._carry_out,
+            )
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
@@ -110,6 +123,10 @@ class ExecutionCommands(ExecutionQueries):
         Raises:
             StoreError: The run broke because its events could not be kept.
         """
+        if (carried := self.driver.carried) is not None:
+            async with self.live_executions.acquire(execution_id) as live:
+                await carried.wait(live)
+            return await load_record(self._store, execution_id)
         live = self.live_executions.get(execution_id)
         if live is not None and live.session is not None:
             await live.finished.wait()
@@ -117,6 +134,54 @@ class ExecutionCommands(ExecutionQueries):
                 raise live.error
         await self._document_writer.wait_written(execution_id)
         return await load_record(self._store, execution_id)
+
+    # -- executions that several processes share ---------------------------------------------------
+
+    async def _take_up(self, live: LiveExecution) -> None:
+        """Give an execution that a carrier hands over a session, where it has to be driven."""
+        carried = self.driver.carried
+        if carried is None or live.session is not None:
+            return
+        await carried.tail.catch_up(live)
+        if live.is_over:
+            return
+        await self._finish_edit(live)
+        async with live.commands:
+            now = self._dependencies.now()
+            if is_due(live.state, now):
+                await self.driver.apply_while_idle(live, Expire(now))
+            if not live.is_over and must_run(live.state, was_accepted=True):
+                live.mark_queued(
+                    ExecutionSession(
+                        self._dependencies, live.execution_id, owners=self._store.owners
+                    )
+                )
+        carried.relay.look()
+
+    def _publish_read(self, live: LiveExecution, events: Sequence[Event]) -> None:
+        """Publish events that another process has stored."""
+        live.publish(events)
+        for listener in self.driver.listeners:
+            listener(events)
+
+    async def _carry_out(self, execution_id: str, command: Command) -> None:
+        """Carry out a command that another process was given."""
+        if isinstance(command, Cancel):
+            await self.cancel(execution_id, command.cause)
+        else:
+            await self._send_command(execution_id, command)
+
+    async def _relay(self, live: LiveExecution, command: Command) -> bool:
+        """Have the process that drives an execution carry out a command; False where there is no other one."""
+        carried = self.driver.carried
+        if carried is None or live.session is not None:
+            return False
+        await carried.tail.catch_up(live)
+        command.check(live.state)
+        if not await carried.relay.send(live.execution_id, command):
+            return False
+        await carried.tail.catch_up(live)
+        return True
 
     # -- recovery ----------------------------------------------------------------------------------
 
@@ -129,6 +194,8 @@ class ExecutionCommands(ExecutionQueries):
         Returns:
             The number of executions to be recovered or watched.
         """
+        if self.driver.carried is not None:
+            return 0  # the carrier knows what has to go on
         records = await self._store.open_executions()
         recovery = Recovery(
             self._store,
@@ -175,7 +242,7 @@ class ExecutionCommands(ExecutionQueries):
             await held.enter_async_context(live.commands)
             if live.session is not None or live.is_over:
                 return False
-            if not _must_run(live.state, was_accepted=True):
+            if not must_run(live.state, was_accepted=True):
                 self._answer_deadlines.watch(live.state)
                 return False
             await self._submit_left(live)
@@ -258,6 +325,8 @@ class ExecutionCommands(ExecutionQueries):
 
     async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
         while True:
+            if await self._relay(live, Cancel(cause)):
+                return await load_record(self._store, live.execution_id)
             async with live.commands:
                 if not self.driver.cancel(live, cause):
                     await self._to_its_end(self._cancel_idle(live, cause))
@@ -340,7 +409,7 @@ class ExecutionCommands(ExecutionQueries):
                 if not live.is_over:
                     self._require_types(live)
                 was_accepted = (await load_record(self._store, execution_id)).queued
-                if live.is_unscheduled and _must_run(live.state, was_accepted=was_accepted):
+                if live.is_unscheduled and must_run(live.state, was_accepted=was_accepted):
                     await self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, Resume())
@@ -393,10 +462,11 @@ class ExecutionCommands(ExecutionQueries):
             while True:
                 try:
                     with told_by_rule(command, lambda: live.state):
-                        await self._give(live, command)
+                        if not await self._relay(live, command):
+                            await self._give(live, command)
                         return await load_record(self._store, execution_id)
                 except Conflict as error:
-                    if error.code != ALREADY_ENDED:
+                    if error.code not in (ALREADY_ENDED, DRIVEN_ELSEWHERE):
                         raise
                 await asyncio.sleep(0)  # it has stopped running meanwhile
 
@@ -455,14 +525,3 @@ class ExecutionCommands(ExecutionQueries):
                 await self.driver.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
-
-
-def _must_run(state: ExecutionState, *, was_accepted: bool) -> bool:
-    """Return whether an execution that rests in this process has something to do without a command.
-
-    It was left while it ran or before its turn, or waits for an answer and has no open request left.
-    """
-    if state.status == "starting":
-        return was_accepted
-    is_answered = state.status == "paused" and state.pause == WAITING and not state.requests
-    return state.status == "executing" or is_answered

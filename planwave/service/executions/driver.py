@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.planner.cost_estimate import forecast
-from planwave.service.carriers.carrier import Rest
 from planwave.service.carriers.local import LocalCarrier
 from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.carried import CarriedExecutions, rest_of
 from planwave.service.executions.command_rules import Command
 from planwave.service.executions.document_writer import DocumentWriter
 from planwave.service.executions.plan_approval import approval_request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
     from planwave.executor.messages import PlaceChange
     from planwave.graph.model import Json
-    from planwave.service.carriers.carrier import Slot
+    from planwave.service.carriers.carrier import Rest, Slot
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
@@ -47,8 +47,12 @@ class ExecutionDriver:
         live_executions: Those of this process.
         document_writer: Writes the documents of executions that come to rest.
         on_idle: Called with an execution that is paused, with no running node.
+        take_up: Called with an execution that a carrier of several processes hands over: gives it a session where
+            it has to be driven.
 
     Attributes:
+        carrier: Hands the executions over.
+        carried: Those that several processes share; None where only this one drives. Set before it is entered.
         is_draining: Whether new executions are refused.
         listeners: Called with each batch of durable events of an execution; they must not raise.
     """
@@ -59,17 +63,22 @@ class ExecutionDriver:
         live_executions: LiveExecutions,
         document_writer: DocumentWriter,
         on_idle: Callable[[LiveExecution], None],
+        take_up: Callable[[LiveExecution], Awaitable[None]],
     ) -> None:
         self._dependencies = dependencies
         self._live_executions = live_executions
         self._document_writer = document_writer
-        self._on_idle = on_idle
+        self._on_idle, self._take_up = on_idle, take_up
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
-        self._carrier = LocalCarrier(dependencies.limits.burst_executions)
+        self.carrier = dependencies.carrier or LocalCarrier(dependencies.limits.burst_executions)
+        self.carried: CarriedExecutions | None = None
         self._tasks = asyncio.TaskGroup()
+        self._serving: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._held: dict[str, LiveExecution] = {}
         self._starting: set[str] = set()
+        self._driven: set[str] = set()
         self._reserved = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -78,41 +87,48 @@ class ExecutionDriver:
 
     async def __aenter__(self) -> ExecutionDriver:
         await self._tasks.__aenter__()
-        slots = self._dependencies.limits.concurrent_executions
-        self._serving = self._tasks.create_task(self._carrier.serve(self.drive, slots))
+        if self._dependencies.drives:
+            slots = self._dependencies.limits.concurrent_executions
+            self._background.append(self._tasks.create_task(self.carrier.serve(self.drive, slots)))
+        if self.carried is not None:
+            self._following = self._tasks.create_task(self.carried.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close_queue()
+        if self.carried is not None:  # another process goes on with it
+            self.abort()
         self._journal.stop()
-        for live in list(self._held.values()):
-            self.cancel(live, "planwave is closing")
+        for live in self._held.values():
+            if live.session is not None and self.carried is None:
+                live.session.cancel("planwave is closing")
         await self._idle.wait()
-        self._serving.cancel()
+        if self._following is not None:
+            self._following.cancel()
         await self._tasks.__aexit__(None, None, None)
 
     @property
     def running(self) -> int:
         """The number of running executions, those that wait in memory included."""
-        return self._carrier.driven
+        return self.carrier.load.driven
 
     @property
     def places(self) -> int:
         """The number of running places that are held."""
-        return self._carrier.places
+        return self.carrier.load.places
 
     @property
     def queued(self) -> int:
         """The number of queued executions."""
-        return self._carrier.waiting
+        return self.carrier.load.waiting
 
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account; see ``Principal.account``."""
-        return self._carrier.running_of(account)
+        return self.carrier.running_of(account)
 
     def position(self, execution_id: str) -> int | None:
         """Return the position in the queue, 1 for the next execution; None if it waits for no place."""
-        return self._carrier.position(execution_id)
+        return self.carrier.position(execution_id)
 
     def check_open(self) -> None:
         """Raise if the service is shutting down.
@@ -166,6 +182,9 @@ class ExecutionDriver:
             live.mark_finished()
             raise ShuttingDown
         execution_id = live.execution_id
+        if self.carried is not None:
+            self.carried.submit(live)  # whoever is given it makes a session of its own
+            return
         live.mark_queued(session)
         session.accepted_at = asyncio.get_running_loop().time()
         if execution_id in self._starting:
@@ -174,8 +193,8 @@ class ExecutionDriver:
         self._idle.clear()
         # What was accepted before is loaded when its turn comes, and goes first.
         has_started = not session.is_loaded
-        await self._carrier.submit(execution_id, live.account, has_started=has_started)
-        if self._carrier.position(execution_id) is not None:
+        await self.carrier.submit(execution_id, live.account, has_started=has_started)
+        if self.carrier.position(execution_id) is not None:
             session.program = None  # to be checked again when its turn comes
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
@@ -191,6 +210,9 @@ class ExecutionDriver:
         # One owner for all commands, as owners without progress are counted.
         epoch = None if queued is None else queued.epoch
         session = ExecutionSession(self._dependencies, live.execution_id, epoch=epoch)
+        if self.carried is not None:
+            await session.claim()  # nobody else adds events from now on
+            await self.carried.tail.catch_up(live)
         try:
             done = await session.apply(command, live.state, partial(self.publish, live))
         finally:
@@ -203,6 +225,8 @@ class ExecutionDriver:
             self._mark_rest(live, is_paused=not live.is_over)
             if live.is_over:
                 self._live_executions.retain(live)
+            if self.carried is not None:
+                self.carried.submit(live)  # its deadlines may be others now
         elif queued is None:
             following = ExecutionSession(
                 self._dependencies, live.execution_id, epoch=session.epoch, is_recovery=was_left
@@ -213,7 +237,9 @@ class ExecutionDriver:
             await done
 
     def _mark_rest(self, live: LiveExecution, *, is_paused: bool) -> None:
-        if is_paused:  # a command can continue it
+        if self.carried is not None:  # it may go on in another process
+            live.mark_idle()
+        elif is_paused:  # a command can continue it
             live.mark_idle()
             self._on_idle(live)
         else:
@@ -221,18 +247,14 @@ class ExecutionDriver:
 
     def cancel(self, live: LiveExecution, cause: str) -> bool:
         """Cancel an execution that runs or is about to; False where it does neither."""
-        is_driven = live.execution_id in self._held and not self._is_queued(live)
-        if not is_driven or live.session is None:
+        if live.execution_id not in self._driven or live.session is None:
             return False
         live.session.cancel(cause)
         return True
 
-    def _is_queued(self, live: LiveExecution) -> bool:
-        return self._carrier.is_waiting(live.execution_id)
-
     def dequeue(self, execution_id: str) -> bool:
         """Take an execution out of the queue; False if it is not there (any more)."""
-        if not self._carrier.withdraw(execution_id):
+        if not self.carrier.withdraw(execution_id):
             return False
         live = self._held.pop(execution_id)
         live.session = None
@@ -242,6 +264,8 @@ class ExecutionDriver:
     def close_queue(self) -> None:
         """Accept nothing new; queued executions stay stored as they are."""
         self.is_draining = True
+        if self._serving is not None:
+            self._serving.cancel()
         for live in list(self._held.values()):
             if self.dequeue(live.execution_id):
                 live.mark_finished()
@@ -277,28 +301,39 @@ class ExecutionDriver:
             self._document_writer.flush()
 
     async def drive(self, execution_id: str, slot: Slot) -> Rest:
-        """Drive an execution that was submitted here until it rests; see ``Drive``."""
+        """Drive an execution until it rests; see ``Drive``."""
         async with self._live_executions.acquire(execution_id) as live:
-            if live.session is None:
-                return self._rest(live)
-            self._held[execution_id] = live
-            self._starting.add(execution_id)
-            rests = False
-            try:
-                rests = await self._run(live, slot)
-                if rests or live.has_streamed:
-                    live.fold()  # it is looked at below: what makes no sense breaks this run alone
-            except Exception as error:
-                _log.warning("execution %s broke: %s", execution_id, error)
-                live.error = error
-                raise
-            finally:
-                self._starting.discard(execution_id)
-                self._left(live, rests=rests)
-            return self._rest(live)
+            while execution_id in self._driven:  # handed over again, as no sign of life came in time
+                await live.finished.wait()
+            if self.carried is not None:
+                await self._take_up(live)
+            session = live.session
+            if session is None:
+                return rest_of(live.state)
+            await self._drive(live, slot)
+            if self.carried is not None and session.epoch is not None:
+                await self.carried.released(execution_id, session.epoch)
+            return rest_of(live.state)
 
-    def _rest(self, live: LiveExecution) -> Rest:
-        return Rest(live.state.status)
+    async def _drive(self, live: LiveExecution, slot: Slot) -> None:
+        execution_id = live.execution_id
+        self._held[execution_id] = live
+        self._idle.clear()
+        self._starting.add(execution_id)
+        self._driven.add(execution_id)
+        rests = False
+        try:
+            rests = await self._run(live, slot)
+            if rests or live.has_streamed:
+                live.fold()  # it is looked at below: what makes no sense breaks this run alone
+        except Exception as error:
+            _log.warning("execution %s broke: %s", execution_id, error)
+            live.error = error
+            raise
+        finally:
+            self._starting.discard(execution_id)
+            self._driven.discard(execution_id)
+            self._left(live, rests=rests)
 
     def _left(self, live: LiveExecution, *, rests: bool) -> None:
         """Take note that an execution is not driven any more.

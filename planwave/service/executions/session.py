@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from planwave.executor.reuse.reuse import Reuse
     from planwave.graph.model import Json
     from planwave.graph.protocols import Suspension
+    from planwave.storage.postgres.owners import ExecutionOwners
     from planwave.storage.records import StoredCall
 
 PROGRESS_EVENTS: Final = frozenset(
@@ -103,6 +104,7 @@ class ExecutionSession:
         program: The graph made ready to run, where it was checked just now.
         epoch: Its owner's; None where it has yet to be claimed.
         is_recovery: The stored events show it running in a process that has ended.
+        owners: Where a carrier handed it to this process: it becomes its owner, whoever drove it before.
 
     Attributes:
         accepted_at: When it was queued, event loop time.
@@ -120,8 +122,11 @@ class ExecutionSession:
         program: Program | None = None,
         epoch: int | None = None,
         is_recovery: bool = False,
+        owners: ExecutionOwners | None = None,
     ) -> None:
         self._dependencies, self.execution_id = dependencies, execution_id
+        self._owners = owners
+        self._takeovers: int | None = None
         self._spec, self.program = spec, program
         self.epoch, self.is_recovery = epoch, is_recovery
         self.accepted_at = 0.0
@@ -151,8 +156,13 @@ class ExecutionSession:
 
     async def claim(self) -> None:
         """Become its owner, unless this session is already."""
-        if self.epoch is None:
+        if self.epoch is not None:
+            return
+        if self._owners is None:
             self.epoch = await self._dependencies.store.claim(self.execution_id)
+        else:
+            self.epoch, self._takeovers = await self._owners.take(self.execution_id)
+            self.is_recovery = self._takeovers > 0
 
     async def load(self) -> None:
         """Claim it, then read what it is to run and what has happened so far.
@@ -170,6 +180,8 @@ class ExecutionSession:
         self._spec = run_spec_from_events(self.execution_id, events, limits)
         await self.take_up(events)
         met = attempts_without_progress(events, self.epoch or 1) if self.is_recovery else 0
+        if self._takeovers is not None:  # commands raise the epoch too
+            met = min(met, self._takeovers)
         if limits is not None and met > limits.recoveries:
             raise LimitExceeded(
                 "recoveries", limits.recoveries, met, what="recoveries without any progress"

@@ -107,6 +107,7 @@ class LiveExecution:
         self.error: Exception | None = None
         self.disconnect_reason: Exception | None = None
         self._ended = asyncio.Event()
+        self._news: asyncio.Event | None = None
         self._sentences = TextLog()
         self._logs: deque[str] = deque(maxlen=LAST_LOGS)
         self._state = ExecutionState(execution_id)
@@ -195,6 +196,8 @@ class LiveExecution:
 
     def publish(self, events: Sequence[Event]) -> None:
         """Add published events, and schedule their delivery to every subscriber."""
+        if events and 0 < events[0].seq <= self.last_seq:  # read by two at once
+            events = [event for event in events if event.seq > self.last_seq]
         self._published_count += len(events)
         self._snapshots.clear()
         self._unfolded += events
@@ -205,10 +208,7 @@ class LiveExecution:
                 self.last_seq = event.seq
             else:
                 self.has_streamed = True
-        if len(self._unfolded) > _MAX_UNFOLDED:
-            self.fold()
-        if len(self._unrendered) > _MAX_UNFOLDED:
-            self.render_log()
+        self._limit_backlog()
         if events and events[-1].type in TERMINAL:
             self.is_over = True
             self._ended.set()
@@ -219,6 +219,21 @@ class LiveExecution:
             self._flush_soon(at_once=self.has_streamed and not had_streamed)
         elif not self._pending:
             self._published_seq = self.last_seq
+        if self._news is not None:
+            self._news.set()
+
+    def _limit_backlog(self) -> None:
+        if len(self._unfolded) > _MAX_UNFOLDED:
+            self.fold()
+        if len(self._unrendered) > _MAX_UNFOLDED:
+            self.render_log()
+
+    async def wait_for_events(self) -> None:
+        """Wait until something is published."""
+        news = self._news = self._news or asyncio.Event()
+        await news.wait()
+        if self._news is news:
+            self._news = None
 
     def load_history(self, events: Sequence[Event]) -> None:
         """Add stored events, and fold them at once.

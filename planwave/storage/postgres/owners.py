@@ -15,12 +15,11 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, te
 from planwave.errors import Conflict
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
+from planwave.storage.records import DRIVEN_ELSEWHERE
 from planwave.storage.sql.lists import count_open
 from planwave.storage.sql.queries import Rows, raise_epoch
 from planwave.storage.sql.schema import commands, executions, holders, owners, submissions
 
-DRIVEN_ELSEWHERE: Final = "driven-elsewhere"
-"""The code of a claim that is refused because another opening drives the execution."""
 _KEPT_S: Final = 86_400.0
 """How long an outcome can be read."""
 

@@ -215,6 +215,7 @@ class GroupCommitWriter:
         self._retry_at = 0.0
         self._busy_since: float | None = None
         self._closed = False
+        self._busy_since: float | None = None
         self.commits = 0
         self._writes = 0
         self._sizes = [0] * _SIZES
@@ -293,7 +294,9 @@ class GroupCommitWriter:
         if not jobs:
             return
         before = len(self._waiting)
+        self._busy_since = monotonic()
         commit(jobs)
+        self._busy_since = None
         if all(job.error is None for job in jobs) and not self._disk_is_full():
             self._transient_error = None
         waiting = self._waiting[before:]
@@ -404,7 +407,11 @@ class GroupCommitWriter:
     def stats(self) -> StoreStats:
         """The number of writes, and whether more are possible."""
         return StoreStats(
-            self._fatal_error, self._writes, tuple(self._sizes), self._transient_error
+            self._fatal_error,
+            self._writes,
+            tuple(self._sizes),
+            self._transient_error,
+            self._busy_since,
         )
 
     def _write_artifacts(self, job: WriteJob) -> bool:

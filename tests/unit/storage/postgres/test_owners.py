@@ -12,9 +12,9 @@ from planwave.errors import Conflict, NotFound, QuotaExceeded, StaleEpoch
 from planwave.events import Event
 from planwave.principals import Principal
 from planwave.service.quotas import Quotas
-from planwave.storage.postgres.owners import DRIVEN_ELSEWHERE, ExecutionOwners
+from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.store import PostgresStore
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import DRIVEN_ELSEWHERE, ExecutionRecord
 from tests.support.llm.fake_providers import DEFAULT_LIMITS
 
 AT = "2026-01-01T00:00:00.000000Z"

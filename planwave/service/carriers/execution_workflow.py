@@ -1,0 +1,54 @@
+"""The workflow of Temporal that carries one execution: an activity drives it, and it is parked here while it rests.
+
+It knows an id and never what the execution does, so that no plan makes its history incompatible.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+WORKFLOW = "planwave-execution"
+ACTIVITY = "planwave-drive"
+_LONGEST = timedelta(days=365)
+_RETRY = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)
+)
+
+
+@workflow.defn(name=WORKFLOW, sandboxed=False)
+class ExecutionWorkflow:
+    """Has one execution driven as often as it has something to do."""
+
+    def __init__(self) -> None:
+        self._wakes = 0
+
+    @workflow.signal
+    def wake(self) -> None:
+        """Have the execution driven, once more after it comes to rest."""
+        self._wakes += 1
+
+    @workflow.run
+    async def run(self, execution_id: str, lease_s: float) -> str:
+        """Drive until the execution has ended; return its status."""
+        while True:
+            self._wakes = 0
+            status, wake_in_s = await workflow.execute_activity(
+                ACTIVITY,
+                execution_id,
+                result_type=tuple[str, float | None],
+                start_to_close_timeout=_LONGEST,
+                heartbeat_timeout=timedelta(seconds=lease_s),
+                retry_policy=_RETRY,
+            )
+            if status != "paused" and not self._wakes:
+                return status
+            try:
+                await workflow.wait_condition(lambda: self._wakes > 0, timeout=wake_in_s)
+            except TimeoutError:
+                pass
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(args=[execution_id, lease_s])

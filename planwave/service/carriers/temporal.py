@@ -1,0 +1,225 @@
+"""The carrier that hands executions to any number of processes, by workflows of Temporal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.common import Priority, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, TLSConfig
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from planwave.errors import InputError
+from planwave.service.carriers.carrier import CarrierLoad, CarrierUnavailable
+from planwave.service.carriers.execution_workflow import ACTIVITY, WORKFLOW, ExecutionWorkflow
+
+if TYPE_CHECKING:
+    from planwave.executor.messages import PlaceChange
+    from planwave.service.carriers.carrier import Drive
+    from planwave.setting_tables import TemporalSettings
+
+_log = logging.getLogger(__name__)
+
+_RPC: Final = timedelta(seconds=5)
+_CONNECT_AGAIN_S: Final = 2.0
+_BEATS_A_LEASE: Final = 4
+_STARTED, _NEW = 2, 3
+"""Priorities of Temporal: smaller numbers go first, 3 is the usual one."""
+
+
+class TemporalCarrier:
+    """Starts and wakes workflows, and drives what the workers' task queue hands to this process.
+
+    Args:
+        settings: Where the service is.
+        is_well: Asked between two beats: whether this process makes progress. Without a beat for a lease, its
+            executions are handed to others.
+        drain_s: How long what is driven may go on once ``serve`` is cancelled.
+    """
+
+    def __init__(
+        self, settings: TemporalSettings, is_well: Callable[[], bool], drain_s: float
+    ) -> None:
+        self._settings, self._is_well, self._drain_s = settings, is_well, drain_s
+        self._client: Client | None = None
+        self._connecting = asyncio.Lock()
+        self._driven = 0
+        self.waiting = 0
+        self.is_connected = False
+
+    @property
+    def load(self) -> CarrierLoad:
+        """What waits in the database, and what is driven here."""
+        return CarrierLoad(self.waiting, self._driven, self._driven)
+
+    def running_of(self, account: str) -> int:
+        """Return 0: the others are not known here."""
+        return 0
+
+    def withdraw(self, execution_id: str) -> bool:
+        """Do nothing: who is handed an execution that has nothing to do lets it rest."""
+        return False
+
+    def position(self, execution_id: str) -> int | None:
+        """Return None: the task queue does not say."""
+        return None
+
+    async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
+        """Start the workflow of an execution, or wake it; see ``Carrier``."""
+        key = blake2b(account.encode(), digest_size=16).hexdigest()
+        try:
+            client = await self._connected()
+            await client.start_workflow(
+                WORKFLOW,
+                args=[execution_id, self._settings.lease_s],
+                id=execution_id,
+                task_queue=self._settings.task_queue,
+                start_signal="wake",
+                id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                priority=Priority(_STARTED if has_started else _NEW, key),
+                rpc_timeout=_RPC,
+            )
+        except RPCError as error:
+            self.is_connected = False
+            raise CarrierUnavailable(f"Temporal does not answer: {error.message}") from error
+        self.is_connected = True
+
+    async def serve(self, drive: Drive, slots: int) -> None:
+        """Drive what is handed to this process; see ``Carrier``."""
+        client = await self._connected_at_last()
+        lease_s = self._settings.lease_s
+
+        @activity.defn(name=ACTIVITY)
+        async def drive_activity(execution_id: str) -> tuple[str, float | None]:
+            reason = ""
+            self._driven += 1
+            async with asyncio.TaskGroup() as tasks:
+                beating = tasks.create_task(self._beat())
+                try:
+                    rest = await drive(execution_id, _OwnSlot())
+                except Exception as error:  # noqa: BLE001 - the boundary to Temporal, which tries again
+                    rest, reason = None, str(error)
+                finally:
+                    self._driven -= 1
+                    beating.cancel()
+            if rest is None:
+                raise ApplicationError(reason, type="Broken")
+            if rest.status == "interrupted":
+                raise ApplicationError("this process goes down", type="Interrupted")
+            wake_in = None if rest.wake_at is None else rest.wake_at - datetime.now(UTC)
+            return rest.status, None if wake_in is None else max(wake_in.total_seconds(), 0.0)
+
+        worker = Worker(
+            client,
+            task_queue=self._settings.task_queue,
+            workflows=[ExecutionWorkflow],
+            activities=[drive_activity],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            max_concurrent_activities=slots,
+            # Histories are short, and what a dead worker had cached would wait for it.
+            max_cached_workflows=0,
+            # Else the worker that starts workflows drives them too, beyond its share.
+            disable_eager_activity_execution=True,
+            max_heartbeat_throttle_interval=timedelta(seconds=lease_s / _BEATS_A_LEASE),
+            graceful_shutdown_timeout=timedelta(seconds=self._drain_s),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(worker.run())
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(running)
+            await worker.shutdown()
+
+    async def _beat(self) -> None:
+        while True:
+            if self._is_well():
+                activity.heartbeat()
+            await asyncio.sleep(self._settings.lease_s / _BEATS_A_LEASE)
+
+    async def _connected_at_last(self) -> Client:
+        is_logged = False
+        while True:
+            try:
+                return await self._connected()
+            except CarrierUnavailable as error:
+                if not is_logged:
+                    _log.warning("%s; executions wait", error)
+                is_logged = True
+            await asyncio.sleep(_CONNECT_AGAIN_S)
+
+    async def _connected(self) -> Client:
+        async with self._connecting:
+            if self._client is None:
+                settings = self._settings
+                try:
+                    async with asyncio.timeout(_RPC.total_seconds()):
+                        self._client = await Client.connect(
+                            settings.address,
+                            namespace=settings.namespace,
+                            tls=_tls(settings),
+                            api_key=_api_key(settings),
+                        )
+                except (RuntimeError, TimeoutError, RPCError) as error:
+                    raise CarrierUnavailable(
+                        f"Temporal cannot be reached at {settings.address}: {error or 'no answer'}"
+                    ) from error
+                self.is_connected = True
+            return self._client
+
+
+class _OwnSlot:
+    """The slot of an activity: it is held until the execution rests."""
+
+    def change(self, change: PlaceChange, grant: Callable[[], None]) -> None:
+        """See ``Slot``: what wants to go on may."""
+        if change == "wanted":
+            grant()
+
+
+def _tls(settings: TemporalSettings) -> TLSConfig | bool:
+    """Return how the connection is encrypted.
+
+    Raises:
+        InputError: ``file-unreadable``.
+    """
+    ca, cert, key = map(_content, (settings.ca_file, settings.cert_file, settings.key_file))
+    if ca or cert:
+        return TLSConfig(server_root_ca_cert=ca, client_cert=cert, client_private_key=key)
+    return settings.tls or settings.api_key_env is not None
+
+
+def _content(file: Path | None) -> bytes | None:
+    if file is None:
+        return None
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"a file of [temporal] cannot be read: {error}", code="file-unreadable"
+        ) from error
+
+
+def _api_key(settings: TemporalSettings) -> str | None:
+    """Return the API key.
+
+    Raises:
+        InputError: ``secret-missing``.
+    """
+    if settings.api_key_env is None:
+        return None
+    key = os.environ.get(settings.api_key_env)
+    if not key:
+        raise InputError(
+            f"the environment has no variable {settings.api_key_env}, which [temporal] names",
+            code="secret-missing",
+        )
+    return key

@@ -1,0 +1,178 @@
+"""Executions that a carrier hands to any of several processes: what each process does for them.
+
+A process takes up what it is handed, after it has read what others have done; it watches what others drive, sends them
+commands, and tells the carrier what has to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import PlanwaveError
+from planwave.events import ENDED_STATUS, ExecutionState
+from planwave.events.types import WAITING
+from planwave.service.carriers.carrier import CarrierUnavailable, Rest
+from planwave.service.executions.command_relay import CommandRelay
+from planwave.service.queries.digest import deadline_of
+from planwave.service.streaming.event_tail import EventTail
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from planwave.events import Event
+    from planwave.service.carriers.carrier import Carrier
+    from planwave.service.executions.command_rules import Command
+    from planwave.service.streaming.live_execution import LiveExecution
+    from planwave.service.streaming.subscriptions import LiveExecutions
+    from planwave.storage.postgres.owners import ExecutionOwners
+    from planwave.storage.sql.store import Store
+
+_log = logging.getLogger(__name__)
+
+SWEEP_S: Final = 5.0
+"""How often what the carrier was not told is looked for, and how old it is then."""
+_SWEPT: Final = 500
+"""Executions submitted again at a time."""
+_SUBMITTED_AT_ONCE: Final = 20
+
+
+class CarriedExecutions:
+    """The part of one process in executions that several processes share.
+
+    Args:
+        store: Where the events are.
+        owners: Who drives what.
+        carrier: Hands executions over.
+        live_executions: Those of this process.
+        publish: Called with the events of an execution that another process drives.
+        carry_out: Carries out a command in this process.
+
+    Attributes:
+        tail: Reads what other processes have stored.
+        relay: Sends them commands.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        owners: ExecutionOwners,
+        carrier: Carrier,
+        live_executions: LiveExecutions,
+        publish: Callable[[LiveExecution, Sequence[Event]], None],
+        carry_out: Callable[[str, Command], Awaitable[object]],
+    ) -> None:
+        self._store, self._owners, self._carrier = store, owners, carrier
+        self._live_executions = live_executions
+        self.tail = EventTail(store, live_executions, publish)
+        self.relay = CommandRelay(owners, store.notices, carry_out)
+        self._submissions: dict[str, tuple[str, bool]] = {}
+        self._has_submissions = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow what other processes do, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.tail.run())
+            tasks.create_task(self.relay.run())
+            tasks.create_task(self._submit_all())
+
+    # -- to the carrier ----------------------------------------------------------------------------
+
+    def submit(self, live: LiveExecution) -> None:
+        """Tell the carrier soon that an execution has something to do; it is stored that it has to be told."""
+        has_started = live.state.started_at is not None
+        self._submissions[live.execution_id] = (live.account, has_started)
+        self._has_submissions.set()
+
+    async def _submit_all(self) -> None:
+        while True:
+            await self._has_submissions.wait()
+            self._has_submissions.clear()
+            waiting, self._submissions = self._submissions, {}
+            ids = list(waiting)
+            for start in range(0, len(ids), _SUBMITTED_AT_ONCE):
+                some = {each: waiting[each] for each in ids[start : start + _SUBMITTED_AT_ONCE]}
+                await self._submit_some(some)
+
+    async def _submit_some(self, some: dict[str, tuple[str, bool]]) -> None:
+        known: list[str] = []
+
+        async def submit(execution_id: str, account: str, has_started: bool) -> None:
+            try:
+                await self._carrier.submit(execution_id, account, has_started=has_started)
+                known.append(execution_id)
+            except CarrierUnavailable as error:
+                _log.warning("execution %s waits: %s", execution_id, error)
+            except Exception as error:  # noqa: BLE001 - a task boundary: the sweep submits it again
+                _log.warning("execution %s cannot be submitted: %s", execution_id, error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for execution_id, (account, has_started) in some.items():
+                tasks.create_task(submit(execution_id, account, has_started))
+        if known:
+            with suppress(PlanwaveError):  # they are submitted once more, which changes nothing
+                await self._owners.submitted(known)
+
+    async def sweep(self) -> None:
+        """Tell the carrier what others did not get to, and carry out commands whose owner is gone; until cancelled.
+
+        One process at a time does so.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    await self._sweep(tasks)
+                except PlanwaveError as error:
+                    _log.warning("executions that wait for a carrier cannot be read now: %s", error)
+                await asyncio.sleep(SWEEP_S)
+
+    async def _sweep(self, tasks: asyncio.TaskGroup) -> None:
+        for execution_id in await self._owners.unsubmitted(SWEEP_S, _SWEPT):
+            record = await self._store.execution(execution_id)
+            if record is None or record.status in ENDED_STATUS:
+                await self._owners.submitted([execution_id])
+                continue
+            async with self._live_executions.acquire(execution_id) as live:
+                self.submit(live)
+        self.relay.carry_out_all(tasks, await self._owners.left_commands(SWEEP_S))
+        await self._owners.forget_old()
+
+    # -- drive -------------------------------------------------------------------------------------
+
+    async def released(self, execution_id: str, epoch: int) -> None:
+        """Note that this process does not drive an execution any more."""
+        await self._owners.release(execution_id, epoch)
+
+    async def wait(self, live: LiveExecution) -> None:
+        """Wait until an execution has ended or is paused, whoever drives it."""
+        await self.tail.catch_up(live)
+        while live.state.status in ("starting", "executing"):
+            await live.wait_for_events()
+
+
+def rest_of(state: ExecutionState) -> Rest:
+    """Return how an execution rests; ``interrupted`` where it has something to do."""
+    if must_run(state, was_accepted=True):
+        return Rest("interrupted")
+    deadlines = (deadline_of(each) for each in state.requests.values())
+    return Rest(state.status, min((each for each in deadlines if each is not None), default=None))
+
+
+def is_due(state: ExecutionState, now: datetime) -> bool:
+    """Return whether the time for an answer is over."""
+    wake_at = rest_of(state).wake_at
+    return wake_at is not None and wake_at <= now
+
+
+def must_run(state: ExecutionState, *, was_accepted: bool) -> bool:
+    """Return whether an execution that rests in this process has something to do without a command.
+
+    It was left while it ran or before its turn, or waits for an answer and has no open request left.
+    """
+    if state.status == "starting":
+        return was_accepted
+    is_answered = state.status == "paused" and state.pause == WAITING and not state.requests
+    return state.status == "executing" or is_answered

@@ -1,0 +1,161 @@
+"""Commands for executions that another process drives: stored, carried out by their owner, answered by an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from planwave.errors import Conflict, Gone, InputError, NotFound, PlanwaveError, StoreError
+from planwave.principals import Principal, acting_as, current_principal
+from planwave.service.executions.command_rules import (
+    Answer,
+    Cancel,
+    CancelNode,
+    Command,
+    Pause,
+    Resume,
+)
+
+if TYPE_CHECKING:
+    from planwave.storage.notices import Notices
+    from planwave.storage.postgres.owners import ExecutionOwners, OpenCommand
+
+_log = logging.getLogger(__name__)
+
+COMMAND_S: Final = 15.0
+"""How long a caller waits for the process that drives the execution: longer than it takes another one to take over."""
+POLL_S: Final = 0.5
+"""How often outcomes and commands are looked for although no note came: a note may be lost."""
+_KINDS: Final[dict[str, type[Command]]] = {
+    kind.__name__: kind for kind in (Cancel, CancelNode, Pause, Resume, Answer)
+}
+_REFUSALS: Final[tuple[type[PlanwaveError], ...]] = (NotFound, Conflict, Gone, InputError)
+"""What an owner refuses with; the sender has checked all that needs more than these say."""
+
+
+class CommandRelay:
+    """Sends commands to the owners of executions, and carries out those for executions that are driven here.
+
+    Args:
+        owners: Who drives what, and the commands.
+        notices: Tells the others that there is something to read.
+        carry_out: Carries out a command in this process.
+    """
+
+    def __init__(
+        self,
+        owners: ExecutionOwners,
+        notices: Notices,
+        carry_out: Callable[[str, Command], Awaitable[object]],
+    ) -> None:
+        self._owners, self._notices, self._carry_out = owners, notices, carry_out
+        self._waiting: dict[int, asyncio.Event] = {}
+        self._under_way: set[int] = set()
+        self._noted = asyncio.Event()
+        notices.subscribe("commands", lambda _: self._noted.set())
+        notices.subscribe("outcomes", self._receive_outcome)
+
+    async def send(self, execution_id: str, command: Command) -> bool:
+        """Have the owner of an execution carry out a command; False where no other process drives it.
+
+        Raises:
+            PlanwaveError: What the command was refused with.
+            StoreError: ``command-pending``: no owner has answered.
+        """
+        if not await self._owners.is_elsewhere(execution_id):
+            return False
+        document = {
+            "kind": type(command).__name__,
+            "fields": asdict(command),
+            "by": current_principal().as_json(),
+        }
+        command_id = await self._owners.add_command(execution_id, document)
+        self._notices.publish("commands", execution_id)
+        outcome = await self._outcome(execution_id, command_id)
+        if outcome["error"] is not None:
+            raise _refusal(**outcome["error"])
+        return True
+
+    async def _outcome(self, execution_id: str, command_id: int) -> dict[str, Any]:
+        noted = self._waiting[command_id] = asyncio.Event()
+        deadline = asyncio.get_running_loop().time() + COMMAND_S
+        try:
+            while (outcome := await self._owners.outcome(command_id)) is None:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise StoreError(
+                        f"the process that drives execution {execution_id} does not answer; the command is "
+                        "stored, and is carried out as soon as a process drives the execution",
+                        code="command-pending",
+                        hint="look at the execution again in some seconds",
+                    )
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await noted.wait()
+                noted.clear()
+        finally:
+            del self._waiting[command_id]
+        return outcome
+
+    def _receive_outcome(self, note: str) -> None:
+        noted = self._waiting.get(int(note))
+        if noted is not None:
+            noted.set()
+
+    def look(self) -> None:
+        """Look for commands soon: this process drives something that it did not drive before."""
+        self._noted.set()
+
+    async def run(self) -> None:
+        """Carry out the commands for executions that are driven here, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await self._noted.wait()
+                self._noted.clear()
+                with suppress(StoreError):  # the next look finds them
+                    self.carry_out_all(tasks, await self._owners.own_commands())
+
+    def carry_out_all(self, tasks: asyncio.TaskGroup, commands: list[OpenCommand]) -> None:
+        """Carry out commands: those of one execution in order, of several side by side."""
+        lines: dict[str, list[OpenCommand]] = {}
+        for each in commands:
+            if each.command_id not in self._under_way:
+                self._under_way.add(each.command_id)
+                lines.setdefault(each.execution_id, []).append(each)
+        for line in lines.values():
+            tasks.create_task(self._carry_out_line(line))
+
+    async def _carry_out_line(self, line: list[OpenCommand]) -> None:
+        try:
+            for each in line:
+                await self._settle(each)
+        except Exception as error:  # noqa: BLE001 - a task boundary: it stays open, and is found again
+            _log.warning("a command for execution %s waits: %s", line[0].execution_id, error)
+        finally:
+            self._under_way.difference_update(each.command_id for each in line)
+
+    async def _settle(self, each: OpenCommand) -> None:
+        error: dict[str, Any] | None = None
+        try:
+            command = _KINDS[each.command["kind"]](**each.command["fields"])
+            by = Principal.from_json(each.command["by"])
+            with acting_as(by or current_principal()):
+                await self._carry_out(each.execution_id, command)
+        except StoreError:
+            raise
+        except PlanwaveError as refused:
+            kinds = (kind.__name__ for kind in _REFUSALS if isinstance(refused, kind))
+            error = {"kind": next(kinds, InputError.__name__), "message": refused.message}
+            error |= {"code": refused.code, "hint": refused.hint}
+        await self._owners.settle(each.command_id, {"error": error})
+        self._notices.publish("outcomes", str(each.command_id))
+
+
+def _refusal(kind: str, message: str, code: str, hint: str | None = None) -> PlanwaveError:
+    refusal = next((each for each in _REFUSALS if each.__name__ == kind), InputError)
+    return refusal(message, code=code, hint=hint)

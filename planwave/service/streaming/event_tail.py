@@ -1,0 +1,108 @@
+"""Events of executions that other processes drive, read after they are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import PlanwaveError
+
+if TYPE_CHECKING:
+    from planwave.events import Event
+    from planwave.service.streaming.live_execution import LiveExecution
+    from planwave.service.streaming.subscriptions import LiveExecutions
+    from planwave.storage.sql.store import Store
+
+_log = logging.getLogger(__name__)
+
+POLL_S: Final = 1.0
+"""How often what is watched is read although no note came: a note may be lost."""
+_READERS: Final = 4
+"""Executions read at a time."""
+
+
+class EventTail:
+    """Keeps the projections of executions up to date that this process watches and does not drive.
+
+    Args:
+        store: Where the events are.
+        live_executions: Those of this process.
+        publish: Called with an execution and its further events, each once and in order.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        live_executions: LiveExecutions,
+        publish: Callable[[LiveExecution, Sequence[Event]], None],
+    ) -> None:
+        self._store, self._live_executions, self._publish = store, live_executions, publish
+        self._behind: dict[str, None] = {}
+        self._noted = asyncio.Event()
+        store.notices.subscribe("events", self._receive)
+        store.notices.on_reconnect.append(self._mark_all)
+
+    async def catch_up(self, live: LiveExecution) -> None:
+        """Read the events that are stored by now and not known here.
+
+        Raises:
+            StoreError: The store cannot be read now.
+        """
+        stored = await self._store.events(live.execution_id, after=live.last_seq)
+        fresh = [event for event in stored if event.seq > live.last_seq]
+        if fresh:
+            self._publish(live, fresh)
+
+    async def run(self) -> None:
+        """Read what notes of other processes name, and all that is watched at intervals, until cancelled."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await self._noted.wait()
+            if not self._noted.is_set():
+                self._mark_all()
+            self._noted.clear()
+            await self._read_behind()
+
+    def _receive(self, note: str) -> None:
+        last, _, execution_id = note.partition(" ")
+        live = self._live_executions.get(execution_id)
+        if live is not None and live.last_seq < int(last):
+            self._mark(live)
+
+    def _mark_all(self) -> None:
+        for live in self._live_executions:
+            if live.holders and not live.is_over:
+                self._mark(live)
+
+    def _mark(self, live: LiveExecution) -> None:
+        if live.execution is None:  # else it is driven here, which publishes its events
+            self._behind[live.execution_id] = None
+            self._noted.set()
+
+    async def _read_behind(self) -> None:
+        while self._behind:
+            async with asyncio.TaskGroup() as tasks:
+                for execution_id in list(self._behind)[:_READERS]:
+                    del self._behind[execution_id]
+                    tasks.create_task(self._read(execution_id))
+
+    async def _read(self, execution_id: str) -> None:
+        live = self._live_executions.get(execution_id)
+        if live is None:
+            return
+        try:
+            await self.catch_up(live)
+        except PlanwaveError as error:
+            _log.debug("events of execution %s cannot be read now: %s", execution_id, error)
+        except Exception as error:  # noqa: BLE001 - a task boundary: the others are read
+            _log.warning("events of execution %s cannot be followed: %s", execution_id, error)
+            live.disconnect_all(error)
+
+
+def note_of(execution_id: str, last_seq: int) -> str:
+    """Return the note that an execution has events up to this one."""
+    return f"{last_seq} {execution_id}"

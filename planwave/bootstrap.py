@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from planwave.providers.protocols import Models, Recorder
     from planwave.providers.registry import ProviderRegistry
     from planwave.redaction import Redactor
+    from planwave.service.carriers.carrier import Carrier, Role
     from planwave.service.dependencies import ServiceDependencies
     from planwave.service.queries.history import History
     from planwave.service.service import Service
@@ -56,19 +57,26 @@ _SERVER_MODULES: Final = (
     "planwave.api.server",
 )
 """The slow imports of the HTTP server, in steps of about a tenth of a second."""
+_LEASES: Final = 3
+"""The lease of what a process claims in the database, in leases of its executions: longer than a pause that costs none."""
 
 
 class _Closable(Protocol):
     async def close(self) -> None: ...
 
 
-def open_service(settings: Settings) -> Service:
-    """Compose a service over the storage directory, which this process owns from now on.
+def open_service(settings: Settings, *, drives: bool = False) -> Service:
+    """Compose a service over the storage directory, which this process owns from now on, or over a database.
 
     Enter it with ``async with``.
 
+    Args:
+        settings: The settings.
+        drives: Whether this process drives executions also where a carrier hands them to any of several.
+
     Raises:
-        InputError: ``tracing-unavailable``, ``broken-node-module``, ``storage-untrusted``.
+        InputError: ``tracing-unavailable``, ``broken-node-module``, ``storage-untrusted``,
+            ``carrier-needs-database``, ``temporal-unavailable``.
         StoreError: The directory cannot be used, or another process writes into it.
     """
     # Lazy: test_help_loads_no_heavy_library
@@ -76,7 +84,10 @@ def open_service(settings: Settings) -> Service:
     from planwave.storage.ownership import require_trusted
 
     require_trusted(settings)
-    return Service(_service_dependencies(settings))
+    _require_database(settings)
+    parts = _service_dependencies(settings)
+    carrier = _open_carrier(settings, parts.store)
+    return Service(replace(parts, carrier=carrier, drives=drives or carrier is None))
 
 
 def _service_dependencies(settings: Settings) -> ServiceDependencies:
@@ -131,6 +142,44 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     )
 
 
+def _open_carrier(settings: Settings, store: Store) -> Carrier | None:
+    """Return what hands executions to any of several processes; None where this one drives them alone.
+
+    Raises:
+        InputError: ``temporal-unavailable``.
+    """
+    if settings.carrier == "local":
+        return None
+    try:
+        # Lazy: test_a_directory_needs_nothing_of_temporal
+        from planwave.service.carriers.temporal import TemporalCarrier
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f'carrier = "temporal" needs the Python module {error.name}, which is not installed',
+            code="temporal-unavailable",
+            hint="pip install 'planwave[temporal]'",
+        ) from error
+    # Lazy: test_a_directory_needs_nothing_of_temporal
+    from planwave.service.carriers.watchdog import Watchdog
+
+    watchdog = Watchdog(settings.temporal.lease_s, lambda: store.stats, os._exit)
+    return TemporalCarrier(settings.temporal, watchdog, settings.limits.drain_s)
+
+
+def _require_database(settings: Settings) -> None:
+    """Refuse a carrier of several processes that have nothing in common.
+
+    Raises:
+        InputError: ``carrier-needs-database``.
+    """
+    if settings.carrier != "local" and settings.database_url is None:
+        raise InputError(
+            f'carrier = "{settings.carrier}" hands executions to several processes, which share a database',
+            code="carrier-needs-database",
+            hint="set database_url",
+        )
+
+
 def _open_store(settings: Settings) -> Store:
     """Open the store; log how it is used again where nothing can be recorded, as without a home."""
     # Lazy: test_help_loads_no_heavy_library
@@ -143,7 +192,11 @@ def _open_store(settings: Settings) -> Store:
         store: Store = SqliteStore.open(directory, artifact_bytes=most)
     else:
         url = settings.database_url.get_secret_value()
-        store = _postgres_store().open(url, directory=directory, artifact_bytes=most)
+        open_store = partial(_postgres_store().open, url, artifact_bytes=most)
+        if settings.carrier != "local":
+            lease_s = _LEASES * settings.temporal.lease_s
+            return open_store(is_carried=True, lease_s=lease_s)
+        store = open_store(directory=directory)
     if "storage_dir" not in settings.model_fields_set and not is_remembered(directory):
         _log.warning(
             "planwave cannot record that it made ./%s, because %s cannot be written: name it the next "
@@ -445,17 +498,34 @@ async def open_node_services(
         await local.close()
 
 
-async def serve(settings: Settings, on_listening: Callable[[str], object]) -> int:
+async def serve(
+    settings: Settings, on_listening: Callable[[str], object], role: Role = "service"
+) -> int:
     """Serve HTTP until a signal stops the server; return the exit code.
 
+    Args:
+        settings: The settings.
+        on_listening: Called with the URL once requests are answered.
+        role: What the process does; a worker answers for its health and its metrics alone.
+
     Raises:
-        InputError: The address is not allowed, or cannot be bound.
+        InputError: The address is not allowed, or cannot be bound; ``worker-needs-carrier``; see ``open_service``.
         StoreError: The directory cannot be used, or another process writes into it.
     """
     # Lazy: test_help_loads_no_heavy_library
+    from planwave.api.app import create_app
     from planwave.api.server import serve
 
-    return await serve(settings, open_service, on_listening)
+    if role == "worker" and settings.carrier == "local":
+        raise InputError(
+            "a worker drives what a carrier hands to it, and carrier is local",
+            code="worker-needs-carrier",
+            hint='set carrier = "temporal" and database_url; with carrier = "local" the service drives by itself',
+        )
+    _require_database(settings)
+    create_service = partial(open_service, drives=role != "service")
+    app = create_app(settings, create_service, is_worker=role == "worker")
+    return await serve(settings, app, on_listening)
 
 
 def open_command_server(settings: Settings, is_wanted: Callable[[], bool]) -> CommandServer | None:

@@ -91,12 +91,15 @@ ROUTERS: Final = (
 )
 
 
-def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
+def create_app(
+    settings: Settings, create_service: ServiceFactory, *, is_worker: bool = False
+) -> FastAPI:
     """Build the application; it opens the service when it starts and closes it when it stops.
 
     Args:
         settings: Token, hosts, origins and limits.
         create_service: Builds the service; see ``bootstrap.create_service``.
+        is_worker: Whether only health and metrics are served.
     """
 
     @asynccontextmanager
@@ -112,6 +115,7 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
             state.mcp,
             lead(pruning),
             _sessions_opened(state.authenticator.sessions, service),
+            lead(service.executions.sweeping),
         ):
             if service.audit is not None:
                 names = sorted(settings.model_fields_set)
@@ -119,7 +123,7 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
             with EventLoopMonitor(state.metrics.loop_lagged):
                 yield
 
-    return create_detached_app(settings, lifespan)
+    return create_detached_app(settings, lifespan, is_worker=is_worker)
 
 
 @asynccontextmanager
@@ -155,17 +159,20 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
 def create_detached_app(
     settings: Settings,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+    *,
+    is_worker: bool = False,
 ) -> FastAPI:
     """Build the application without a service; see ``attach_service``.
 
     Args:
         settings: Token, hosts, origins and limits.
         lifespan: Runs while the application does.
+        is_worker: Whether only health and metrics are served.
     """
-    metrics = PrometheusObserver()
+    metrics, root_path = PrometheusObserver(), settings.root_path
     in_flight = BytesInFlight(settings.limits.sending_bytes)
-    root_path = settings.root_path
-    routers = [*ROUTERS, docs.router, docs.public_router] if settings.api_docs else ROUTERS
+    documentation = (docs.router, docs.public_router) if settings.api_docs else ()
+    routers = (health.router,) if is_worker else (*ROUTERS, *documentation)
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
@@ -194,7 +201,8 @@ def create_detached_app(
     )
     app.state.metrics, app.state.in_flight = metrics, in_flight
     problems.register_handlers(app)
-    app.router.routes.append(mcp_route)
-    app.router.default = WebUI(app.router.default, root_path)
+    if not is_worker:
+        app.router.routes.append(mcp_route)
+        app.router.default = WebUI(app.router.default, root_path)
     app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

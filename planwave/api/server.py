@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import uvicorn
 from pydantic import SecretStr
 
-from planwave.api.app import ServiceFactory, attach_service, create_app, create_detached_app
+from planwave.api.app import attach_service, create_detached_app
 from planwave.api.dependencies import AppState
 from planwave.api.logging_config import configure_logging
 from planwave.api.metrics import VERSION
@@ -246,14 +246,12 @@ class Server:
         await self._tasks.__aexit__(None, None, None)
 
 
-async def serve(
-    settings: Settings, create_service: ServiceFactory, on_listening: Callable[[str], object]
-) -> int:
+async def serve(settings: Settings, app: FastAPI, on_listening: Callable[[str], object]) -> int:
     """Serve until a signal requests a stop; return the exit code.
 
     Args:
         settings: Host, port (0 for a free one), token and limits.
-        create_service: Builds the service; see ``bootstrap.create_service``.
+        app: The application; see ``create_app``.
         on_listening: Called with the URL once requests are answered.
 
     Raises:
@@ -272,7 +270,6 @@ async def serve(
             log_levels(settings.log_level),
         ),
     ):
-        app = create_app(settings, create_service)
         async with app.router.lifespan_context(app):
             service = cast("AppState", app.state.planwave).service
             log = ServiceLog(service.tracer, settings.log_executions, settings.log_slow_call_s)

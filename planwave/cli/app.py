@@ -66,6 +66,7 @@ _COMMANDS: Final = {
     "retry": "executions.forks:retry",
     "fork": "executions.forks:fork",
     "serve": "serve:serve",
+    "worker": "serve:worker",
     "mcp": "mcp:mcp",
     "flow": "flows:flow_app",
     "triggers": "triggers:trigger_app",

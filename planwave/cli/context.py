@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planwave.mcp.servers import McpServers
     from planwave.nodes.registry import Registry
     from planwave.providers.protocols import Providers
+    from planwave.service.carriers.carrier import Role
     from planwave.service.queries.history import History
     from planwave.service.service import Service
     from planwave.settings import Settings
@@ -73,8 +74,8 @@ class Factories:
         history: Opens stored data read-only, also while another process writes.
         catalogue: Returns the node types, checked against the available providers.
         providers: Returns the configured providers and the embedded model behind them.
-        serve: Serves HTTP until a signal stops it, passes the URL to the callback once it listens,
-            and returns the exit code.
+        serve: Serves HTTP, or drives executions, until a signal stops it, passes the URL to the callback once
+            it listens, and returns the exit code.
         mcp_servers: Returns the MCP servers; none is started.
         has_web_ui: Returns whether the web UI is built.
         command_server: Imports and builds the HTTP server of a command; called in a thread. None
@@ -86,7 +87,7 @@ class Factories:
     history: Callable[[Settings], History]
     catalogue: Callable[[Settings], Registry]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
-    serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
+    serve: Callable[[Settings, Callable[[str], object], Role], Coroutine[Any, Any, int]]
     mcp_servers: Callable[[Settings], McpServers]
     has_web_ui: Callable[[], bool]
     command_server: Callable[[Settings, Callable[[], bool]], CommandServer | None]

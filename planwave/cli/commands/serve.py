@@ -1,4 +1,4 @@
-"""``planwave serve``: plans and executions over HTTP, until it is stopped."""
+"""``planwave serve``: plans and executions over HTTP; ``planwave worker``: executions only. Until they are stopped."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ RootPathOption = Annotated[
         help="The path prefix that a reverse proxy serves planwave under. [default: none]",
     ),
 ]
+WithWorkerFlag = Annotated[
+    bool,
+    typer.Option(
+        "--with-worker",
+        metavar="",
+        help='Also drive executions, where carrier = "temporal" hands them to several processes.',
+    ),
+]
 OpenFlag = Annotated[
     bool, typer.Option("--open", metavar="", help="Open the web UI in your browser.")
 ]
@@ -61,6 +69,7 @@ def serve(
     port: PortOption = None,
     root_path: RootPathOption = None,
     open_page: OpenFlag = False,
+    with_worker: WithWorkerFlag = False,
 ) -> None:
     """Serve the web UI, and plans and executions over HTTP, WebSocket and server-sent events.
 
@@ -87,7 +96,49 @@ def serve(
         if open_page:  # a browser in a terminal holds up its caller until it is closed
             Thread(target=_open, args=(console, _page(settings, url)), daemon=True).start()
 
-    code = asyncio.run(ctx.factories.serve(settings, on_listening))
+    role = "service-with-worker" if with_worker else "service"
+    code = asyncio.run(ctx.factories.serve(settings, on_listening, role))
+    if code:
+        raise typer.Exit(code)
+
+
+@shared_options(with_model=True, untrusted="refuse")
+def worker(ctx: CommandContext, host: HostOption = None, port: PortOption = None) -> None:
+    """Drive executions that a carrier hands over, beside other workers, until it is stopped.
+
+    It needs `carrier = "temporal"` and `database_url`, and serves nothing but `/healthz`, `/readyz` and `/metrics`.
+    After Ctrl-C (or SIGTERM) running steps have some time to end, and other workers go on with the executions; a
+    second one stops at once.
+
+    For example:
+
+    * `planwave worker --port 8001`
+    * `planwave worker --port 0 --json` (the first line has the URL)
+    """
+    settings = ctx.settings()
+    chosen: dict[str, object] = {"host": host, "port": port}
+    settings = settings.model_copy(
+        update={name: value for name, value in chosen.items() if value is not None}
+    )
+    console = ctx.console()
+
+    def on_listening(url: str) -> None:
+        _warn_of_embedded_model(ctx, settings)
+        if console.json:
+            about = {"url": url, "pid": os.getpid(), "storage": settings.storage_name}
+            sys.stdout.write(dumps(about) + "\n")
+            sys.stdout.flush()
+            return
+        console.verbatim(f"planwave worker drives executions of {settings.storage_name}")
+        console.verbatim(
+            f"  Temporal: {settings.temporal.address}, task queue {settings.temporal.task_queue}"
+        )
+        console.verbatim(f"  health: {url}/healthz")
+        console.text(
+            "  Ctrl-C stops it after running steps have ended; a second Ctrl-C stops it at once"
+        )
+
+    code = asyncio.run(ctx.factories.serve(settings, on_listening, "worker"))
     if code:
         raise typer.Exit(code)
 

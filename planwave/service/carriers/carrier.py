@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from planwave.executor.messages import PlaceChange
+
+
+Role = Literal["service", "worker", "service-with-worker"]
+"""What a process does where a carrier hands executions to several: it serves HTTP, drives executions, or both."""
 
 
 class CarrierUnavailable(Exception):

@@ -46,9 +46,7 @@ class ExecutionWorkflow:
             )
             if status != "paused" and not self._wakes:
                 return status
-            try:
+            with suppress(TimeoutError):  # then the time for an answer is over
                 await workflow.wait_condition(lambda: self._wakes > 0, timeout=wake_in_s)
-            except TimeoutError:
-                pass
             if workflow.info().is_continue_as_new_suggested():
                 workflow.continue_as_new(args=[execution_id, lease_s])

@@ -26,6 +26,7 @@ from planwave.service.carriers.execution_workflow import ACTIVITY, WORKFLOW, Exe
 if TYPE_CHECKING:
     from planwave.executor.messages import PlaceChange
     from planwave.service.carriers.carrier import Drive
+    from planwave.service.carriers.watchdog import Watchdog
     from planwave.setting_tables import TemporalSettings
 
 _log = logging.getLogger(__name__)
@@ -42,15 +43,12 @@ class TemporalCarrier:
 
     Args:
         settings: Where the service is.
-        is_well: Asked between two beats: whether this process makes progress. Without a beat for a lease, its
-            executions are handed to others.
+        watchdog: Says whether this process makes progress, between two signs of life.
         drain_s: How long what is driven may go on once ``serve`` is cancelled.
     """
 
-    def __init__(
-        self, settings: TemporalSettings, is_well: Callable[[], bool], drain_s: float
-    ) -> None:
-        self._settings, self._is_well, self._drain_s = settings, is_well, drain_s
+    def __init__(self, settings: TemporalSettings, watchdog: Watchdog, drain_s: float) -> None:
+        self._settings, self._watchdog, self._drain_s = settings, watchdog, drain_s
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
@@ -134,14 +132,18 @@ class TemporalCarrier:
             graceful_shutdown_timeout=timedelta(seconds=self._drain_s),
         )
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(worker.run())
+            running = tasks.create_task(self._run(worker))
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(running)
             await worker.shutdown()
 
+    async def _run(self, worker: Worker) -> None:
+        with self._watchdog.watching():
+            await worker.run()
+
     async def _beat(self) -> None:
         while True:
-            if self._is_well():
+            if self._watchdog.is_well():
                 activity.heartbeat()
             await asyncio.sleep(self._settings.lease_s / _BEATS_A_LEASE)
 

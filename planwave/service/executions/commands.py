@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
@@ -40,7 +40,7 @@ from planwave.service.streaming.stored_execution import load_record
 from planwave.storage.records import DRIVEN_ELSEWHERE, ExecutionRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Coroutine, Sequence
     from datetime import datetime
 
     from planwave.events.node_state import OpenRequest
@@ -157,6 +157,17 @@ class ExecutionCommands(ExecutionQueries):
                     )
                 )
         carried.relay.look()
+
+    @asynccontextmanager
+    async def sweeping(self) -> AsyncGenerator[None]:
+        """Tell a carrier of several processes within the block what others did not get to tell it."""
+        async with asyncio.TaskGroup() as tasks:
+            if self.driver.carried is None:
+                yield
+                return
+            sweep = tasks.create_task(self.driver.carried.sweep())
+            yield
+            sweep.cancel()
 
     def _publish_read(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Publish events that another process has stored."""

@@ -89,7 +89,7 @@ class ExecutionDriver:
         await self._tasks.__aenter__()
         if self._dependencies.drives:
             slots = self._dependencies.limits.concurrent_executions
-            self._background.append(self._tasks.create_task(self.carrier.serve(self.drive, slots)))
+            self._serving = self._tasks.create_task(self.carrier.serve(self.drive, slots))
         if self.carried is not None:
             self._following = self._tasks.create_task(self.carried.run())
         return self
@@ -303,7 +303,9 @@ class ExecutionDriver:
     async def drive(self, execution_id: str, slot: Slot) -> Rest:
         """Drive an execution until it rests; see ``Drive``."""
         async with self._live_executions.acquire(execution_id) as live:
-            while execution_id in self._driven:  # handed over again, as no sign of life came in time
+            while (
+                execution_id in self._driven
+            ):  # handed over again, as no sign of life came in time
                 await live.finished.wait()
             if self.carried is not None:
                 await self._take_up(live)

@@ -21,7 +21,7 @@ GRAPH = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b
 TOKEN = "hush-hush-hush"
 NOWHERE = "http://127.0.0.1:1"
 HERE_ONLY = {
-    "serve", "mcp", "backup", "prune", "store copy", "migrate", "audit", "audit verify", "model pull", "doctor", "trust",
+    "serve", "worker", "mcp", "backup", "prune", "store copy", "migrate", "audit", "audit verify", "model pull", "doctor", "trust",
 }  # fmt: skip
 NO_PLACE = {"config show", "config path"}
 """What looks at the settings alone."""

@@ -12,7 +12,7 @@ from tests.support.cli.command_process import isolated_directory, start_command
 from tests.support.cli.command_tree import CommandPath, every_command
 from tests.support.cli.in_process_command import approval_graph, invoke, invoke_json
 
-LISTENING = {"serve"}
+LISTENING = {"serve", "worker"}
 COMMANDS = [each for each in every_command() if " ".join(each.words) not in LISTENING]
 
 

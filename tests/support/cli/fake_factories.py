@@ -27,7 +27,7 @@ class FakeEmbeddedModel:
         return self.missing
 
 
-async def _listen(settings: Settings, report_url: Callable[[str], object]) -> int:
+async def _listen(settings: Settings, report_url: Callable[[str], object], role: str) -> int:
     report_url(f"http://{settings.host}:{settings.port}")
     return 0
 
@@ -39,7 +39,7 @@ def fake_factories(
     embedded: FakeEmbeddedModel | None = None,
     service: Callable[[Settings], Service] | None = None,
     history: Callable[[Settings], History] | None = None,
-    serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
+    serve: Callable[[Settings, Callable[[str], object], str], Any] | None = None,
     has_web_ui: bool = True,
     **settings: Any,
 ) -> Factories:

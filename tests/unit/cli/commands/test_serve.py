@@ -23,11 +23,13 @@ class Server:
 
     def __init__(self, exit_code: int = 0, error: Exception | None = None) -> None:
         self.asked: list[Settings] = []
+        self.roles: list[str] = []
         self._exit_code = exit_code
         self._error = error
 
-    async def __call__(self, settings: Settings, told: Callable[[str], object]) -> int:
+    async def __call__(self, settings: Settings, told: Callable[[str], object], role: str) -> int:
         self.asked.append(settings)
+        self.roles.append(role)
         if self._error is not None:
             raise self._error
         told(f"http://{settings.host}:{settings.port or 4711}")
@@ -149,3 +151,30 @@ def test_serve_warns_once_that_steps_fall_back_to_the_embedded_model(
     logged = [each.getMessage() for each in caplog.records if "embedded one" in each.getMessage()]
     assert len(logged) == warnings
     assert all(text.startswith("no API key is set: ") and "small" in text for text in logged)
+
+
+def test_a_service_drives_too_if_it_is_asked_to() -> None:
+    server = Server()
+    for arguments in (["serve"], ["serve", "--with-worker"], ["worker"]):
+        assert CliRunner().invoke(app, arguments, obj=fake_factories(serve=server)).exit_code == 0
+    assert server.roles == ["service", "service-with-worker", "worker"]
+
+
+def test_a_worker_says_what_it_drives_and_where_its_health_is(tmp_path: Path) -> None:
+    shown = (
+        CliRunner()
+        .invoke(
+            app,
+            ["worker", "--port", "82"],
+            obj=fake_factories(serve=Server(), storage_dir=tmp_path),
+        )
+        .output
+    )
+    assert shown.splitlines() == [
+        f"planwave worker drives executions of {tmp_path}",
+        "  Temporal: 127.0.0.1:7233, task queue planwave",
+        "  health: http://127.0.0.1:82/healthz",
+        "  Ctrl-C stops it after running steps have ended; a second Ctrl-C stops it at once",
+    ]
+    done = CliRunner().invoke(app, ["worker", "--json"], obj=fake_factories(serve=Server()))
+    assert json.loads(done.output).keys() == {"url", "pid", "storage"}

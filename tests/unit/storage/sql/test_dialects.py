@@ -24,3 +24,23 @@ def test_a_directory_needs_nothing_of_postgresql(tmp_path: Path) -> None:
         [sys.executable, "-c", STORES, tmp_path], check=True, capture_output=True, text=True
     )
     assert done.stdout == "1\n[]\n"
+
+
+def test_a_directory_needs_nothing_of_temporal(tmp_path: Path) -> None:
+    """Nor does a database with one process: a service is composed, opened and left."""
+    program = (
+        "import asyncio, sys\n"
+        "from planwave.bootstrap import open_service\n"
+        "from planwave.settings import Settings\n"
+        "async def main():\n"
+        "    async with open_service(Settings(storage_dir=sys.argv[1])): pass\n"
+        "asyncio.run(main())\n"
+        "print([each for each in sys.modules if 'temporal' in each])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "new"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "[]\n"

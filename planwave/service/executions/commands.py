@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
@@ -41,7 +42,6 @@ from planwave.storage.records import DRIVEN_ELSEWHERE, ExecutionRecord
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
-    from datetime import datetime
 
     from planwave.events.node_state import OpenRequest
 
@@ -151,11 +151,11 @@ class ExecutionCommands(ExecutionQueries):
             if is_due(live.state, now):
                 await self.driver.apply_while_idle(live, Expire(now))
             if not live.is_over and must_run(live.state, was_accepted=True):
-                live.mark_queued(
-                    ExecutionSession(
-                        self._dependencies, live.execution_id, owners=self._store.owners
-                    )
+                session = ExecutionSession(
+                    self._dependencies, live.execution_id, owners=self._store.owners
                 )
+                session.accepted_at = asyncio.get_running_loop().time() - _waited_s(live.state, now)
+                live.mark_queued(session)
         carried.relay.look()
 
     @asynccontextmanager
@@ -536,3 +536,10 @@ class ExecutionCommands(ExecutionQueries):
                 await self.driver.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
+
+
+def _waited_s(state: ExecutionState, now: datetime) -> float:
+    """Return for how many seconds an execution has waited for its start; 0 where it goes on."""
+    if state.created_at is None or state.started_at is not None:
+        return 0.0
+    return max((now - datetime.fromisoformat(state.created_at)).total_seconds(), 0.0)

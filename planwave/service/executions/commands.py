@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
-from planwave.events import ENDED_STATUS, Event
+from planwave.events import ENDED_STATUS, Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_timer
 from planwave.events.types import SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED

@@ -226,6 +226,7 @@ def open_audit_log(settings: Settings) -> AuditLog | None:
     """Return the audit log; None where the settings want none, or it is off by itself."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.audit import AuditLog
+    from planwave.storage.postgres import open_audit_files
 
     is_wanted = settings.audit_log
     if is_wanted is None:
@@ -233,7 +234,12 @@ def open_audit_log(settings: Settings) -> AuditLog | None:
         from planwave.outbound.addresses import is_loopback
 
         is_wanted = not is_loopback(settings.host)
-    return AuditLog(settings.storage_dir) if is_wanted else None
+    if not is_wanted:
+        return None
+    url = settings.database_url
+    return AuditLog(
+        settings.storage_dir if url is None else open_audit_files(url.get_secret_value())
+    )
 
 
 async def _close_parts(parts: Iterable[_Closable | None]) -> None:

@@ -5,6 +5,9 @@ of the line and ``previous`` the hash of the line before, so no line can be chan
 inserted unnoticed. The first line of a file names the instance that writes it and the end of the file
 before; so files are one chain over processes and days. Whoever can write the files can make a whole
 new chain: copy the last hash elsewhere to notice that.
+
+Processes that share a database keep the same files as rows of a table, each process its own. The first line of one names
+the ends, at that time, of the newest files of all of them; so no file can be removed or cut unnoticed either.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from planwave.errors import StoreError, reason_of
 from planwave.ids import new_id
@@ -79,25 +82,70 @@ class Finding(NamedTuple):
         return f"{self.file}:{self.line}: {self.message}" if self.line else self.message
 
 
+class AuditFiles(Protocol):
+    """Where the files of a log are; all methods block.
+
+    Attributes:
+        is_shared: Whether several processes write at a time, each its own file.
+        location: For messages.
+    """
+
+    is_shared: bool
+    location: str
+
+    def names(self) -> list[str]:
+        """Return the names of the files, oldest first."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        ...
+
+    def append(self, name: str, number: int, lines: Sequence[bytes]) -> None:
+        """Append lines to a file, durable on return; make it if need be.
+
+        Args:
+            name: Of the file.
+            number: Of the first of the lines.
+            lines: Each with its line feed.
+
+        Raises:
+            OSError, StoreError: They cannot be written.
+        """
+        ...
+
+    def ends(self) -> list[LogEnd]:
+        """Return the ends of the newest files that have a whole line, the newest first."""
+        ...
+
+    def prune(self, before: datetime) -> int:
+        """Delete the oldest files whose last entry is older than a time, but the newest; return how many."""
+        ...
+
+    def close(self) -> None:
+        """Close what is open."""
+        ...
+
+
 class AuditLog:
     """The audit log of one process.
 
     The file is made with the first entry. Concurrent entries share one write and one sync, in a thread.
 
     Args:
-        storage: The storage directory.
+        log: The storage directory, or where else the files are.
         now: UTC time.
     """
 
-    def __init__(self, storage: Path, now: Callable[[], datetime] = utc_now) -> None:
-        self._directory = storage / AUDIT_FOLDER
+    def __init__(self, log: Path | AuditFiles, now: Callable[[], datetime] = utc_now) -> None:
+        self._files = files_of(log)
         self._now = now
         self._instance = new_id()
         self._waiting: list[tuple[dict[str, Any], asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
         self._end: LogEnd | None = None
-        self._path: Path | None = None
+        self._file: str | None = None
         self._day = ""
         self._size = 0
         self.is_broken = False
@@ -142,28 +190,25 @@ class AuditLog:
         """Write what is waiting, and that the log was closed; without any entry nothing is written."""
         if self._writing is not None:
             await asyncio.wait((self._writing,))
-        if self._path is not None and not self.is_broken:
+        if self._file is not None and not self.is_broken:
             with suppress(AuditUnavailable):
                 await self.append({"action": CLOSED})
+        await asyncio.to_thread(self._files.close)
 
     def prune(self, before: datetime) -> int:
         """Delete the files whose last entry is older than a time, but the newest; return how many."""
-        files = audit_files(self._directory.parent)[:-1]
-        old = [each for each in files if each.stat().st_mtime < before.timestamp()]
-        for each in old:
-            each.unlink(missing_ok=True)
-        return len(old)
+        return self._files.prune(before)
 
     async def _write_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
                 await asyncio.to_thread(self._write, [entry for entry, _ in batch])
-            except OSError as error:
+            except (OSError, StoreError) as error:
                 self.is_broken = True
                 for _, done in batch:
                     if not done.done():
-                        done.set_exception(_unavailable(self._directory, error))
+                        done.set_exception(_unavailable(self._files.location, error))
                         done.exception()  # nobody may wait for it any more
             else:
                 self.is_broken = False
@@ -175,50 +220,98 @@ class AuditLog:
         """Append entries and sync the file; after a failure the next write begins another file."""
         with self._lock:
             try:
-                for path, lines in groupby(self._lines(entries), key=itemgetter(0)):
-                    self._append(path, b"".join(line for _, line in lines))
-            except OSError:
-                self._path = self._end = None  # half a line may be there: read the end again
+                for name, lines in groupby(self._lines(entries), key=itemgetter(0)):
+                    (_, number, first), *others = lines
+                    self._files.append(name, number, [first, *(line for _, _, line in others)])
+            except (OSError, StoreError):
+                self._file = self._end = None  # half a line may be there: read the end again
                 raise
 
-    def _lines(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple[Path, bytes]]:
+    def _lines(self, entries: Iterable[dict[str, Any]]) -> Iterator[tuple[str, int, bytes]]:
         for entry in entries:
             day = entry["at"][:10]
-            if self._path is None or day != self._day or self._size > MAX_FILE_BYTES:
+            if self._file is None or day != self._day or self._size > MAX_FILE_BYTES:
                 self._day, self._size = day, 0
                 yield self._begin(entry["at"])
             yield self._next(entry)
 
-    def _begin(self, at: str) -> tuple[Path, bytes]:
+    def _begin(self, at: str) -> tuple[str, int, bytes]:
         """Return a new file with its first line, which names the end of the file before."""
-        before = self._end or last_end(self._directory.parent)
+        ends = self._files.ends() if self._files.is_shared or self._end is None else []
+        before = self._end or next(iter(ends), None)
         stamp = re.sub(r"[^0-9T]", "", at[:26])
-        self._path = self._directory / f"{stamp}Z-{new_id()}.jsonl"
-        self._end = LogEnd(self._path.name, 0, "")
-        opened = {"at": at, "action": OPENED, "instance": self._instance}
-        return self._next({**opened, "before": None if before is None else before._asdict()})
+        self._file = f"{stamp}Z-{new_id()}.jsonl"
+        self._end = LogEnd(self._file, 0, "")
+        opened: dict[str, Any] = {"at": at, "action": OPENED, "instance": self._instance}
+        opened["before"] = None if before is None else before._asdict()
+        if self._files.is_shared:
+            opened["others"] = [e._asdict() for e in ends if before and e.file != before.file]
+        return self._next(opened)
 
-    def _next(self, entry: dict[str, Any]) -> tuple[Path, bytes]:
-        assert self._end is not None and self._path is not None  # noqa: S101, PT018 - begun
+    def _next(self, entry: dict[str, Any]) -> tuple[str, int, bytes]:
+        assert self._end is not None  # noqa: S101 - begun
         line, digest = encode_line(entry, self._end.hash)
         self._end = LogEnd(self._end.file, self._end.lines + 1, digest)
         self._size += len(line)
-        return self._path, line
+        return self._end.file, self._end.lines, line
 
-    def _append(self, path: Path, lines: bytes) -> None:
+
+class DirectoryFiles:
+    """Satisfies ``AuditFiles`` by files in a storage directory, whose one process writes them."""
+
+    is_shared = False
+
+    def __init__(self, storage: Path) -> None:
+        self._storage = storage
+        self.location = str(storage / AUDIT_FOLDER)
+
+    def names(self) -> list[str]:
+        """Return the names of the files, oldest first."""
+        return [path.name for path in audit_files(self._storage)]
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        return (self._storage / AUDIT_FOLDER / name).read_bytes()
+
+    def ends(self) -> list[LogEnd]:
+        """Return the end of the newest file that has a whole line."""
+        for name in reversed(self.names()):
+            if (end := end_of(name, self.read(name))) is not None:
+                return [end]
+        return []
+
+    def prune(self, before: datetime) -> int:
+        """Delete the files whose last entry is older than a time, but the newest; return how many."""
+        files = audit_files(self._storage)[:-1]
+        old = [each for each in files if each.stat().st_mtime < before.timestamp()]
+        for each in old:
+            each.unlink(missing_ok=True)
+        return len(old)
+
+    def close(self) -> None:
+        """Do nothing: files are closed after each write."""
+
+    def append(self, name: str, number: int, lines: Sequence[bytes]) -> None:
+        """Append lines to a file and sync it; see ``AuditFiles``."""
+        path, content = self._storage / AUDIT_FOLDER / name, b"".join(lines)
         is_new = not path.exists()
         if is_new:
             path.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE_MODE)
         try:
-            written = os.write(descriptor, lines)
-            if written != len(lines):
-                raise OSError(f"only {written} of {len(lines)} bytes were written")
+            written = os.write(descriptor, content)
+            if written != len(content):
+                raise OSError(f"only {written} of {len(content)} bytes were written")
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         if is_new:
             sync_directory(path.parent)
+
+
+def files_of(log: Path | AuditFiles) -> AuditFiles:
+    """Return the files of a log, of a storage directory or of what is none."""
+    return DirectoryFiles(log) if isinstance(log, Path) else log
 
 
 def encode_line(entry: Entry, previous: str) -> tuple[bytes, str]:
@@ -237,44 +330,57 @@ def audit_files(storage: Path) -> list[Path]:
     return sorted(paths, key=lambda each: each.name)
 
 
-def last_end(storage: Path) -> LogEnd | None:
-    """Return the end of the newest file; None without one, or where it has no whole line."""
-    for path in reversed(audit_files(storage)):
-        lines = path.read_bytes().split(b"\n")[:-1]
-        if lines:
-            return LogEnd(path.name, len(lines), str(_parsed(lines[-1]).get("hash", "")))
-    return None
+def end_of(name: str, content: bytes) -> LogEnd | None:
+    """Return the end of a file; None where it has no whole line."""
+    lines = content.split(b"\n")[:-1]
+    return LogEnd(name, len(lines), str(_parsed(lines[-1]).get("hash", ""))) if lines else None
 
 
-def read_entries(storage: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entries that can be read, oldest first, without the lines about the log itself."""
-    for path in audit_files(storage):
-        for line in path.read_bytes().split(b"\n")[:-1]:
+def read_entries(log: Path | AuditFiles) -> Iterator[dict[str, Any]]:
+    """Yield the entries that can be read, without the lines about the log itself, by file, the oldest first.
+
+    Each says which ``instance`` wrote it, where several do.
+    """
+    files = files_of(log)
+    for name in files.names():
+        instance = ""
+        for line in files.read(name).split(b"\n")[:-1]:
             entry = _parsed(line)
-            if entry.get("action") not in (None, OPENED, CLOSED):
-                yield entry
+            if entry.get("action") == OPENED:
+                instance = str(entry.get("instance", ""))
+            elif entry.get("action") not in (None, CLOSED):
+                yield {**entry, "instance": instance} if files.is_shared else entry
 
 
-def verify(storage: Path) -> list[Finding]:
+def verify(log: Path | AuditFiles) -> list[Finding]:
     """Return what is wrong with a log: a changed, removed, inserted or cut line, a missing file."""
-    findings: list[Finding] = []
-    ends: dict[str, list[str]] = {}
-    files = audit_files(storage)
-    named = [_named_before(path) for path in files[1:]]
-    for path, following in zip(files, [*named, None], strict=True):
-        hashes: list[str] = []
-        ends[path.name] = hashes
-        findings += _check_lines(path, hashes, following)
-    for path in files[1:]:
-        before = _named_before(path)
-        if before is None or not _fits(before, ends):
-            which = "no file" if before is None else f"line {before.lines} of {before.file}"
-            findings.append(Finding(path.name, 1, f"it follows {which}, and that is not there"))
+    files, findings = files_of(log), list[Finding]()
+    contents = {name: files.read(name) for name in files.names()}
+    names, ends = [*contents], dict[str, list[str]]()
+    named = {name: _named_before(contents[name]) for name in names}
+    for name, next_name in zip(names, [*names[1:], None], strict=True):
+        if files.is_shared:
+            following = max(
+                (e for each in named.values() for e in each if e.file == name), default=None
+            )
+        else:
+            following = None if next_name is None else next(iter(named[next_name]), None)
+        hashes = ends[name] = []
+        findings += _check_lines(name, contents[name], hashes, following)
+    for name in names[1:]:
+        # Processes that share a log may begin it together.
+        for before in named[name] or ([] if files.is_shared else [None]):
+            is_pruned = before is not None and files.is_shared and before.file < names[0]
+            if not is_pruned and (before is None or not _fits(before, ends, files.is_shared)):
+                which = "no file" if before is None else f"line {before.lines} of {before.file}"
+                findings.append(Finding(name, 1, f"it follows {which}, and that is not there"))
     return findings
 
 
-def _check_lines(path: Path, hashes: list[str], following: LogEnd | None) -> Iterator[Finding]:
-    *lines, rest = path.read_bytes().split(b"\n")
+def _check_lines(
+    name: str, content: bytes, hashes: list[str], following: LogEnd | None
+) -> Iterator[Finding]:
+    *lines, rest = content.split(b"\n")
     previous = ""
     for number, line in enumerate(lines, 1):
         entry = _parsed(line)
@@ -285,20 +391,20 @@ def _check_lines(path: Path, hashes: list[str], following: LogEnd | None) -> Ite
             or sha256(body + b"}").hexdigest() != digest
             or encode_tail(digest) != line[len(body) :]
         ):
-            yield Finding(path.name, number, "the line was changed")
+            yield Finding(name, number, "the line was changed")
         elif entry.get("previous") != previous:
-            yield Finding(path.name, number, "the line before was changed or removed")
+            yield Finding(name, number, "the line before was changed or removed")
         elif number == 1 and entry.get("action") != OPENED:
-            yield Finding(path.name, number, "the first line of the file is missing")
+            yield Finding(name, number, "the first line of the file is missing")
         previous = digest if isinstance(digest, str) else ""
         hashes.append(previous)
-    if following is not None and following.file == path.name and following.lines > len(lines):
+    if following is not None and following.file == name and following.lines > len(lines):
         message = f"lines are missing: the next file follows line {following.lines}"
-        yield Finding(path.name, len(lines) + 1, message)
+        yield Finding(name, len(lines) + 1, message)
     elif not lines:
-        yield Finding(path.name, 1, "the first line of the file is missing")
+        yield Finding(name, 1, "the first line of the file is missing")
     if rest and following is None:
-        yield Finding(path.name, len(lines) + 1, "the line is cut")
+        yield Finding(name, len(lines) + 1, "the line is cut")
 
 
 def encode_tail(digest: str) -> bytes:
@@ -306,18 +412,24 @@ def encode_tail(digest: str) -> bytes:
     return f',"hash":"{digest}"}}'.encode()
 
 
-def _named_before(path: Path) -> LogEnd | None:
-    """Return the end of the file before, as the first line of a file names it."""
-    before: Any = _parsed(path.read_bytes().split(b"\n", 1)[0]).get("before")
+def _named_before(content: bytes) -> list[LogEnd]:
+    """Return the ends of other files, as the first line of a file names them."""
+    first = _parsed(content.split(b"\n", 1)[0])
+    others: Any = first.get("others")
+    named: list[Any] = [first.get("before")]
+    if isinstance(others, list):
+        named += cast("list[Any]", others)
     try:
-        return LogEnd(str(before["file"]), int(before["lines"]), str(before["hash"]))
+        return [LogEnd(str(e["file"]), int(e["lines"]), str(e["hash"])) for e in named]
     except (KeyError, TypeError, ValueError):
-        return None
+        return []
 
 
-def _fits(before: LogEnd, ends: Mapping[str, list[str]]) -> bool:
+def _fits(before: LogEnd, ends: Mapping[str, list[str]], is_shared: bool) -> bool:
+    """Return whether the end that a file names is there; another process may have gone on with a shared log."""
     hashes = ends.get(before.file, [])
-    return 0 < before.lines == len(hashes) and hashes[-1] == before.hash
+    is_there = 0 < before.lines <= len(hashes) and hashes[before.lines - 1] == before.hash
+    return is_there and (is_shared or before.lines == len(hashes))
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -328,8 +440,8 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
 
 
-def _unavailable(directory: Path, error: OSError) -> AuditUnavailable:
+def _unavailable(location: str, error: OSError | StoreError) -> AuditUnavailable:
     return AuditUnavailable(
-        f"the audit log in {directory} cannot be written: {reason_of(error)}",
+        f"the audit log in {location} cannot be written: {reason_of(error)}",
         hint="make room, or correct the rights of the directory; audit_log = false turns the log off",
     )

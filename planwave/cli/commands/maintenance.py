@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -17,9 +18,10 @@ from planwave.cli.lookup import Match, find
 from planwave.cli.options import IdArgument, shared_options
 from planwave.errors import InputError, NotFound, StoreError
 from planwave.principals import Principal
-from planwave.storage.audit import AUDIT_FOLDER, audit_files, read_entries, verify
+from planwave.storage.audit import AUDIT_FOLDER, AuditFiles, DirectoryFiles, read_entries, verify
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.ownership import require_trusted
+from planwave.storage.postgres import open_audit_files
 
 if TYPE_CHECKING:
     from planwave.settings import Settings
@@ -219,12 +221,13 @@ def list_audit(
     """
     if ctx.subcommand is not None:
         return
-    entries = read_entries(Path(ctx.settings().storage_dir))
-    lines = [
-        each
-        for each in entries
-        if str(each["action"]).startswith(action) and (not of or of in _ids(each))
-    ][-limit:]
+    with closing(_audit_files(ctx)) as log:
+        lines = [
+            each
+            for each in read_entries(log)
+            if str(each["action"]).startswith(action) and (not of or of in _ids(each))
+        ]
+    lines = sorted(lines, key=lambda each: str(each.get("at")))[-limit:]
     console = ctx.console()
     if console.json:
         console.result({"entries": lines})
@@ -239,19 +242,31 @@ def verify_audit(ctx: CommandContext) -> None:
 
     A log that was cut at its very end, after the last line that the next file names, looks whole.
     """
-    directory = Path(ctx.settings().storage_dir)
-    findings = verify(directory)
+    with closing(_audit_files(ctx)) as log:
+        findings, files = verify(log), len(log.names())
     console = ctx.console()
     if console.json:
         documents = [each._asdict() for each in findings]
-        console.result({"files": len(audit_files(directory)), "findings": documents})
+        console.result({"files": files, "findings": documents})
     elif findings:
         console.lines([Text(f"{AUDIT_FOLDER}/{each}", "red") for each in findings])
     else:
-        files = counted(len(audit_files(directory)), "file")
-        console.verbatim(f"{console.glyph('completed')} The audit log is whole: {files}")
+        counted_files = counted(files, "file")
+        console.verbatim(f"{console.glyph('completed')} The audit log is whole: {counted_files}")
     if findings:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _audit_files(ctx: CommandContext) -> AuditFiles:
+    """Return where the audit log is: in the database, if there is one, else in the storage directory.
+
+    Raises:
+        InputError: ``postgres-unavailable``.
+    """
+    settings = ctx.settings()
+    if settings.database_url is None:
+        return DirectoryFiles(settings.storage_dir)
+    return open_audit_files(settings.database_url.get_secret_value())
 
 
 def _ids(entry: dict[str, Any]) -> list[Any]:

@@ -410,6 +410,15 @@ closed_sessions = Table(
 )
 """Sessions of browsers that were closed before their end; ``ends_at`` is seconds since the epoch."""
 
+audit_lines = Table(
+    "audit_lines",
+    shared_metadata,
+    Column("file", TEXT, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("line", TEXT, nullable=False),
+)
+"""The audit logs of processes that share the database: the lines of files, which only get more."""
+
 secret_keys = Table(
     "secret_keys",
     shared_metadata,

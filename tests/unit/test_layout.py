@@ -77,7 +77,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "providers": "capabilities error_bodies protocols refusals",
     "providers/local": "process",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
-    "service": "access_tokens quotas",
+    "service": "access_tokens following quotas",
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),

@@ -9,7 +9,8 @@ ARG PYTHON_IMAGE=python:3.11-slim
 FROM ${NODE_IMAGE} AS node
 
 FROM ${PYTHON_IMAGE} AS build
-# LOCK=requirements-local.lock adds the embedded model's runtime (AVX2, some 2.5 GB of memory).
+# LOCK=requirements-local.lock adds the embedded model's runtime (AVX2, some 2.5 GB of memory),
+# LOCK=requirements-scale.lock what several processes need: PostgreSQL and Temporal.
 ARG LOCK=requirements-image.lock
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/planwave"]
@@ -17,7 +18,7 @@ RUN ["python", "-m", "venv", "/opt/planwave"]
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm
 RUN ["ln", "-s", "../lib/node_modules/npm/bin/npm-cli.js", "/usr/local/bin/npm"]
-COPY pyproject.toml requirements-image.lock requirements-local.lock README.md LICENSE hatch_build.py ./
+COPY pyproject.toml requirements-image.lock requirements-local.lock requirements-scale.lock README.md LICENSE hatch_build.py ./
 COPY tools/web.py tools/
 COPY web web
 COPY planwave planwave

@@ -17,6 +17,7 @@ LOCKS: dict[str, tuple[str, ...]] = {
     "requirements.lock": ("dev", "docs", "local", "mcp", "otel", "postgres", "temporal"),
     "requirements-image.lock": ("build",),
     "requirements-local.lock": ("build", "local"),
+    "requirements-scale.lock": ("build", "postgres", "temporal"),
 }
 """The extras in each file."""
 CONSTRAINTS = ROOT / "constraints.txt"

@@ -63,7 +63,11 @@ RUN = {
         "$ planwave backup planwave-$(date +%F).tgz",
         "$ systemctl stop planwave",
     },
-    "docs/scale-out.md": {"import planwave", "$ planwave migrate --check"},
+    "docs/scale-out.md": {
+        "import planwave",
+        "$ planwave migrate --check",
+        "$ pg_dump --format=custom --file planwave.dump planwave",
+    },
     "docs/semantics.md": {
         '{"nodes": [{"id": "draft", "type": "agent", "description": "Write the mail."},'
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from planwave.graph.model import Node
+from planwave.service.service import Service
+from planwave.storage.postgres.store import PostgresStore
 from tests.support.cli.command_process import isolated_directory
 from tests.support.cli.doc_page import blocks
 from tests.support.cli.in_process_command import invoke
+from tests.support.graph.builders import make_graph, make_plan
 from tests.support.paths import ROOT
+from tests.support.service.dependencies import dependencies
+from tests.support.storage.postgres_server import PostgresServer
 
 PAGE = (ROOT / "docs/scale-out.md").read_text("utf-8")
 GRAPH = {"nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}], "edges": []}
@@ -53,3 +60,33 @@ def test_the_check_of_the_tables_says_what_the_page_shows(
     assert done.stdout.strip() == expected.replace(
         "PostgreSQL database planwave on db.internal", where
     )
+
+
+async def test_what_had_not_ended_goes_on_from_a_restored_dump(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: PostgresServer
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (shown,) = (each["text"] for each in blocks(PAGE) if "pg_dump" in each["text"])
+    graph = make_graph(Node("ask", "approval", "Ask", data={"prompt": "Send it?"}))
+    with postgres.new_database() as url:
+        async with Service(dependencies(store=PostgresStore.open(url))) as first:
+            asked = await first.executions.execute(make_plan(graph))
+            assert (await first.executions.wait(asked.execution_id)).status == "paused"
+            for command in shown.splitlines():
+                name = url.rpartition("/")[2]
+                await asyncio.to_thread(
+                    postgres.run_client,
+                    *command.split()[1:-1],
+                    (name if command.endswith(" planwave") else command.split()[-1]),
+                )
+            events = await first.executions.events(asked.execution_id)
+    restored = PostgresStore.open(postgres.url("planwave_restored"))
+    async with Service(dependencies(store=restored)) as second:
+        assert await second.executions.events(asked.execution_id) == events
+        await second.recover()
+        (request,) = await second.executions.requests(asked.execution_id)
+        await second.executions.answer(
+            asked.execution_id, request.request_id, {"decision": "approve"}
+        )
+        assert (await second.executions.wait(asked.execution_id)).status == "completed"
+    postgres.execute("DROP DATABASE planwave_restored WITH (FORCE)")

@@ -38,10 +38,21 @@ class PostgresServer(NamedTuple):
     Attributes:
         port: Its port on loopback.
         directory: Its data.
+        options: Options of its program.
     """
 
     port: int
     directory: Path
+    options: str
+
+    def start(self) -> None:
+        """Start the server, and return once it answers."""
+        log = ("-l", self.directory.parent / "log", "-o", self.options)
+        _run("pg_ctl", "-D", self.directory, "-w", *log, "start")
+
+    def stop(self) -> None:
+        """Stop the server at once, as a crash does: it recovers at its next start."""
+        _run("pg_ctl", "-D", self.directory, "-m", "immediate", "-w", "stop")
 
     def url(self, database: str) -> str:
         """Return the URL of a database."""
@@ -53,6 +64,12 @@ class PostgresServer(NamedTuple):
 
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(sql)  # pyright: ignore[reportArgumentType]
+
+    def run_client(self, program: str, *arguments: str) -> None:
+        """Run a program that comes with the server, such as ``pg_dump``, against it."""
+        assert _PROGRAMS is not None
+        where = {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGUSER": _USER}
+        subprocess.run([_PROGRAMS / program, *arguments], check=True, env=where)
 
     def empty(self, database: str) -> None:
         """Delete all rows of the tables of planwave; ten times as fast as another database."""
@@ -90,14 +107,13 @@ def running_postgres(*settings: str) -> Iterator[PostgresServer]:
         port = _free_port()
         options = [f"-c {each}" for each in (*_SETTINGS, *settings)]
         options += [f"-p {port}", "-c listen_addresses=127.0.0.1", f"-k {directory}"]
-        log = ("-l", directory / "log", "-o", " ".join(options))
-        _run("pg_ctl", "-D", data, "-w", *log, "start")
+        server = PostgresServer(port, data, " ".join(options))
+        server.start()
         try:
-            server = PostgresServer(port, data)
             _make_template(server)
             yield server
         finally:
-            _run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            server.stop()
     finally:
         shutil.rmtree(directory)
 

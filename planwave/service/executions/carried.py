@@ -68,6 +68,7 @@ class CarriedExecutions:
         self._store, self._owners, self._carrier = store, owners, carrier
         self._live_executions = live_executions
         self.tail = EventTail(store, live_executions, publish)
+        live_executions.catch_up = self.tail.catch_up
         self.relay = CommandRelay(owners, store.notices, carry_out)
         self._submissions: dict[str, tuple[str, bool]] = {}
         self._has_submissions = asyncio.Event()

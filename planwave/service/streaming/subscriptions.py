@@ -9,7 +9,7 @@ puts pieces at their offsets has every character once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -159,6 +159,7 @@ class LiveExecutions:
 
     Attributes:
         streams_closed: Whether ``close_streams`` was called.
+        catch_up: Reads what another process has stored of an execution meanwhile; None where none does.
     """
 
     def __init__(self, store: Store, observers: Sequence[Observer] = ()) -> None:
@@ -168,6 +169,7 @@ class LiveExecutions:
         self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
         self.streams_closed = False
+        self.catch_up: Callable[[LiveExecution], Awaitable[None]] | None = None
 
     def __iter__(self) -> Iterator[LiveExecution]:
         return iter(list(self._by_id.values()))
@@ -192,7 +194,12 @@ class LiveExecutions:
         Raises:
             NotFound: There is none of that id.
         """
-        return self.state_of(execution_id) or await load_state(self._store, execution_id)
+        live = self._by_id.get(execution_id)
+        if live is None:
+            return await load_state(self._store, execution_id)
+        if self.catch_up is not None and live.session is None:
+            await self.catch_up(live)
+        return live.state
 
     def create(self, created: Event) -> LiveExecution:
         """Return the projection of a new execution."""

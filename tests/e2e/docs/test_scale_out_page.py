@@ -14,11 +14,12 @@ import pytest
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.storage.postgres.store import PostgresStore
-from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.command_process import isolated_directory, run_command
 from tests.support.cli.doc_page import blocks
 from tests.support.cli.in_process_command import invoke
 from tests.support.graph.builders import make_graph, make_plan
 from tests.support.paths import ROOT
+from tests.support.scale.role_process import processes
 from tests.support.service.dependencies import dependencies
 from tests.support.storage.postgres_server import PostgresServer
 
@@ -90,3 +91,32 @@ async def test_what_had_not_ended_goes_on_from_a_restored_dump(
         )
         assert (await second.executions.wait(asked.execution_id)).status == "completed"
     postgres.execute("DROP DATABASE planwave_restored WITH (FORCE)")
+
+
+async def test_three_processes_run_what_the_page_shows(
+    tmp_path: Path, database_url: str, temporal_address: str, task_queue: str
+) -> None:
+    (shown,) = (each["text"] for each in blocks(PAGE) if "planwave worker --port" in each["text"])
+    (command,) = (each["text"] for each in blocks(PAGE) if each["text"].startswith("planwave exec"))
+    exported, *roles = shown.splitlines()
+    assert "PLANWAVE_CARRIER=temporal" in exported
+    temporal = {"address": temporal_address, "task_queue": task_queue}
+    environment = {
+        "PLANWAVE_DATABASE_URL": database_url,
+        "PLANWAVE_CARRIER": "temporal",
+        "PLANWAVE_TEMPORAL": json.dumps(temporal),
+    }
+    with processes(tmp_path) as group:
+        for role in roles:
+            program, name, *_ = role.split()
+            assert program == "planwave"
+            group.start(name, "--port", "0", **environment)
+        served, *workers = group.all
+        assert [each.name.split("-")[0] for each in workers] == ["worker", "worker"]
+        (tmp_path / "graph.json").write_text(json.dumps(GRAPH), "utf-8")
+        options = command.replace("http://127.0.0.1:8000", served.url).split()[1:]
+        done = await asyncio.to_thread(run_command, *options, "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["status"] == "completed", done.stderr
+        assert any("completed" in each.log() for each in workers)
+        for each in workers:
+            assert await asyncio.to_thread(each.terminate) == 0

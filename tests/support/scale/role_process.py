@@ -30,10 +30,16 @@ class RoleProcess:
         url: Its address.
     """
 
-    def __init__(self, directory: Path, command: tuple[str, ...], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        command: tuple[str, ...],
+        env: Mapping[str, str],
+        program: str = PLANWAVE,
+    ) -> None:
         self.name = directory.name
         self.url = ""
-        self._directory, self._command = directory, command
+        self._directory, self._command, self._program = directory, command, program
         self._env = {**_environment(directory), **env}
         self._process: ForkedProcess | None = None
 
@@ -44,7 +50,7 @@ class RoleProcess:
         output.unlink(missing_ok=True)
         with output.open("wb") as out, self._log.open("ab") as errors:
             self._process = ForkedProcess(
-                "-c", PLANWAVE, "--json", *self._command,
+                "-c", self._program, "--json", *self._command,
                 cwd=self._directory, env=self._env, stdout=out.fileno(), stderr=errors.fileno(),
             )  # fmt: skip
         gives_up = time.monotonic() + _READY_S
@@ -152,11 +158,14 @@ class ProcessGroup:
         self.run_log = directory / "runs.log"
         self.all: list[RoleProcess] = []
 
-    def start(self, *command: str, **env: Any) -> RoleProcess:
+    def start(self, *command: str, program: str = PLANWAVE, **env: Any) -> RoleProcess:
         """Start ``planwave COMMAND`` with settings by environment, and return it once it is ready."""
         name = f"{command[0]}-{len(self.all)}"
         process = RoleProcess(
-            self._directory / name, command, {each: str(value) for each, value in env.items()}
+            self._directory / name,
+            command,
+            {each: str(value) for each, value in env.items()},
+            program,
         )
         self.all.append(process)
         process.start()

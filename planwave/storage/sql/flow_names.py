@@ -107,6 +107,7 @@ def release_name(connection: Connection, plan_id: str, *, force: bool) -> None:
         return
     connection.execute(update(plans).where(plans.c.plan_id == plan_id).values(published=""))
     own = select(triggers.c.trigger_id).where(triggers.c.plan_id == plan_id)
+    connection.execute(own.with_for_update())  # no delivery is claimed meanwhile
     connection.execute(delete(deliveries).where(deliveries.c.trigger_id.in_(own)))
     connection.execute(delete(triggers).where(triggers.c.plan_id == plan_id))
     targets = select(notification_targets.c.target_id).where(

@@ -37,9 +37,19 @@ def record_from_row(row: Any) -> IdempotencyRecord:
 
 
 def claim(
-    connection: Connection, key: str, digest: str, at: str, expired: str, holder: str
+    connection: Connection,
+    key: str,
+    digest: str,
+    at: str,
+    expired: str,
+    holder: str,
+    *,
+    is_lost: bool = False,
 ) -> IdempotencyRecord:
-    """Claim a key or return its record; see ``Store.claim_idempotency_key``."""
+    """Claim a key or return its record; see ``Store.claim_idempotency_key``.
+
+    ``is_lost``: Whether a claim of this holder counts for nothing.
+    """
     lock(connection, "idempotency-key", key)
     connection.execute(delete(answers).where(answers.c.key == key, *_has_expired(expired)))
     row = connection.execute(select_record(key).add_columns(answers.c.holder)).first()
@@ -47,9 +57,10 @@ def claim(
         *fields, last_holder = row
         record = IdempotencyRecord(*fields)
         is_settled = record.status is not None or record.digest != digest
-        if is_settled or last_holder == holder:
+        is_own = last_holder == holder
+        if is_settled or (is_own and not is_lost):
             return record
-        if is_alive(connection, last_holder):
+        if not is_own and is_alive(connection, last_holder):
             return replace(record, is_held_elsewhere=True)
     claimed = IdempotencyRecord(digest, at, new_id() if row is None else row.subject, is_new=True)
     values = {

@@ -49,6 +49,7 @@ from planwave.storage.sql.lists import (
     search_text,
     stored_load,
 )
+from planwave.storage.sql.locks import LostClaims
 from planwave.storage.sql.outbox import Outbox
 from planwave.storage.sql.stores.access_tokens import SqlAccessTokens
 from planwave.storage.sql.stores.approved_tools import SqlApprovedTools
@@ -147,7 +148,7 @@ class Store:
         self._writer = writer
         self._artifact_bytes = artifact_bytes
         self._instance_id = new_id()
-        self._is_closed = False
+        self._is_closed, self._lost_claims = False, LostClaims()
         self.notices: Notices = NoNotices()
         self.leadership: Leadership = SoleLeadership()
         self.revisions = SqlRevisions(self._read, self._write)
@@ -506,9 +507,9 @@ class Store:
         A key claimed before ``expired`` is free again, unless the execution that its request created has not
         ended. A key whose process died before the response is free too, and keeps its ``subject``.
         """
-        holder = self._instance_id
-        return await self._write(
-            lambda connection: idempotency.claim(connection, key, digest, at, expired, holder)
+        claim = partial(idempotency.claim, holder=self._instance_id)
+        return await self._lost_claims.claim(
+            (key,), self._write, lambda c, lost: claim(c, key, digest, at, expired, is_lost=lost)
         )
 
     async def store_response(self, key: str, status: int, body: str) -> None:
@@ -518,10 +519,9 @@ class Store:
 
     async def release_idempotency_key(self, key: str, *, keeps_subject: bool = False) -> None:
         """Release a key whose request failed, or any process may repeat; one with a response stays."""
-        statement = (idempotency.leave if keeps_subject else idempotency.delete_unanswered)(
-            key, self._instance_id
-        )
-        await self._write(lambda connection: connection.execute(statement))
+        free = idempotency.leave if keeps_subject else idempotency.delete_unanswered
+        statement = free(key, self._instance_id)
+        await self._lost_claims.release((key,), self._write(lambda c: c.execute(statement)))
 
     async def delete_expired_keys(self, expired: str) -> int:
         """Delete the keys that are free again; return their number."""

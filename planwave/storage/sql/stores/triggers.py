@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -14,7 +15,7 @@ from planwave.storage.records import PageCursor
 from planwave.storage.sql.dialects import insert_new
 from planwave.storage.sql.flow_names import require_flows, require_revision
 from planwave.storage.sql.lists import ListQuery, query_parameter
-from planwave.storage.sql.locks import is_alive, lock
+from planwave.storage.sql.locks import LostClaims, is_alive, lock
 from planwave.storage.sql.readers import Read
 from planwave.storage.sql.schema import deliveries, triggers
 from planwave.storage.triggers import DELIVERIES_SHOWN, DeliveryRecord, TriggerRecord, claimed
@@ -69,6 +70,7 @@ class SqlTriggers:
         self._read = read
         self._write = write
         self._holder = holder
+        self._lost_claims = LostClaims()
 
     async def create(self, trigger: TriggerRecord) -> bool:
         """Store a trigger; return False if its id, or the entry node, has one already.
@@ -124,9 +126,10 @@ class SqlTriggers:
         Raises:
             NotFound: There is no such trigger.
         """
-        own, key, holder = storable_text(trigger_id), storable_text(key), self._holder
-        return await self._write(
-            lambda connection: _claim(connection, own, key, at, expired, holder)
+        own, key = storable_text(trigger_id), storable_text(key)
+        claim = partial(_claim, holder=self._holder)
+        return await self._lost_claims.claim(
+            (own, key), self._write, lambda c, lost: claim(c, own, key, at, expired, is_lost=lost)
         )
 
     async def settle(
@@ -143,7 +146,8 @@ class SqlTriggers:
     async def release(self, trigger_id: str, key: str) -> None:
         """Delete a claimed delivery that is not settled, as if it had never come."""
         statement = delete(deliveries).where(*self._is_claimed(trigger_id, key))
-        await self._write(lambda connection: connection.execute(statement))
+        releasing = self._write(lambda connection: connection.execute(statement))
+        await self._lost_claims.release((storable_text(trigger_id), storable_text(key)), releasing)
 
     def _is_claimed(self, trigger_id: str, key: str) -> tuple[Any, ...]:
         # A process that was frozen may have lost the delivery to another one.
@@ -212,18 +216,28 @@ def _create(connection: Connection, trigger: TriggerRecord) -> bool:
 
 
 def _delete(connection: Connection, trigger_id: str) -> bool:
+    own = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
+    connection.execute(own.with_for_update())  # no delivery is claimed meanwhile
     connection.execute(delete(deliveries).where(deliveries.c.trigger_id == trigger_id))
     gone = delete(triggers).where(triggers.c.trigger_id == trigger_id)
     return bool(connection.execute(gone).rowcount)
 
 
 def _claim(
-    connection: Connection, trigger_id: str, key: str, at: str, expired: str, holder: str
+    connection: Connection,
+    trigger_id: str,
+    key: str,
+    at: str,
+    expired: str,
+    *,
+    holder: str,
+    is_lost: bool,
 ) -> DeliveryRecord:
     """Claim a delivery or return its record; see ``SqlTriggers.claim``."""
     lock(connection, "delivery", trigger_id, key)
     trigger = select(triggers.c.trigger_id).where(triggers.c.trigger_id == trigger_id)
-    if connection.execute(trigger).first() is None:
+    # It is not deleted meanwhile.
+    if connection.execute(trigger.with_for_update(read=True, key_share=True)).first() is None:
         raise not_found("trigger", trigger_id)
     own = _is(trigger_id, key)
     connection.execute(
@@ -247,7 +261,7 @@ def _claim(
         return record
     *fields, last_holder = row
     delivery = DeliveryRecord(*fields)
-    is_claimed = last_holder == holder or is_alive(connection, last_holder)
+    is_claimed = not is_lost if last_holder == holder else is_alive(connection, last_holder)
     if delivery.outcome is not None or is_claimed:
         return delivery
     connection.execute(update(deliveries).where(*own).values(holder=holder))

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -133,6 +133,83 @@ async def test_a_process_that_was_frozen_changes_no_claim_that_another_one_took(
     assert (stored.status, stored.body) == (201, "first")
     (delivery,) = (await frozen.triggers.deliveries(["t"]))["t"]
     assert delivery.outcome == "started"
+
+
+async def claims(store: PostgresStore) -> list[bool]:
+    """Claim a key and a delivery; return whether they are new."""
+    key = await store.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    return [key.is_new, (await store.triggers.claim("t", "k", AT, expired=EXPIRED)).is_new]
+
+
+async def lose_answer(of: Awaitable[Any], store: PostgresStore) -> None:
+    """Commit a write whose caller gets no answer."""
+    commit = store._transactions.commit
+
+    def commit_and_break() -> None:
+        commit()
+        del store._transactions.commit
+        store._transactions._raw.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    store._transactions.commit = commit_and_break
+    assert await outcome(of) == "store-unreachable"
+
+
+async def leave(of: Coroutine[Any, Any, Any], store: PostgresStore) -> None:
+    """Leave before a write is done, which is done all the same."""
+    async with asyncio.TaskGroup() as group:
+        left = group.create_task(of)
+        await asyncio.sleep(0)
+        left.cancel()
+    await store.save_plan(flow("other", "other"))
+
+
+@pytest.mark.parametrize("lose", [lose_answer, leave])
+async def test_a_claim_that_its_caller_does_not_know_of_is_free_for_the_next_one(
+    stores: tuple[PostgresStore, PostgresStore], lose: Callable[..., Awaitable[None]]
+) -> None:
+    store, other = stores
+    await store.save_plan(flow("f", "p"))
+    await store.triggers.create(TriggerRecord("t", "p", "n", "webhook", AT))
+    claim_key = partial(store.claim_idempotency_key, "k", "d", AT, expired=EXPIRED)
+    claim_delivery = partial(store.triggers.claim, "t", "k", AT, expired=EXPIRED)
+    for _ in range(2):
+        for claim in (claim_key, claim_delivery):
+            await lose(claim(), store)
+    assert await claims(other) == [False, False]
+    both = await race(*(claims(store) for _ in range(8)))
+    assert sum(key for key, _ in both) == sum(delivery for _, delivery in both) == 1
+    # Others that leave took nothing.
+    for claim in (claim_key, claim_delivery):
+        await lose(claim(), store)
+    assert await claims(store) == [False, False]
+    await lose(store.release_idempotency_key("k"), store)
+    await lose(store.triggers.release("t", "k"), store)
+    assert await claims(store) == [True, True]
+
+
+async def test_a_trigger_is_deleted_while_a_delivery_is_claimed(
+    stores: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = stores
+    commit = second._transactions.commit
+
+    def commit_late() -> None:
+        time.sleep(0.01)
+        commit()
+
+    monkeypatch.setattr(second._transactions, "commit", commit_late)
+    for number in range(RACES):
+        own = f"p{number}"
+        await first.save_plan(flow(own, own))
+        await first.triggers.create(TriggerRecord(own, own, "n", "webhook", AT))
+        deletion = first.triggers.delete(own) if number % 2 else first.delete_plan(own, force=True)
+        deleted, claimed = await race(
+            deletion, second.triggers.claim(own, "k", AT, expired=EXPIRED)
+        )
+        assert deleted in (True, None)
+        assert claimed == "not-found" or claimed.is_new
+        assert await first.triggers.deliveries([own]) == {}
 
 
 async def test_what_a_killed_process_claimed_is_free_after_its_lease(database_url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Final
 
 import psycopg
@@ -68,6 +69,7 @@ class Holder:
         self._migrations = migrations
         self._on_too_old = on_too_old
         self.oldest = 0
+        self._asked_at: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planwave-holder", daemon=True)
 
@@ -100,9 +102,17 @@ class Holder:
             except (psycopg.Error, DBAPIError, StoreError):
                 continue  # a server that does not answer is asked again by the next beat
 
+    @property
+    def silent_s(self) -> float:
+        """How long the server has not answered that it is told so; 0 while it answers."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else monotonic() - asked_at
+
     def _say_alive(self) -> None:
+        self._asked_at = self._asked_at or monotonic()
         if self._commit(_RENEW, (self._lease_s, self._id)) is None:
             self._begin_to_live()
+        self._asked_at = None
         # Tables that are in use cannot be changed at once: the next beat tries again.
         with suppress(psycopg.Error, DBAPIError):
             if self.oldest <= len(self._migrations):

@@ -48,7 +48,7 @@ _WRITER_LOCK_TIMEOUT_MS: Final = 10
 READ_S: Final = 20.0
 """How long a query may take."""
 SILENT_S: Final = 6.0
-"""After so long without an answer to a write the server counts as unreachable; the write still waits."""
+"""After so long without an answer to a write or a beat the server counts as unreachable; the write still waits."""
 CLOSE_S: Final = 3.0
 """How long ``close`` waits for the server; what it has not answered by then stays as it is stored."""
 
@@ -227,7 +227,11 @@ class PostgresStore(Store):
     @property
     def stats(self) -> StoreStats:
         """The writes since the store was opened, and whether more are possible."""
-        if self._thread is None or (silent_s := self._thread.busy_s) <= SILENT_S:
+        if self._thread is None or self._holder is None:
+            return super().stats
+        # Where nothing is to be written, only the beat shows it.
+        silent_s = max(self._thread.busy_s, self._holder.silent_s)
+        if silent_s <= SILENT_S:
             return super().stats
         return super().stats._replace(transient_error=no_answer(silent_s))
 

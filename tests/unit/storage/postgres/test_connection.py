@@ -116,6 +116,18 @@ async def test_a_frozen_server_counts_as_unreachable_until_it_answers(
         assert [each.seq for each in await store.events("x1")] == [1, 2]
 
 
+async def test_a_frozen_server_counts_as_unreachable_also_where_nothing_is_written(
+    relayed_url: str, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planwave.storage.postgres.store.SILENT_S", 0.2)
+    async with PostgresStore.open(relayed_url, lease_s=0.3) as store:
+        assert store.stats.status == "ok"
+        relay.cut()
+        await until(lambda: store.stats.status == "store-unreachable")
+        relay.restore()
+        await until(lambda: store.stats.status == "ok")
+
+
 async def test_what_is_queued_is_stored_while_the_server_answers(database_url: str) -> None:
     store = PostgresStore.open(database_url)
     await store.create_execution(record(), [])

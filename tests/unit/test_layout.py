@@ -78,10 +78,11 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "providers/local": "process",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
     "service": "access_tokens following quotas",
+    "service/carriers": "carrier execution_workflow local temporal",
     "service/chats": (
         "chat_documents chat_service configurations message_tree node_memory replies reply_runs"
     ),
-    "service/executions": "execution_service plan_edits",
+    "service/executions": "carried command_relay execution_service plan_edits",
     "service/flows": "flow_queries flow_tools",
     "service/library": "arguments event_loops stores",
     "service/notifications": "documents messages notification_service",

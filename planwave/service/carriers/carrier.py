@@ -107,6 +107,7 @@ class Carrier(Protocol):
     async def serve(self, drive: Drive, slots: int) -> None:
         """Have executions driven in this process, so many at a time, until cancelled.
 
-        From then on nothing is handed over; it returns once what is driven has come to rest.
+        From then on nothing is handed over; it returns once what is driven has come to rest. Cancelled once more,
+        it cancels that.
         """
         ...

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, TLSConfig
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -113,7 +113,10 @@ class TemporalCarrier:
             if rest is None:
                 raise ApplicationError(reason, type="Broken")
             if rest.status == "interrupted":
-                raise ApplicationError("this process goes down", type="Interrupted")
+                benign = ApplicationErrorCategory.BENIGN  # it is no trouble, and no warning
+                raise ApplicationError(
+                    "this process goes down", type="Interrupted", category=benign
+                )
             wake_in = None if rest.wake_at is None else rest.wake_at - datetime.now(UTC)
             return rest.status, None if wake_in is None else max(wake_in.total_seconds(), 0.0)
 

@@ -75,7 +75,8 @@ class Watchdog:
                 if not stopped.is_set():
                     self._stop(LOOP_STANDS, "its event loop stands still")
                 return
-            if self._silent_s(self._stats()) > most_s:
+            # Here, too: it has had no time to answer a process that was frozen.
+            if self._is_silent(most_s) and not stopped.wait(most_s / 4) and self._is_silent(most_s):
                 self._stop(STORE_SILENT, "the database does not answer")
                 return
 
@@ -86,6 +87,9 @@ class Watchdog:
             code,
         )
         self._end(code)
+
+    def _is_silent(self, most_s: float) -> bool:
+        return self._silent_s(self._stats()) > most_s
 
     def _silent_s(self, stats: StoreStats) -> float:
         return 0.0 if stats.busy_since is None else monotonic() - stats.busy_since

@@ -90,6 +90,7 @@ class ExecutionDriver:
         if self._dependencies.drives:
             slots = self._dependencies.limits.concurrent_executions
             self._serving = self._tasks.create_task(self.carrier.serve(self.drive, slots))
+            await asyncio.sleep(0)  # it serves what is submitted from now on
         if self.carried is not None:
             self._following = self._tasks.create_task(self.carried.run())
         return self
@@ -264,8 +265,9 @@ class ExecutionDriver:
     def close_queue(self) -> None:
         """Accept nothing new; queued executions stay stored as they are."""
         self.is_draining = True
-        if self._serving is not None:
+        if self._serving is not None:  # once: the second time it would cancel what it hands over
             self._serving.cancel()
+            self._serving = None
         for live in list(self._held.values()):
             if self.dequeue(live.execution_id):
                 live.mark_finished()

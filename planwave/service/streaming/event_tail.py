@@ -58,11 +58,14 @@ class EventTail:
 
     async def run(self) -> None:
         """Read what notes of other processes name, and all that is watched at intervals, until cancelled."""
+        loop = asyncio.get_running_loop()
+        poll_at = loop.time() + POLL_S
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S):
+                async with asyncio.timeout_at(poll_at):
                     await self._noted.wait()
-            if not self._noted.is_set():
+            if loop.time() >= poll_at:  # notes on other executions put that off no longer
+                poll_at = loop.time() + POLL_S
                 self._mark_all()
             self._noted.clear()
             await self._read_behind()
@@ -75,7 +78,7 @@ class EventTail:
 
     def _mark_all(self) -> None:
         for live in self._live_executions:
-            if live.holders and not live.is_over:
+            if not live.is_over:
                 self._mark(live)
 
     def _mark(self, live: LiveExecution) -> None:

@@ -550,6 +550,22 @@ async def test_drain_waits_for_running_nodes_and_ends_no_execution() -> None:
         assert (service.load.running, service.load.queued) == (0, 0)
 
 
+async def test_streams_that_were_closed_before_a_drain_cut_nothing_off() -> None:
+    doors = Doors()
+    async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
+        running = (await service.executions.execute(await plan_in(service))).execution_id
+        await until(lambda: doors.came)
+        service.close_streams()
+        await asyncio.sleep(0.01)
+        async with asyncio.TaskGroup() as tasks:
+            draining = tasks.create_task(service.drain(30))
+            await asyncio.sleep(0.01)
+            assert not draining.done()
+            doors.let(running)
+        statuses = [e.status for e in (await service.executions.state(running)).nodes.values()]
+        assert statuses.count("completed") == 1, "what ran came to its end"
+
+
 async def test_drain_timeout_interrupts_nodes() -> None:
     doors = Doors()
     async with Service(dependencies(DOOR, types=[doors])) as service:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, text, update
 
-from planwave.errors import Conflict
+from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
 from planwave.storage.records import DRIVEN_ELSEWHERE
@@ -30,6 +30,11 @@ _IS_ALIVE: Final = exists().where(
 _IS_DRIVEN: Final = exists().where(owners.c.execution_id == executions.c.execution_id, _IS_ALIVE)
 _OTHER_OWNER: Final = select(owners.c.holder_id).where(
     owners.c.execution_id == bindparam("of"), owners.c.holder_id != bindparam("me"), _IS_ALIVE
+)
+_KEEP_OWNER: Final = (
+    select(owners.c.holder_id)
+    .where(owners.c.execution_id == bindparam("of"))
+    .with_for_update(read=True)
 )
 _TAKE: Final = text(
     "INSERT INTO owners (execution_id, holder_id, epoch, takeovers) VALUES (:of, :me, :epoch, 0) "
@@ -156,6 +161,15 @@ class ExecutionOwners:
             return Taken(epoch, takeovers)
 
         return await self._write(change, execution_id)
+
+    def require_own(self, connection: Connection, execution_id: str) -> None:
+        """Check that no other opening drives an execution, and keep it so to the end of the transaction.
+
+        Raises:
+            StaleEpoch: Another one took it over.
+        """
+        if connection.execute(_KEEP_OWNER, {"of": execution_id}).scalar() not in (None, self._me):
+            raise StaleEpoch(f"execution {execution_id!r} was taken over by another process")
 
     async def release(self, execution_id: str, epoch: int) -> None:
         """Say that this opening drives an execution no more; nothing is done where another one does by now."""

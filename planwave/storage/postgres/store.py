@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import psycopg
 from sqlalchemy import Connection, select
@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import ReadArtifact
 from planwave.storage.errors import stale_epoch
 from planwave.storage.lock import DirectoryLock
@@ -36,6 +37,7 @@ from planwave.storage.postgres.sessions import SharedSessions
 from planwave.storage.postgres.transactions import PostgresTransactions
 from planwave.storage.records import STORE_UNREACHABLE, ExecutionRecord, PlanRecord, StoreStats
 from planwave.storage.sql.errors import no_answer
+from planwave.storage.sql.queries import call_row, insert_call
 from planwave.storage.sql.readers import ReaderPool
 from planwave.storage.sql.schema import artifacts
 from planwave.storage.sql.store import ARTIFACT_BYTES, Store
@@ -223,6 +225,22 @@ class PostgresStore(Store):
         if self.owners is None:
             return await super().claim(execution_id, queued=queued)
         return await self.owners.claim(execution_id, queued)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        """Record a call; see ``Store.record``.
+
+        Raises:
+            StaleEpoch: Another process drives the execution by now, and may make the call: that is not made here.
+        """
+        if (owned := self.owners) is None:
+            return await super().record(key, reply)
+        row = call_row(key, reply)
+
+        def change(connection: Connection) -> None:
+            owned.require_own(connection, key.execution_id)
+            insert_call(connection, row)
+
+        return await self._write(change, key.execution_id)
 
     @property
     def stats(self) -> StoreStats:

@@ -11,6 +11,7 @@ import pytest
 from planwave.errors import Conflict, NotFound, QuotaExceeded, StaleEpoch
 from planwave.events import Event
 from planwave.principals import Principal
+from planwave.providers.protocols import CallKey
 from planwave.service.quotas import Quotas
 from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.store import PostgresStore
@@ -181,3 +182,40 @@ async def test_a_quota_counts_what_any_process_drives_as_running(
             with nullcontext() if is_admitted else pytest.raises(QuotaExceeded):
                 async with Quotas(store, limits, lambda _: 0).admit(record):
                     pass
+
+
+async def test_a_process_records_no_call_of_an_execution_that_another_one_took_over(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    """It would make the call beside the one that the other process makes."""
+    frozen, second = two
+    begun = CallKey("x", "a", 1, 0, "begun")
+    await add(frozen, "x")
+    await of(frozen).take("x")
+    await frozen.record(begun._replace(ordinal=1), {})
+    await of(second).take("x")
+    with pytest.raises(StaleEpoch):
+        await frozen.record(begun, {"at": "late"})
+    await second.record(begun, {"at": AT})
+    assert await frozen.recorded(begun) == {"at": AT}
+    for number in range(RACES):
+        own = f"x{number}"
+        await add(frozen, own)
+        await of(frozen).take(own)
+        key = CallKey(own, "a", 1, 0, "begun")
+
+        async def record_late(key: CallKey = key) -> str:
+            try:
+                await frozen.record(key, {})
+            except StaleEpoch:
+                return "refused"
+            return "recorded"
+
+        async def take_over(key: CallKey = key) -> str:
+            await of(second).take(key.execution_id)
+            return "new" if await second.recorded(key) is None else "begun"
+
+        async with asyncio.TaskGroup() as group:
+            late = group.create_task(record_late())
+            seen = group.create_task(take_over())
+        assert (late.result(), seen.result()) in (("recorded", "begun"), ("refused", "new"))

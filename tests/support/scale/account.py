@@ -110,15 +110,17 @@ def takeover_s(
         before = [run for run in own if run.at <= failed_at]
         if not before or before[-1].pid != pid or _seconds(events[-1].at) <= failed_at:
             continue
-        resumed = [
-            _seconds(event.at)
-            for event in events
-            if event.type == "execution.resumed" and _seconds(event.at) > failed_at
-        ]
+        resumed = resumed_after(events, failed_at)
         taken = [run.at for run in own if run.at > failed_at and run.pid != pid]
         if resumed or taken:
             found.append(min(resumed + taken) - failed_at)
     return found
+
+
+def resumed_after(events: Sequence[Event], at: float) -> list[float]:
+    """Return when an execution went on after a time, in seconds since 1970."""
+    resumed = [_seconds(event.at) for event in events if event.type == "execution.resumed"]
+    return [each for each in resumed if each > at]
 
 
 def _status(events: Sequence[Event]) -> str:

@@ -55,16 +55,19 @@ async def _run(context: planwave.FlowContext, ms: int) -> str:
 
 
 def _is_to_hang() -> bool:
-    """Return whether a test asked for a node that hangs, and this is the first one that sees it."""
+    """Return whether a test asked for a node of this process that hangs."""
+    file = hang_file(Path(os.environ[RUN_LOG]))
     try:
-        hang_file(Path(os.environ[RUN_LOG])).unlink()
+        if file.read_text("utf-8") != str(os.getpid()):
+            return False
+        file.unlink()
     except FileNotFoundError:
         return False
     return True
 
 
 def hang_file(run_log: Path) -> Path:
-    """Return the file whose presence makes the next node block its event loop for two minutes."""
+    """Return the file that names a process whose next node blocks its event loop for two minutes."""
     return run_log.with_suffix(".hang")
 
 

@@ -55,8 +55,9 @@ class RoleProcess:
             )  # fmt: skip
         gives_up = time.monotonic() + _READY_S
         while not self._is_ready(output):
-            assert not self.has_ended(), f"{self.name} has ended:\n{self.log()}"
-            assert time.monotonic() < gives_up, f"{self.name} is not ready:\n{self.log()}"
+            logged = f"{output.read_text('utf-8')}\n{self.log()}"
+            assert not self.has_ended(), f"{self.name} has ended:\n{logged}"
+            assert time.monotonic() < gives_up, f"{self.name} is not ready:\n{logged}"
             time.sleep(0.05)
 
     def has_ended(self) -> bool:
@@ -68,10 +69,10 @@ class RoleProcess:
         return True
 
     def _is_ready(self, output: Path) -> bool:
-        line = output.read_text("utf-8").partition("\n")
-        if not line[1]:
+        try:
+            self.url = json.loads(output.read_text("utf-8").partition("\n")[0])["url"]
+        except json.JSONDecodeError:  # nothing yet, or an error
             return False
-        self.url = json.loads(line[0])["url"]
         return self.is_ready()
 
     def is_ready(self) -> bool:

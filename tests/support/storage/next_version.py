@@ -17,6 +17,14 @@ NEXT_SCHEMA: Final = 2
 COLUMN: Final = "executions.colour"
 UNUSED_INDEX: Final = "executions_by_plan"
 """What the next version does without."""
+NEXT_PLANWAVE: Final = """
+from planwave import bootstrap
+from tests.support.storage.next_version import NextStore
+bootstrap._postgres_store = lambda: NextStore
+from planwave.main import main
+main()
+"""
+"""The program of a process of the next version."""
 _FORM: Final = "2:"
 """How the text of events in the new form begins, which is no JSON: a process of this version cannot read it."""
 

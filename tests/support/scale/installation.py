@@ -1,0 +1,216 @@
+"""An installation of several processes: a database and a Temporal server, processes that serve and workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, Final
+
+import httpx2
+
+from planwave.events import Event
+from planwave.storage.event_codec import ENDED_STATUSES
+from planwave.storage.postgres.store import PostgresStore
+from tests.support.cli.command_process import PLANWAVE
+from tests.support.scale.account import Account, account_of, resumed_after, takeover_s
+from tests.support.scale.logging_nodes import Run, read_runs
+from tests.support.scale.relay import Relay
+from tests.support.scale.role_process import ProcessGroup, RoleProcess
+from tests.support.storage.next_version import NextStore
+
+FAULTS: Final = int(os.environ.get("SCALE_FAULTS", "2"))
+"""How many times each fault happens."""
+EXECUTIONS: Final = int(os.environ.get("SCALE_EXECUTIONS", "12"))
+"""How many executions run while one does."""
+LAYERS, WIDTH = 4, 3
+STEP_MS: Final = 400
+NODES: Final = [f"n{layer}-{i}" for layer in range(LAYERS) for i in range(WIDTH)]
+ONCE: Final = [f"n{layer}-0" for layer in range(1, LAYERS)]
+"""Those with the effect ``once``."""
+GRAPH: Final[dict[str, Any]] = {
+    "nodes": [
+        {
+            "id": each,
+            "type": "logged-act" if each in ONCE else "logged-step",
+            "data": {"ms": STEP_MS},
+        }
+        for each in NODES
+    ],
+    "edges": [
+        {
+            "source": f"n{layer - 1}-{(i + 1) % WIDTH}",
+            "target": f"n{layer}-{i}",
+            "data": {"channel": "flow"},
+        }
+        for layer in range(1, LAYERS)
+        for i in range(WIDTH)
+    ],
+}
+_LIMITS: Final = {
+    "PLANWAVE_LIMIT_REQUESTS_PER_S": 100_000,
+    "PLANWAVE_LIMIT_REQUESTS_BURST": 1_000_000,
+    "PLANWAVE_LIMIT_EXECUTIONS_PER_MINUTE": 1_000_000,
+    "PLANWAVE_LIMIT_WAITING_EXECUTIONS": 10_000,
+    "PLANWAVE_LIMIT_DRAIN_S": 5,
+}
+_ENDS_S: Final = 120
+
+
+class Installation:
+    """Processes on one database and one task queue.
+
+    Attributes:
+        group: The processes.
+        ids: All executions that were started.
+        store_type: What reads them.
+    """
+
+    store_type: type[PostgresStore] = PostgresStore
+
+    def __init__(
+        self, group: ProcessGroup, database_url: str, temporal_address: str, task_queue: str
+    ) -> None:
+        self.group = group
+        self.url, self._temporal, self._queue = database_url, temporal_address, task_queue
+        self._relays = ExitStack()
+        self.ids: list[str] = []
+
+    def close(self) -> None:
+        """End the relays; those who started the processes end these."""
+        self._relays.close()
+
+    def relay(self, port: int) -> Relay:
+        """Return a relay to a port."""
+        return self._relays.enter_context(Relay(port))
+
+    def start(
+        self,
+        role: str,
+        *,
+        database_port: int = 0,
+        temporal_port: int = 0,
+        program: str = PLANWAVE,
+    ) -> RoleProcess:
+        """Start ``planwave ROLE`` on a free port, perhaps through relays."""
+        temporal = {
+            "address": f"127.0.0.1:{temporal_port}" if temporal_port else self._temporal,
+            "task_queue": self._queue,
+        }
+        url = self.url.replace(f":{port_of(self.url)}/", f":{database_port}/")
+        return self.group.start(
+            role, "--port", "0", program=program,
+            PLANWAVE_DATABASE_URL=url if database_port else self.url,
+            PLANWAVE_CARRIER="temporal",
+            PLANWAVE_TEMPORAL=json.dumps(temporal),
+            **_LIMITS,
+        )  # fmt: skip
+
+    # -- load --------------------------------------------------------------------------------------
+
+    async def begin(self, api: RoleProcess, count: int = EXECUTIONS) -> list[str]:
+        """Start executions, and return their ids once each runs its first nodes."""
+        begun: list[str] = []
+        async with httpx2.AsyncClient(base_url=api.url, timeout=45) as client:
+            for _ in range(count):
+                answer = await client.post("/api/execute", json={"graph": GRAPH, "start": True})
+                assert answer.status_code == 202, answer.text
+                begun.append(answer.json()["execution_id"])
+        self.ids += begun
+        await self.until(lambda: self.runs(begun).keys() >= set(begun))
+        return begun
+
+    def runs(self, ids: Iterable[str]) -> Counter[str]:
+        """Return how often nodes of executions have run, by execution."""
+        return Counter(each.execution_id for each in self.all_runs() if each.execution_id in {*ids})
+
+    def all_runs(self) -> list[Run]:
+        """Return what all nodes have written."""
+        return read_runs(self.group.run_log)
+
+    def drives(self, process: RoleProcess, ids: Sequence[str]) -> list[str]:
+        """Return the executions of which a process ran the last node."""
+        last = {run.execution_id: run.pid for run in self.all_runs()}
+        return [each for each in ids if last.get(each) == process.pid]
+
+    async def until(self, condition: Callable[[], object], within_s: float = _ENDS_S) -> None:
+        """Wait for something that processes do."""
+        async with asyncio.timeout(within_s):
+            while not condition():  # noqa: ASYNC110 - it happens in other processes
+                await asyncio.sleep(0.05)
+
+    async def ended(
+        self, api: RoleProcess, ids: Sequence[str] | None = None
+    ) -> dict[str, list[Event]]:
+        """Return the events of executions once all have ended; nodes that must not run again get a result."""
+        waiting = {*(self.ids if ids is None else ids)}
+        histories: dict[str, list[Event]] = {}
+        began = time.monotonic()
+        async with (
+            self.store_type.open(self.url, read_only=True) as store,
+            httpx2.AsyncClient(base_url=api.url, timeout=45) as client,
+        ):
+            while waiting:
+                for each in sorted(waiting):
+                    record = await store.execution(each)
+                    if record is not None and record.status in ENDED_STATUSES:
+                        histories[each] = await store.events(each)
+                waiting -= histories.keys()
+                await _give_results(client, waiting)
+                assert time.monotonic() - began < _ENDS_S, self.report(waiting)
+                await asyncio.sleep(0.2)
+        return histories
+
+    async def taken_over(self, ids: Iterable[str], failed_at: float) -> None:
+        """Wait until each execution goes on in another process, or has ended."""
+        waiting = {*ids}
+        began = time.monotonic()
+        async with self.store_type.open(self.url, read_only=True) as store:
+            while waiting:
+                for each in sorted(waiting):
+                    events = await store.events(each)
+                    status = events[-1].type.removeprefix("execution.")
+                    if status in ENDED_STATUSES or resumed_after(events, failed_at):
+                        waiting.discard(each)
+                assert time.monotonic() - began < _ENDS_S, self.report(waiting)
+                await asyncio.sleep(0.1)
+
+    async def newest_form(self) -> int:
+        """Return the version in whose form the last events of the newest execution are stored."""
+        async with NextStore.open(self.url, read_only=True) as store:
+            return (await store.forms(self.ids[-1]))[-1]
+
+    def report(self, waiting: Iterable[str]) -> str:
+        """Return what the processes have logged, for a message."""
+        logs = "\n".join(f"== {each.name}\n{each.log()[-3_000:]}" for each in self.group.all)
+        return f"not ended: {sorted(waiting)}\n{logs}"
+
+    def account(self, histories: dict[str, list[Event]]) -> Account:
+        """Count what became of executions."""
+        return account_of(histories, self.all_runs(), NODES, ONCE)
+
+    def takeover_s(
+        self, histories: dict[str, list[Event]], pid: int, failed_at: float
+    ) -> list[float]:
+        """Return how long each execution of a failed process stood still."""
+        return takeover_s(histories, self.all_runs(), pid, failed_at)
+
+
+def port_of(address: str) -> int:
+    """Return the port of ``scheme://…:port/…`` or ``host:port``."""
+    return int(address.rpartition(":")[2].partition("/")[0])
+
+
+async def _give_results(client: httpx2.AsyncClient, ids: Iterable[str]) -> None:
+    """Answer for nodes whose process failed in the middle of what must not be done twice."""
+    for execution_id in ids:
+        own = f"/api/executions/{execution_id}"
+        with suppress(httpx2.TransportError):
+            answer = await client.get(own)
+            for each in answer.json()["requests"] if answer.is_success else ():
+                given = {"decision": "give_result", "value": "given"}
+                await client.post(f"{own}/requests/{each['request_id']}", json=given)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from planwave.service.tracing import ExecutionTracer
     from planwave.settings import Limits, Settings
     from planwave.storage.audit import AuditLog
+    from planwave.storage.postgres.owners import ExecutionOwners
     from planwave.storage.postgres.store import PostgresStore
     from planwave.storage.sql.store import Store
 
@@ -106,7 +107,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     store = _open_store(settings)
     mcp = open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
-    models = open_models(settings, providers, lending, tracer)
+    models = open_models(settings, providers, lending, tracer, store.owners)
     secrets, outbound = open_secrets(settings), open_outbound(settings)
     redactor = open_redactor(settings)
     planner = open_planner(settings, models, providers, catalogue)
@@ -316,13 +317,24 @@ def open_models(
     providers: ProviderRegistry,
     recorder: Recorder | None = None,
     tracer: ExecutionTracer | None = None,
+    owners: ExecutionOwners | None = None,
 ) -> ModelClient:
-    """Return the client of the providers; it makes no connection yet."""
+    """Return the client of the providers; it makes no connection yet.
+
+    Args:
+        settings: The limits.
+        providers: The configured providers.
+        recorder: Stores replies.
+        tracer: Makes spans of calls.
+        owners: Those of a store of several processes, which share the limits of providers.
+    """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.providers.client import ModelClient
 
     open_trace = None if tracer is None else tracer.open_call
-    return ModelClient(settings, providers, recorder, open_trace=open_trace)
+    models = ModelClient(settings, providers, recorder, open_trace=open_trace)
+    models.shares = None if owners is None else owners.provider_shares
+    return models
 
 
 def open_tracer(settings: Settings) -> ExecutionTracer | None:

@@ -43,6 +43,7 @@ from planwave.providers.recordings import (
 from planwave.providers.refusals import learned_from
 from planwave.providers.registry import ProviderConfig, ProviderRegistry
 from planwave.providers.resilience.call_gate import CallContext, CallGate
+from planwave.providers.resilience.shares import ProviderShares
 from planwave.providers.substitutes import process_calls
 from planwave.settings import Settings
 
@@ -132,6 +133,7 @@ class ModelClient:
         self._now = now
         self._open_trace = open_trace
         self.on_call: Callable[[CallReport], None] | None = None
+        self.shares: ProviderShares | None = None
         self._call_gates: dict[str, CallGate] = {}
         self._loaded_sdks: set[str] = set()
         self._sdk_clients: dict[tuple[str, str | None, str], SdkClient] = {}
@@ -178,6 +180,8 @@ class ModelClient:
         self._sdk_clients.clear()
         for client in clients:
             await client.close()
+        for gate in self._call_gates.values():
+            await gate.close()
 
     async def _recorded(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
@@ -403,6 +407,7 @@ class ModelClient:
                 clock=self._clock,
                 sleep=self._sleep,
                 timeout=self._timeout,
+                shares=self.shares,
             )
         return gate
 

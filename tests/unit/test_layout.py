@@ -76,6 +76,7 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "outbound": "body",
     "providers": "capabilities error_bodies protocols refusals",
     "providers/local": "process",
+    "providers/resilience": "shares",
     "providers/streams": "compression errors events finish_reasons readers tool_calls usage",
     "service": "access_tokens following quotas",
     "service/carriers": "carrier execution_workflow local temporal",

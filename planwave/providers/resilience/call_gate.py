@@ -32,6 +32,7 @@ from planwave.providers.resilience.prompt_cache import (
     CacheMarks,
     PromptCache,
 )
+from planwave.providers.resilience.shares import LeasedShare, ProviderShares, Share
 from planwave.settings import Limits
 
 _PROBE_S, _MAX_PROBE_S = 1.0, 60.0
@@ -115,12 +116,21 @@ class CallGate:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
         timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
+        shares: ProviderShares | None = None,
     ) -> None:
         self._limits = limits
         self._clock = clock
         self._sleep = sleep
         self._limiter = FairConcurrencyLimiter(
             connection.max_concurrency, connection.requests_per_minute, clock=clock, sleep=sleep
+        )
+        whole = Share(connection.max_concurrency, connection.requests_per_minute)
+        self._share = (
+            None
+            if shares is None
+            else LeasedShare(
+                connection.name, whole, self._limiter, shares, clock=clock, sleep=sleep
+            )
         )
         self._budget = RetryBudget(clock=clock)
         self._circuit = CircuitBreaker(
@@ -144,6 +154,8 @@ class CallGate:
         """
         if not is_retry:
             await self._wait_for_cache(call)
+        if self._share is not None:
+            await self._share.wait()
         started = False
         while not started:
             self._check_quota(call)
@@ -156,6 +168,11 @@ class CallGate:
             ) as started:
                 if started:
                     yield
+
+    async def close(self) -> None:
+        """Leave the share of the provider to other processes."""
+        if self._share is not None:
+            await self._share.close()
 
     def record_success(self, call: CallContext) -> None:
         """Record that the provider began to reply."""

@@ -30,7 +30,7 @@ class FairConcurrencyLimiter:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        self._free = concurrency
+        self._concurrency = self._free = concurrency
         self._per_minute = per_minute
         self._clock = clock
         self._sleep = sleep
@@ -38,6 +38,17 @@ class FairConcurrencyLimiter:
         self._turn_taken = False
         self._paused_until = 0.0
         self._starts: deque[float] = deque()
+
+    @property
+    def demand(self) -> int:
+        """The number of calls that hold a slot or wait for one."""
+        return self._concurrency - self._free + sum(map(len, self._queues.values()))
+
+    def resize(self, concurrency: int, per_minute: int | None) -> None:
+        """Change the limits; calls that hold a slot go on."""
+        self._free += concurrency - self._concurrency
+        self._concurrency, self._per_minute = concurrency, per_minute
+        self._start_next()
 
     def pause(self, seconds: float) -> None:
         """Start no call for ``seconds`` from now; a longer pause stays in effect."""
@@ -79,7 +90,7 @@ class FairConcurrencyLimiter:
             self._start_next()
 
     async def _wait_for_turn(self, execution: str) -> None:
-        if self._free and not self._turn_taken and not self._queues:
+        if self._free > 0 and not self._turn_taken and not self._queues:
             self._free -= 1
             self._turn_taken = True
             return
@@ -101,7 +112,7 @@ class FairConcurrencyLimiter:
         self._start_next()
 
     def _start_next(self) -> None:
-        if self._turn_taken or not self._free or not self._queues:
+        if self._turn_taken or self._free <= 0 or not self._queues:
             return
         execution, queue = self._queues.popitem(last=False)
         turn = queue.popleft()

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, te
 from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
+from planwave.storage.postgres.provider_shares import PostgresProviderShares
 from planwave.storage.records import DRIVEN_ELSEWHERE
 from planwave.storage.sql.lists import count_open
 from planwave.storage.sql.queries import Rows, raise_epoch
@@ -113,6 +114,9 @@ class ExecutionOwners:
         read: Runs a query.
         write: Commits a change.
         holder_id: This opening.
+
+    Attributes:
+        provider_shares: What this opening may use of the limits of providers, which all call.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class ExecutionOwners:
         holder_id: str,
     ) -> None:
         self._read, self._write, self._me = read, write, holder_id
+        self.provider_shares = PostgresProviderShares(write, holder_id)
 
     # -- ownership ---------------------------------------------------------------------------------
 

@@ -419,6 +419,18 @@ audit_lines = Table(
 )
 """The audit logs of processes that share the database: the lines of files, which only get more."""
 
+provider_shares = Table(
+    "provider_shares",
+    shared_metadata,
+    Column("provider", TEXT, primary_key=True),
+    Column("holder_id", TEXT, primary_key=True),
+    Column("demand", Integer, nullable=False),
+    Column("concurrency", Integer, nullable=False),
+    Column("per_minute", Integer),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+)
+"""What each opening may use of the limits of a provider. ``demand`` is the calls that it has or that wait."""
+
 secret_keys = Table(
     "secret_keys",
     shared_metadata,

@@ -72,3 +72,14 @@ class NoNotices:
 
     def subscribe(self, channel: Channel, receive: Callable[[str], object]) -> None:
         """Do nothing."""
+
+
+def events_note(execution_id: str, last_seq: int) -> str:
+    """Return the note of the channel ``events``: an execution has stored events up to this one."""
+    return f"{last_seq} {execution_id}"
+
+
+def read_events_note(note: str) -> tuple[str, int]:
+    """Return the execution and the number of its last event."""
+    last_seq, _, execution_id = note.partition(" ")
+    return execution_id, int(last_seq)

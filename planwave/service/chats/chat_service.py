@@ -50,6 +50,8 @@ class ChatService:
         self._executions = executions
         self._subscribers: dict[str, set[asyncio.Event]] = {}
         self._runs = ReplyRuns(dependencies, plans, flows, executions, self._notify)
+        self._store.notices.subscribe("chats", self._wake)
+        self._store.notices.on_reconnect.append(self._wake_all)
         self.recover_chats = self._runs.recover
         self.close = self._runs.close
         self.message_siblings = self._store.chats.siblings
@@ -423,10 +425,18 @@ class ChatService:
 
     def close_chat_streams(self) -> None:
         """End the streams of chats with ``ShuttingDown``; the service is draining."""
-        for chat_id in self._subscribers:
-            self._notify(chat_id)
+        self._wake_all()
 
     def _notify(self, chat_id: str) -> None:
+        """Tell who follows a chat that it changed, here and in other processes."""
+        self._wake(chat_id)
+        self._store.notices.publish("chats", chat_id)
+
+    def _wake_all(self) -> None:
+        for chat_id in list(self._subscribers):
+            self._wake(chat_id)
+
+    def _wake(self, chat_id: str) -> None:
         for each in self._subscribers.get(chat_id, ()):
             each.set()
 

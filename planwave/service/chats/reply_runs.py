@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import Conflict, PlanwaveError, ShuttingDown
 from planwave.events import TERMINAL, Event
+from planwave.events.request_text import field_of
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.reading.documents import read_graph
 from planwave.principals import Principal, acting_as
@@ -220,8 +221,19 @@ class ReplyRuns:
     def _on_published(self, events: Sequence[Event]) -> None:
         """Project a reply whose execution changed its status."""
         execution_id = events[0].execution_id if events else ""
-        if execution_id in self._open and any(event.type in _CHANGES for event in events):
+        if not any(event.type in _CHANGES for event in events):
+            return
+        if execution_id not in self._open and self._executions.is_shared:
+            self._adopt(execution_id)
+        if execution_id in self._open:
             self._spawn(self._project_safely(execution_id))
+
+    def _adopt(self, execution_id: str) -> None:
+        """Project a reply from now on that another process started, and that is driven or watched here."""
+        state = self._executions.live_executions.state_of(execution_id)
+        trigger = None if state is None else state.trigger
+        if field_of(trigger, "kind") == KIND:
+            self._open[execution_id] = str(field_of(trigger, "delivery"))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -288,7 +300,9 @@ class ReplyRuns:
             self._subscribers[message_id] -= 1
             if not self._subscribers[message_id]:
                 del self._subscribers[message_id]
-                if reply.execution_id in self._open and not self._executions.driver.is_draining:
+                is_followed = self._executions.is_watched_elsewhere(reply.execution_id or "")
+                is_here = reply.execution_id in self._open and not is_followed
+                if is_here and not self._executions.driver.is_draining:
                     self._spawn(self._cancel_if_left(reply))
 
     async def _cancel_if_left(self, reply: MessageRecord) -> None:

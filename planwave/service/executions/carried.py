@@ -18,6 +18,7 @@ from planwave.events.types import WAITING
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.executions.command_relay import CommandRelay
 from planwave.service.queries.digest import deadline_of
+from planwave.service.streaming.delta_relay import DeltaRelay
 from planwave.service.streaming.event_tail import EventTail
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class CarriedExecutions:
     Attributes:
         tail: Reads what other processes have stored.
         relay: Sends them commands.
+        deltas: Sends them streamed text, and receives theirs.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class CarriedExecutions:
         self.tail = EventTail(store, live_executions, publish)
         live_executions.catch_up = self.tail.catch_up
         self.relay = CommandRelay(owners, store.notices, carry_out)
+        self.deltas = DeltaRelay(store.notices, live_executions)
         self._submissions: dict[str, tuple[str, bool]] = {}
         self._has_submissions = asyncio.Event()
 
@@ -78,6 +81,7 @@ class CarriedExecutions:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.tail.run())
             tasks.create_task(self.relay.run())
+            tasks.create_task(self.deltas.run())
             tasks.create_task(self._submit_all())
 
     # -- to the carrier ----------------------------------------------------------------------------

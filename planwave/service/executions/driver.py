@@ -457,6 +457,8 @@ class ExecutionDriver:
     def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Publish durable events to the subscribers and the observers."""
         live.publish(events)
+        if self.carried is not None and events and not events[0].seq:
+            self.carried.deltas.add(live.execution_id, events)
         for observer in self._dependencies.observers:
             observer.published(events)
         if self._dependencies.tracer is not None:

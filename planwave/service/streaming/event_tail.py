@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
+from planwave.storage.notices import read_events_note
 
 if TYPE_CHECKING:
     from planwave.events import Event
@@ -71,9 +72,9 @@ class EventTail:
             await self._read_behind()
 
     def _receive(self, note: str) -> None:
-        last, _, execution_id = note.partition(" ")
+        execution_id, last = read_events_note(note)
         live = self._live_executions.get(execution_id)
-        if live is not None and live.last_seq < int(last):
+        if live is not None and live.last_seq < last:
             self._mark(live)
 
     def _mark_all(self) -> None:
@@ -104,8 +105,3 @@ class EventTail:
         except Exception as error:  # noqa: BLE001 - a task boundary: the others are read
             _log.warning("events of execution %s cannot be followed: %s", execution_id, error)
             live.disconnect_all(error)
-
-
-def note_of(execution_id: str, last_seq: int) -> str:
-    """Return the note that an execution has events up to this one."""
-    return f"{last_seq} {execution_id}"

@@ -160,6 +160,8 @@ class LiveExecutions:
     Attributes:
         streams_closed: Whether ``close_streams`` was called.
         catch_up: Reads what another process has stored of an execution meanwhile; None where none does.
+        on_subscribe: Called with an execution that has one subscriber more.
+        on_unsubscribe: Called with an execution that has one subscriber less.
     """
 
     def __init__(self, store: Store, observers: Sequence[Observer] = ()) -> None:
@@ -170,6 +172,8 @@ class LiveExecutions:
         self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
         self.streams_closed = False
         self.catch_up: Callable[[LiveExecution], Awaitable[None]] | None = None
+        self.on_subscribe: Callable[[LiveExecution], object] | None = None
+        self.on_unsubscribe: Callable[[LiveExecution], object] | None = None
 
     def __iter__(self) -> Iterator[LiveExecution]:
         return iter(list(self._by_id.values()))
@@ -245,10 +249,14 @@ class LiveExecutions:
                 live, pages, subscriber, moment, after, for_operator=for_operator
             )
             del moment  # its snapshot is large
+            if self.on_subscribe is not None:
+                self.on_subscribe(live)
             try:
                 yield following
             finally:
                 live.unsubscribe(subscriber)
+                if self.on_unsubscribe is not None:
+                    self.on_unsubscribe(live)
 
     def retain(self, live: LiveExecution) -> None:
         """Keep the projection of an execution that has finished here, for subscribers that reconnect.

@@ -20,6 +20,7 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import ReadArtifact
 from planwave.storage.errors import stale_epoch
 from planwave.storage.lock import DirectoryLock
+from planwave.storage.notices import events_note
 from planwave.storage.ownership import make_directory
 from planwave.storage.postgres.connection import (
     Interruption,
@@ -215,6 +216,8 @@ class PostgresStore(Store):
             record = await self.execution(execution_id)
             if record is not None and record.epoch > epoch:
                 raise stale_epoch(execution_id, epoch, record.epoch)
+        if self.owners is not None and events:
+            self.notices.publish("events", events_note(execution_id, events[-1].seq))
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         """Raise the epoch; see ``Store.claim``.

@@ -15,7 +15,7 @@ WORKFLOW = "planwave-execution"
 ACTIVITY = "planwave-drive"
 _LONGEST = timedelta(days=365)
 _RETRY = RetryPolicy(
-    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=5)
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=2)
 )
 
 

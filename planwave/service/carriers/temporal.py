@@ -17,7 +17,7 @@ from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, TLSConfig
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 from planwave.errors import InputError
 from planwave.service.carriers.carrier import CarrierLoad, CarrierUnavailable
@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 _RPC: Final = timedelta(seconds=5)
 _CONNECT_AGAIN_S: Final = 2.0
 _BEATS_A_LEASE: Final = 4
+_LOGGED: Final = ApplicationErrorCategory.BENIGN
+"""Keeps the SDK from logging once more, with a traceback, what the driver has logged."""
+_ONE_POLL: Final = PollerBehaviorSimpleMaximum(maximum=1)
 _STARTED, _NEW = 2, 3
 """Priorities of Temporal: smaller numbers go first, 3 is the usual one."""
 
@@ -84,6 +87,7 @@ class TemporalCarrier:
                 task_queue=self._settings.task_queue,
                 start_signal="wake",
                 id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+                task_timeout=timedelta(seconds=self._settings.lease_s),
                 priority=Priority(_STARTED if has_started else _NEW, key),
                 rpc_timeout=_RPC,
             )
@@ -111,11 +115,10 @@ class TemporalCarrier:
                     self._driven -= 1
                     beating.cancel()
             if rest is None:
-                raise ApplicationError(reason, type="Broken")
+                raise ApplicationError(reason, type="Broken", category=_LOGGED)
             if rest.status == "interrupted":
-                benign = ApplicationErrorCategory.BENIGN  # it is no trouble, and no warning
                 raise ApplicationError(
-                    "this process goes down", type="Interrupted", category=benign
+                    "this process goes down", type="Interrupted", category=_LOGGED
                 )
             wake_in = None if rest.wake_at is None else rest.wake_at - datetime.now(UTC)
             return rest.status, None if wake_in is None else max(wake_in.total_seconds(), 0.0)
@@ -127,6 +130,9 @@ class TemporalCarrier:
             activities=[drive_activity],
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_concurrent_activities=slots,
+            # Polls of a worker that is frozen are still handed executions, each for a lease.
+            activity_task_poller_behavior=_ONE_POLL,
+            workflow_task_poller_behavior=_ONE_POLL,
             # Histories are short, and what a dead worker had cached would wait for it.
             max_cached_workflows=0,
             # Else the worker that starts workflows drives them too, beyond its share.

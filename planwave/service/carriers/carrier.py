@@ -58,7 +58,7 @@ class CarrierLoad(NamedTuple):
     """What a carrier has to do with this process.
 
     Attributes:
-        waiting: Executions that wait to be driven, in this process or in any.
+        waiting: Executions that wait in this process.
         driven: Executions that are driven in this process, those that wait in memory included.
         places: The running places that these hold.
     """

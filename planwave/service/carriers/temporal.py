@@ -55,13 +55,11 @@ class TemporalCarrier:
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
-        self.waiting = 0
-        self.is_connected = False
 
     @property
     def load(self) -> CarrierLoad:
-        """What waits in the database, and what is driven here."""
-        return CarrierLoad(self.waiting, self._driven, self._driven)
+        """What is driven here; what waits is the database's to say."""
+        return CarrierLoad(0, self._driven, self._driven)
 
     def running_of(self, account: str) -> int:
         """Return 0: the others are not known here."""
@@ -92,9 +90,7 @@ class TemporalCarrier:
                 rpc_timeout=_RPC,
             )
         except RPCError as error:
-            self.is_connected = False
             raise CarrierUnavailable(f"Temporal does not answer: {error.message}") from error
-        self.is_connected = True
 
     async def serve(self, drive: Drive, slots: int) -> None:
         """Drive what is handed to this process; see ``Carrier``."""
@@ -183,7 +179,6 @@ class TemporalCarrier:
                     raise CarrierUnavailable(
                         f"Temporal cannot be reached at {settings.address}: {error or 'no answer'}"
                     ) from error
-                self.is_connected = True
             return self._client
 
 

@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 SWEEP_S: Final = 5.0
 """How often what the carrier was not told is looked for, and how old it is then."""
+COUNT_S: Final = 2.0
+"""How often it is counted how many executions wait: so much later a full queue refuses further ones."""
 _SWEPT: Final = 500
 """Executions submitted again at a time."""
 _SUBMITTED_AT_ONCE: Final = 20
@@ -56,6 +58,7 @@ class CarriedExecutions:
         tail: Reads what other processes have stored.
         relay: Sends them commands.
         deltas: Sends them streamed text, and receives theirs.
+        waiting: How many accepted executions no process has begun to drive, as of some seconds ago.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class CarriedExecutions:
         live_executions.catch_up = self.tail.catch_up
         self.relay = CommandRelay(owners, store.notices, carry_out)
         self.deltas = DeltaRelay(store.notices, live_executions)
+        self.waiting = 0
         self._submissions: dict[str, tuple[str, bool]] = {}
         self._has_submissions = asyncio.Event()
 
@@ -82,7 +86,14 @@ class CarriedExecutions:
             tasks.create_task(self.tail.run())
             tasks.create_task(self.relay.run())
             tasks.create_task(self.deltas.run())
+            tasks.create_task(self._count_waiting())
             tasks.create_task(self._submit_all())
+
+    async def _count_waiting(self) -> None:
+        while True:
+            with suppress(PlanwaveError):  # the last count holds
+                self.waiting = (await self._store.load()).waiting
+            await asyncio.sleep(COUNT_S)
 
     # -- to the carrier ----------------------------------------------------------------------------
 

@@ -120,8 +120,8 @@ class ExecutionDriver:
 
     @property
     def queued(self) -> int:
-        """The number of queued executions."""
-        return self.carrier.load.waiting
+        """The number of queued executions; of all processes, where a carrier hands them to several."""
+        return self.carrier.load.waiting if self.carried is None else self.carried.waiting
 
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account; see ``Principal.account``."""

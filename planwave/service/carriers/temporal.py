@@ -195,7 +195,7 @@ def _tls(settings: TemporalSettings) -> TLSConfig | bool:
     """Return how the connection is encrypted.
 
     Raises:
-        InputError: ``file-unreadable``.
+        InputError: ``temporal-unusable``.
     """
     ca, cert, key = map(_content, (settings.ca_file, settings.cert_file, settings.key_file))
     if ca or cert:
@@ -210,7 +210,7 @@ def _content(file: Path | None) -> bytes | None:
         return file.read_bytes()
     except OSError as error:
         raise InputError(
-            f"a file of [temporal] cannot be read: {error}", code="file-unreadable"
+            f"a file of [temporal] cannot be read: {error}", code="temporal-unusable"
         ) from error
 
 
@@ -218,7 +218,7 @@ def _api_key(settings: TemporalSettings) -> str | None:
     """Return the API key.
 
     Raises:
-        InputError: ``secret-missing``.
+        InputError: ``temporal-unusable``.
     """
     if settings.api_key_env is None:
         return None
@@ -226,6 +226,6 @@ def _api_key(settings: TemporalSettings) -> str | None:
     if not key:
         raise InputError(
             f"the environment has no variable {settings.api_key_env}, which [temporal] names",
-            code="secret-missing",
+            code="temporal-unusable",
         )
     return key

@@ -163,9 +163,9 @@ class CarriedExecutions:
         await self._owners.release(execution_id, epoch)
 
     async def wait(self, live: LiveExecution) -> None:
-        """Wait until an execution has ended or is paused, whoever drives it."""
+        """Wait until an execution has ended or is paused, whoever drives it, or this process goes down."""
         await self.tail.catch_up(live)
-        while live.state.status in ("starting", "executing"):
+        while live.disconnect_reason is None and live.state.status in ("starting", "executing"):
             await live.wait_for_events()
 
 

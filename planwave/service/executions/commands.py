@@ -124,8 +124,10 @@ class ExecutionCommands(ExecutionQueries):
             StoreError: The run broke because its events could not be kept.
         """
         if (carried := self.driver.carried) is not None:
-            async with self.live_executions.acquire(execution_id) as live:
-                await carried.wait(live)
+            record = await load_record(self._store, execution_id)
+            if record.status != "starting" or record.queued:
+                async with self.live_executions.acquire(execution_id) as live:
+                    await carried.wait(live)
             return await load_record(self._store, execution_id)
         live = self.live_executions.get(execution_id)
         if live is not None and live.session is not None:

@@ -330,7 +330,8 @@ class ExecutionService(ExecutionCommands):
 
     def _require_owned(self, state: ExecutionState) -> None:
         live = self.live_executions.get(state.execution_id)
-        require_owned(state, is_owned=live is not None and live.session is not None)
+        is_here = live is not None and live.session is not None
+        require_owned(state, is_owned=is_here or self.is_shared)
 
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False

@@ -229,7 +229,7 @@ class LiveExecution:
             self.render_log()
 
     async def wait_for_events(self) -> None:
-        """Wait until something is published."""
+        """Wait until something is published, or all are disconnected."""
         news = self._news = self._news or asyncio.Event()
         await news.wait()
         if self._news is news:
@@ -250,6 +250,8 @@ class LiveExecution:
         """Disconnect every subscriber with ``error``, once it has read its queue."""
         self.disconnect_reason = error
         self._ended.set()
+        if self._news is not None:
+            self._news.set()
         self._start_broadcast()
         self._finish_broadcast()
         for subscriber in self._subscribers:

@@ -11,10 +11,10 @@ import pytest
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.service.streaming.event_tail import EventTail, note_of
+from planwave.service.streaming.event_tail import EventTail
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.subscriptions import LiveExecutions
-from planwave.storage.notices import Channel
+from planwave.storage.notices import Channel, events_note
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.virtual_loop import virtual_time
@@ -35,7 +35,7 @@ class Notes:
 
     def give(self, of: str, last_seq: int) -> None:
         for each in self._receivers:
-            each(note_of(of, last_seq))
+            each(events_note(of, last_seq))
 
 
 class Follower:

@@ -13,7 +13,7 @@ from planwave.settings import Settings
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
-NO_POINT = {"limits", "secrets"}
+NO_POINT = {"limits", "secrets", "temporal"}
 """Tables of ``planwave.toml`` that add nothing of anybody."""
 
 

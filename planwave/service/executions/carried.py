@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 from planwave.errors import PlanwaveError
 from planwave.events import ENDED_STATUS, ExecutionState
 from planwave.events.types import WAITING
+from planwave.principals import OPERATOR
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.executions.command_relay import CommandRelay
 from planwave.service.queries.digest import deadline_of
 from planwave.service.streaming.delta_relay import DeltaRelay
-from planwave.service.streaming.event_tail import EventTail
+from planwave.service.streaming.event_tail import POLL_S, EventTail
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -71,7 +72,6 @@ class CarriedExecutions:
         carry_out: Callable[[str, Command], Awaitable[object]],
     ) -> None:
         self._store, self._owners, self._carrier = store, owners, carrier
-        self._live_executions = live_executions
         self.tail = EventTail(store, live_executions, publish)
         live_executions.catch_up = self.tail.catch_up
         self.relay = CommandRelay(owners, store.notices, carry_out)
@@ -97,10 +97,12 @@ class CarriedExecutions:
 
     # -- to the carrier ----------------------------------------------------------------------------
 
-    def submit(self, live: LiveExecution) -> None:
-        """Tell the carrier soon that an execution has something to do; it is stored that it has to be told."""
-        has_started = live.state.started_at is not None
-        self._submissions[live.execution_id] = (live.account, has_started)
+    def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
+        """Tell the carrier soon that an execution has something to do; it is stored that it has to be told.
+
+        Arguments are those of ``Carrier.submit``.
+        """
+        self._submissions[execution_id] = (account, has_started)
         self._has_submissions.set()
 
     async def _submit_all(self) -> None:
@@ -151,8 +153,8 @@ class CarriedExecutions:
             if record is None or record.status in ENDED_STATUS:
                 await self._owners.submitted([execution_id])
                 continue
-            async with self._live_executions.acquire(execution_id) as live:
-                self.submit(live)
+            account = (record.created_by or OPERATOR).account
+            self.submit(execution_id, account, has_started=record.started_at is not None)
         self.relay.carry_out_all(tasks, await self._owners.left_commands(SWEEP_S))
         await self._owners.forget_old()
 
@@ -162,11 +164,27 @@ class CarriedExecutions:
         """Note that this process does not drive an execution any more."""
         await self._owners.release(execution_id, epoch)
 
-    async def wait(self, live: LiveExecution) -> None:
-        """Wait until an execution has ended or is paused, whoever drives it, or this process goes down."""
+    async def is_elsewhere(self, live: LiveExecution) -> bool:
+        """Return whether another process drives an execution, by the events that are stored by now."""
+        is_elsewhere = await self._owners.is_elsewhere(live.execution_id)
         await self.tail.catch_up(live)
-        while live.disconnect_reason is None and live.state.status in ("starting", "executing"):
-            await live.wait_for_events()
+        return is_elsewhere
+
+    async def wait(self, live: LiveExecution) -> None:
+        """Wait until an execution has ended, or is paused with nothing at work; or this process goes down."""
+        await self.tail.catch_up(live)
+        while live.disconnect_reason is None and await self._is_at_work(live):
+            with suppress(TimeoutError):  # nothing is stored of a process that is gone
+                async with asyncio.timeout(POLL_S):
+                    await live.wait_for_events()
+
+    async def _is_at_work(self, live: LiveExecution) -> bool:
+        if live.state.status in ("starting", "executing"):
+            return True
+        if live.is_over or all(each.status != "running" for each in live.state.nodes.values()):
+            return False
+        # Its nodes come to their end although it is paused, unless their process is gone.
+        return live.session is not None or await self._owners.is_elsewhere(live.execution_id)
 
 
 def rest_of(state: ExecutionState) -> Rest:

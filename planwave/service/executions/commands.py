@@ -77,6 +77,7 @@ class ExecutionCommands(ExecutionQueries):
             self._document_writer,
             lambda live: self._answer_deadlines.watch(live.state),
             self._take_up,
+            self._set_aside_unreadable,
         )
         store, carrier = dependencies.store, dependencies.carrier
         if carrier is not None and store.owners is not None:
@@ -350,9 +351,14 @@ class ExecutionCommands(ExecutionQueries):
         while True:
             if await self._relay(live, Cancel(cause)):
                 return await load_record(self._store, live.execution_id)
-            async with live.commands:
-                if not self.driver.cancel(live, cause):
-                    await self._to_its_end(self._cancel_idle(live, cause))
+            try:
+                async with live.commands:
+                    if not self.driver.cancel(live, cause):
+                        await self._to_its_end(self._cancel_idle(live, cause))
+            except Conflict as error:
+                if error.code != DRIVEN_ELSEWHERE:
+                    raise
+                continue  # a process was handed it just now
             record = await self.wait(live.execution_id)
             if record.status in ENDED_STATUS or self.driver.is_draining:
                 return record
@@ -400,6 +406,9 @@ class ExecutionCommands(ExecutionQueries):
         """Cancel an execution that is not running. Where that fails, it stays in the queue."""
         session = None if live.is_unscheduled else live.session
         session = session or ExecutionSession(self._dependencies, live.execution_id)
+        if self.driver.carried is not None:
+            await session.claim()  # nobody else adds events from now on
+            await self.driver.carried.tail.catch_up(live)
         events = await session.cancel_at_rest(live.state, cause, self._dependencies.timestamp())
         self.driver.dequeue(live.execution_id)
         self.driver.publish(live, events)
@@ -426,13 +435,16 @@ class ExecutionCommands(ExecutionQueries):
             StoreError, ShuttingDown: It stays as it is.
         """
         self.driver.check_open()
+        carried = self.driver.carried
         async with self.live_executions.acquire(execution_id) as live:
+            is_elsewhere = carried is not None and await carried.is_elsewhere(live)
             await self._finish_edit(live)
             async with live.commands:
                 if not live.is_over:
                     self._require_types(live)
                 was_accepted = (await load_record(self._store, execution_id)).queued
-                if live.is_unscheduled and must_run(live.state, was_accepted=was_accepted):
+                is_left = live.is_unscheduled and not is_elsewhere
+                if is_left and must_run(live.state, was_accepted=was_accepted):
                     await self._submit_left(live)
                     return await load_record(self._store, execution_id)
         return await self._send_command(execution_id, Resume())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
+from planwave.errors import Conflict, NotFound, PlanwaveError, QueueFull, ShuttingDown
 from planwave.events import TERMINAL, Event
 from planwave.planner.cost_estimate import forecast
+from planwave.service.carriers.carrier import Rest
 from planwave.service.carriers.local import LocalCarrier
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.carried import CarriedExecutions, rest_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
     from planwave.executor.messages import PlaceChange
     from planwave.graph.model import Json
-    from planwave.service.carriers.carrier import Rest, Slot
+    from planwave.service.carriers.carrier import Slot
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
@@ -49,6 +50,7 @@ class ExecutionDriver:
         on_idle: Called with an execution that is paused, with no running node.
         take_up: Called with an execution that a carrier of several processes hands over: gives it a session where
             it has to be driven.
+        set_aside: Called with one whose stored events cannot be read.
 
     Attributes:
         carrier: Hands the executions over.
@@ -64,11 +66,12 @@ class ExecutionDriver:
         document_writer: DocumentWriter,
         on_idle: Callable[[LiveExecution], None],
         take_up: Callable[[LiveExecution], Awaitable[None]],
+        set_aside: Callable[[str, Conflict], Awaitable[None]],
     ) -> None:
         self._dependencies = dependencies
         self._live_executions = live_executions
         self._document_writer = document_writer
-        self._on_idle, self._take_up = on_idle, take_up
+        self._on_idle, self._take_up, self._set_aside = on_idle, take_up, set_aside
         self.store_retry = StoreRetry()
         self._journal = RetryingJournal(dependencies.store, self.store_retry)
         self.carrier = dependencies.carrier or LocalCarrier(dependencies.limits.burst_executions)
@@ -184,7 +187,8 @@ class ExecutionDriver:
             raise ShuttingDown
         execution_id = live.execution_id
         if self.carried is not None:
-            self.carried.submit(live)  # whoever is given it makes a session of its own
+            self._submit_to_any(live, self.carried)
+            self._live_executions.release(live)
             return
         live.mark_queued(session)
         session.accepted_at = asyncio.get_running_loop().time()
@@ -197,6 +201,11 @@ class ExecutionDriver:
         await self.carrier.submit(execution_id, live.account, has_started=has_started)
         if self.carrier.position(execution_id) is not None:
             session.program = None  # to be checked again when its turn comes
+
+    def _submit_to_any(self, live: LiveExecution, carried: CarriedExecutions) -> None:
+        """Have an execution handed to any process, which makes a session of its own."""
+        has_started = live.state.started_at is not None
+        carried.submit(live.execution_id, live.account, has_started=has_started)
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
         """Apply a command to an execution that is not running, and queue it if it can continue.
@@ -217,7 +226,7 @@ class ExecutionDriver:
         try:
             done = await session.apply(command, live.state, partial(self.publish, live))
         finally:
-            if queued is not None:
+            if queued is not None and self.carried is None:  # else it takes it from any owner
                 queued.epoch = session.epoch
         if live.is_over or live.state.status == "paused":
             self.dequeue(live.execution_id)
@@ -227,7 +236,7 @@ class ExecutionDriver:
             if live.is_over:
                 self._live_executions.retain(live)
             if self.carried is not None:
-                self.carried.submit(live)  # its deadlines may be others now
+                self._submit_to_any(live, self.carried)  # its deadlines may be others now
         elif queued is None:
             following = ExecutionSession(
                 self._dependencies, live.execution_id, epoch=session.epoch, is_recovery=was_left
@@ -304,11 +313,16 @@ class ExecutionDriver:
 
     async def drive(self, execution_id: str, slot: Slot) -> Rest:
         """Drive an execution until it rests; see ``Drive``."""
-        async with self._live_executions.acquire(execution_id) as live:
-            while (
-                execution_id in self._driven
-            ):  # handed over again, as no sign of life came in time
-                await live.finished.wait()
+        async with AsyncExitStack() as held:
+            try:
+                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
+            except NotFound:  # it was deleted
+                return Rest("cancelled")
+            except Conflict as error:
+                await self._set_aside(execution_id, error)
+                return Rest("paused")
+            # It is handed over again where no sign of life came in time.
+            await held.enter_async_context(live.driving)
             if self.carried is not None:
                 await self._take_up(live)
             session = live.session

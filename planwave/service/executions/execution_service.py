@@ -196,7 +196,7 @@ class ExecutionService(ExecutionCommands):
         """
         record = await load_record(self._store, execution_id)
         async with self.live_executions.acquire(execution_id) as live, live.commands:
-            require_not_started(live)
+            require_not_started(live, is_queued=record.queued and self.driver.carried is not None)
             with self.driver.reserve_slot():
                 created = await self._store.events(execution_id, limit=1)
                 spec = run_spec_from_events(execution_id, created, self._dependencies.limits)

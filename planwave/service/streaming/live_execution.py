@@ -85,6 +85,7 @@ class LiveExecution:
         has_streamed: There was streamed text.
         held_bytes: The size of its results when this process had run it, as far as that is bounded.
         commands: A lock, held during a command and during the preparation of a run.
+        driving: A lock, held while this process drives it.
         holders: The number of subscribers and commands; see ``LiveExecutions.acquire``.
         polls: The number of callers that poll its status.
         session: Set from its queueing until the execution ends or pauses.
@@ -100,7 +101,7 @@ class LiveExecution:
         self.last_seq = 0
         self.is_over = self.has_streamed = False
         self.held_bytes = 0
-        self.commands = asyncio.Lock()
+        self.commands, self.driving = asyncio.Lock(), asyncio.Lock()
         self.holders = self.polls = 0
         self.session: ExecutionSession | None = None
         self.finished = asyncio.Event()
@@ -425,14 +426,14 @@ class LiveExecution:
             observer.delivered(lag_s)
 
 
-def require_not_started(live: LiveExecution) -> None:
-    """Refuse to start what was started already.
+def require_not_started(live: LiveExecution, *, is_queued: bool) -> None:
+    """Refuse to start what was started already, or is queued for any process.
 
     Raises:
         Conflict: It is queued, runs, or has ended.
     """
     status = live.state.status
-    if status != "starting" or live.session is not None:
+    if status != "starting" or live.session is not None or is_queued:
         raise Conflict(
             f"execution {live.execution_id} was started already; it is {status}",
             code="already-started",

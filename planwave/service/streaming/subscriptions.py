@@ -225,7 +225,7 @@ class LiveExecutions:
             yield live
         finally:
             live.holders -= 1
-            self._release(live)
+            self.release(live)
 
     @asynccontextmanager
     async def subscribe(
@@ -271,7 +271,7 @@ class LiveExecutions:
                 RETENTION_S, self._end_retention, live.execution_id
             )
             self._retained[live.execution_id] = (timer, weight)
-        self._release(live)
+        self.release(live)
 
     def discard(self, execution_id: str) -> None:
         """Drop the projection of a deleted execution; present subscribers still get all its events."""
@@ -317,9 +317,9 @@ class LiveExecutions:
         timer, _ = self._retained.pop(execution_id)
         timer.cancel()
         if (live := self._by_id.get(execution_id)) is not None:
-            self._release(live)
+            self.release(live)
 
-    def _release(self, live: LiveExecution) -> None:
+    def release(self, live: LiveExecution) -> None:
         """Drop a projection that is neither running, watched nor retained."""
         execution_id = live.execution_id
         is_kept = not live.is_unused or execution_id in self._retained

@@ -22,7 +22,7 @@ from tests.support.llm.fake_providers import library_registry
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.service.dependencies import FixedPlanner, dependencies
 
-LEASE_S = 1.0
+LEASE_S = 2.0
 
 
 class Doors:
@@ -34,7 +34,9 @@ class Doors:
 
     node_type = "door"
 
-    def __init__(self, where: str, came: list[tuple[str, str]], open_: dict[str, asyncio.Event]) -> None:
+    def __init__(
+        self, where: str, came: list[tuple[str, str]], open_: dict[str, asyncio.Event]
+    ) -> None:
         self._where, self.came, self._open = where, came, open_
 
     def let(self, execution_id: str) -> None:
@@ -85,7 +87,9 @@ class Fleet:
     def api(self) -> Service:
         return self.by_name["api"]
 
-    async def open(self, name: str, *, drives: bool, graph: Graph | None = None, **more: Any) -> Service:
+    async def open(
+        self, name: str, *, drives: bool, graph: Graph | None = None, **more: Any
+    ) -> Service:
         # Not above: the SDK may be missing.
         from planwave.service.carriers.temporal import TemporalCarrier
 

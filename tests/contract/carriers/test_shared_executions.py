@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import pytest
 
-from planwave.errors import PlanwaveError
+from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event
-from planwave.service.carriers.carrier import CarrierUnavailable
+from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.executions import carried as carried_module
 from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.service import Service
 from planwave.settings import Limits
+from planwave.storage.postgres.owners import ExecutionOwners
+from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.records import ExecutionRecord
 from tests.contract.carriers.conftest import Doors, Fleet, OpenFleet, held_graph, until, until_async
 from tests.support.graph.builders import make_plan
 from tests.support.nodes.held_nodes import FailingNode
@@ -105,7 +109,10 @@ class Bench:
         try:
             await COMMANDS[command](self.executions, own, asked)
         except PlanwaveError as error:
-            plain = [str(each or "").replace(own, "ID").replace(asked, "R") for each in (error, error.hint)]
+            plain = [
+                str(each or "").replace(own, "ID").replace(asked, "R")
+                for each in (error, error.hint)
+            ]
             return Outcome((error.code, *plain))  # fmt: skip
         self.let(own)
         await self.executions.wait(own)
@@ -164,3 +171,192 @@ async def test_every_command_in_every_state_is_answered_as_in_one_process(
         found = await outcomes(Bench(fleet.api.executions, fleet.let, fleet.came))
     different = {of: (expected[of], found[of]) for of in expected if found[of] != expected[of]}
     assert different == {}
+
+
+class NoSlot:
+    def change(self, change: object, grant: object) -> None:
+        """Do nothing: no place is counted."""
+
+
+def owners_of(service: Service) -> ExecutionOwners:
+    owners = service._store.owners
+    assert owners is not None
+    return owners
+
+
+async def gone(url: str, own: str) -> None:
+    """Let a process take an execution up and end at once."""
+    store = PostgresStore.open(url, is_carried=True)
+    assert store.owners is not None
+    await store.owners.take(own)
+    await store.close()
+
+
+async def test_a_drained_worker_hands_its_executions_over_with_no_attempt_lost(
+    open_fleet: OpenFleet,
+) -> None:
+    async with open_fleet(limits=Limits(recoveries=1)) as fleet:
+        api = fleet.api.executions
+        own = await fleet.execute()
+        assert await fleet.held(own) == "worker-0"
+        seen: list[int] = []
+
+        async def watch() -> None:
+            async for event in api.watch(own):
+                seen.append(event.seq)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watch())
+            leaving = fleet.by_name["worker-0"]
+            for number in (1, 2, 3):
+                name = f"worker-{number}"
+                await fleet.open(name, drives=True, limits=Limits(recoveries=1))
+                began = asyncio.get_running_loop().time()
+                await leaving.drain(0)
+                await until(lambda name=name: (own, name) in fleet.came)
+                assert asyncio.get_running_loop().time() - began < 6
+                leaving = fleet.by_name[name]
+            await api.answer(own, await fleet.asked(own), SEND)
+            assert (await api.wait(own)).status == "completed"
+        stored = [event.seq for event in await api.events(own)]
+        assert [each for each in seen if each] == stored == list(range(1, len(stored) + 1))
+
+
+async def test_what_ends_its_process_again_and_again_is_set_aside_but_commands_do_not_count(
+    open_fleet: OpenFleet, database_url: str
+) -> None:
+    limits = Limits(recoveries=2)
+    async with open_fleet(limits=limits) as fleet:
+        crashing, commanded = await fleet.execute(), await fleet.execute()
+        await fleet.held(crashing)
+        await fleet.held(commanded)
+        await fleet.by_name["worker-0"].drain(0)
+        await until_async(lambda: _rests(fleet, crashing, commanded))
+        for _ in range(3):
+            await gone(database_url, crashing)
+            await fleet.api.executions.pause(commanded)
+            await fleet.api.executions.resume(commanded)
+        await fleet.open("worker-1", drives=True, limits=limits)
+        aside = await fleet.api.executions.wait(crashing)
+        assert aside.status == "paused"
+        reason = (await fleet.api.executions.events(crashing))[-1].data["reason"]
+        assert "recoveries without any progress" in reason
+        await until(lambda: (commanded, "worker-1") in fleet.came)
+        await fleet.asked(commanded)
+
+
+async def _rests(fleet: Fleet, *ids: str) -> bool:
+    return not any([await owners_of(fleet.api).is_elsewhere(each) for each in ids])
+
+
+async def test_a_command_whose_owner_ends_first_is_carried_out_by_the_sweep(
+    open_fleet: OpenFleet, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carried_module, "SWEEP_S", 0.2)
+    async with open_fleet(workers=0) as fleet, fleet.api.executions.sweeping():
+        own = await fleet.execute()
+        owner = PostgresStore.open(database_url, is_carried=True)
+        assert owner.owners is not None
+        await owner.owners.take(own)
+        async with asyncio.TaskGroup() as tasks:
+            cancelled = tasks.create_task(fleet.api.executions.cancel(own, "enough"))
+            await asyncio.sleep(0.5)
+            assert not cancelled.done()
+            await owner.close()
+        assert cancelled.result().status == "cancelled"
+        last = (await fleet.api.executions.events(own))[-1]
+        assert (last.type, last.data) == ("execution.cancelled", {"cause": "enough"})
+
+
+async def test_the_sweep_submits_what_the_carrier_was_not_told(
+    open_fleet: OpenFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carried_module, "SWEEP_S", 0.2)
+    async with open_fleet() as fleet:
+        carrier, api = fleet.api._dependencies.carrier, fleet.api.executions
+
+        async def refuse(*_: object, **__: object) -> None:
+            raise CarrierUnavailable("it is away")
+
+        with monkeypatch.context() as away:
+            away.setattr(carrier, "submit", refuse)
+            unreadable = await _unreadable(fleet)
+            own = await fleet.execute()
+            await asyncio.sleep(0.5)
+        assert fleet.came == []
+        async with api.sweeping():
+            await fleet.held(own)
+            await until_async(lambda: _is_known(fleet))
+        assert unreadable not in dict(fleet.came)
+
+
+async def _is_known(fleet: Fleet) -> bool:
+    return await owners_of(fleet.api).unsubmitted(0, 10) == []
+
+
+async def _unreadable(fleet: Fleet) -> str:
+    own, at = "unreadable", "2026-01-01T00:00:00.000000Z"
+    record = ExecutionRecord(own, None, "t", "g", "starting", at, queued=True)
+    created = Event(own, 1, at, "execution.created", None, None, {"graph": "none"})
+    await fleet.api._store.create_execution(record, [created])
+    started = Event(own, 2, at, "execution.started", None, None, {})
+    await fleet.api._store.append(own, 1, [started])
+    return own
+
+
+async def test_what_cannot_be_read_is_set_aside_and_what_was_deleted_is_forgotten(
+    open_fleet: OpenFleet,
+) -> None:
+    async with open_fleet(workers=0) as fleet:
+        driver = fleet.api.executions.driver
+        assert await driver.drive("deleted", NoSlot()) == Rest("cancelled")
+        own = await _unreadable(fleet)
+        assert await driver.drive(own, NoSlot()) == Rest("paused")
+        record = await fleet.api._store.execution(own)
+        assert record is not None
+        assert record.status == "paused"
+
+
+async def test_the_time_for_an_answer_ends_with_nobody_in_memory(open_fleet: OpenFleet) -> None:
+    async with open_fleet() as fleet:
+        graph = held_graph(timeoutS=1.0, timeoutAction="send")
+        own = await fleet.execute(graph)
+        await fleet.asked(own)
+        async with asyncio.timeout(8):
+            await until_async(lambda: _has_status(fleet, own, "completed"), 8)
+        events = await fleet.api.executions.events(own)
+        at = {event.type: datetime.fromisoformat(event.at) for event in events}
+        asked = next(e.at for e in events if e.type == "node.waiting")
+        took_s = (at["execution.completed"] - datetime.fromisoformat(asked)).total_seconds()
+        assert 1 <= took_s < 4
+
+
+async def _has_status(fleet: Fleet, own: str, status: str) -> bool:
+    return (await fleet.api.executions.get(own)).status == status
+
+
+async def test_plans_are_approved_and_edited_executions_retried_and_deleted(
+    open_fleet: OpenFleet,
+) -> None:
+    async with open_fleet() as fleet:
+        api = fleet.api.executions
+        own = await fleet.execute(require_approval=True)
+        await api.wait(own)
+        (request,) = await api.requests(own)
+        edited = held_graph("broken").document
+        following = await api.answer(
+            own, request.request_id, {"decision": "edit", "value": edited, "note": "so"}
+        )
+        assert (await api.wait(own)).status == "cancelled"
+        new = following.execution_id
+        await api.wait(new)
+        (request,) = await api.requests(new)
+        await api.answer(new, request.request_id, {"decision": "approve"})
+        await api.answer(new, await fleet.asked(new), SEND)
+        assert (await api.wait(new)).status == "failed"
+        again = (await api.retry(new)).execution_id
+        assert (await api.wait(again)).status == "failed"
+        assert again not in dict(fleet.came), "what was done is not done again"
+        await fleet.api.maintenance.delete_execution(again)
+        with pytest.raises(NotFound):
+            await api.get(again)

@@ -184,6 +184,11 @@ class Service:
         return self.executions.driver.is_draining
 
     @property
+    def lacks_carrier(self) -> bool:
+        """Whether this process drives executions, and nothing can hand it any yet."""
+        return self._dependencies.drives and not self.executions.driver.carrier.is_ready
+
+    @property
     def store_stats(self) -> StoreStats:
         """The store's write counters, and whether the store can write."""
         return self._store.stats

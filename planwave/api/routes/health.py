@@ -63,7 +63,7 @@ async def _ready(request: Request) -> Health:
     """Return the health of a service that accepts work.
 
     Raises:
-        ProblemError: ``starting``, or a code of ``Health`` other than ``ok``.
+        ProblemError: ``starting``, ``carrier-unavailable``, or a code of ``Health`` other than ``ok``.
         ShuttingDown: The service is shutting down.
     """
     state = _state_if_started(request)
@@ -71,6 +71,14 @@ async def _ready(request: Request) -> Health:
         raise ProblemError(503, "starting", "the service has not started yet", headers=_RETRY_AFTER)
     if state.service.is_draining:
         raise ShuttingDown
+    if state.service.lacks_carrier:
+        raise ProblemError(
+            503,
+            "carrier-unavailable",
+            "what hands executions to this process cannot be reached",
+            hint="look into the log: it names the address",
+            headers=_RETRY_AFTER,
+        )
     status = state.service.store_stats.status
     if status == STORE_OK:
         return Health()
@@ -91,7 +99,7 @@ async def healthz(request: Request) -> Health:
 
 @router.get("/readyz", operation_id="getReadiness", summary="Whether the service takes work")
 async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
-    """Answer 503 while it starts, goes down, or its store cannot write. Needs no token."""
+    """Answer 503 while it starts, goes down, its store cannot write, or a worker is not connected. Needs no token."""
     return ready
 
 

@@ -74,6 +74,11 @@ class Carrier(Protocol):
     @property
     def load(self) -> CarrierLoad: ...
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether executions can be handed to this process, once it serves."""
+        ...
+
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account, as far as this process knows."""
         ...

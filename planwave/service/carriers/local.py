@@ -46,6 +46,11 @@ class LocalCarrier:
         """What waits, and what is driven."""
         return CarrierLoad(len(self._waiting), len(self._slots), self._places.running)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether ``serve`` was called."""
+        return self._start is not None
+
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account."""
         return self._places.running_of(account)

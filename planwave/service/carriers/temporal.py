@@ -55,11 +55,17 @@ class TemporalCarrier:
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
+        self._is_serving = False
 
     @property
     def load(self) -> CarrierLoad:
         """What is driven here; what waits is the database's to say."""
         return CarrierLoad(0, self._driven, self._driven)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the task queue is asked for executions."""
+        return self._is_serving
 
     def running_of(self, account: str) -> int:
         """Return 0: the others are not known here."""
@@ -143,8 +149,12 @@ class TemporalCarrier:
             await worker.shutdown()
 
     async def _run(self, worker: Worker) -> None:
-        with self._watchdog.watching():
-            await worker.run()
+        self._is_serving = True
+        try:
+            with self._watchdog.watching():
+                await worker.run()
+        finally:
+            self._is_serving = False
 
     async def _beat(self) -> None:
         while True:

@@ -24,6 +24,7 @@ from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
 from planwave.service.plans.plan_service import require_stored_plan
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.subscriptions import LiveExecutions
+from planwave.storage.records import STORE_UNREACHABLE
 
 if TYPE_CHECKING:
     from planwave.executor.driver.execution import Execution
@@ -149,8 +150,12 @@ class ExecutionDriver:
         Raises:
             ShuttingDown: The service is going down.
             QueueFull: As many wait as may.
+            StoreError: ``store-unreachable``: to try would take until the connection is given up.
         """
         self.check_open()
+        trouble = self._dependencies.store.stats.transient_error
+        if trouble is not None and trouble.code == STORE_UNREACHABLE:
+            raise trouble.with_traceback(None)
         limits = self._dependencies.limits
         places = self.running + self.queued + self._reserved
         if places >= limits.concurrent_executions + limits.queued_executions:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -142,3 +143,34 @@ async def test_expired_executions_are_removed_at_start(
         await until(lambda: "retention: 1 execution removed" in caplog.messages)
         assert await store.execution("old") is None
         assert await store.execution("young") is not None
+
+
+async def test_a_worker_is_not_ready_before_anything_can_be_handed_to_it() -> None:
+    pytest.importorskip("temporalio", reason="the SDK of Temporal is not installed")
+    from planwave.service.carriers.temporal import TemporalCarrier
+    from planwave.service.carriers.watchdog import Watchdog
+    from planwave.setting_tables import TemporalSettings
+
+    parts = dependencies(make_graph(text_node("a")))
+    watchdog = Watchdog(2.0, lambda: parts.store.stats, lambda _: None)
+    nowhere = TemporalSettings(address="127.0.0.1:9")
+    for drives, status in ((True, 503), (False, 200)):
+        carrier = TemporalCarrier(nowhere, watchdog, 0.0)
+        service = Service(replace(parts, carrier=carrier, drives=drives))
+        async with asgi_client(over(service)) as client:
+            answer = await client.get("/readyz")
+            assert answer.status_code == status, "who only serves takes work: it is stored"
+            assert status == 200 or answer.json()["code"] == "carrier-unavailable"
+
+
+async def test_nothing_is_accepted_that_the_store_could_not_keep_for_a_minute() -> None:
+    class Unreachable(MemoryStore):
+        @property
+        def stats(self) -> StoreStats:
+            return StoreStats(transient_error=StoreError("no answer", code="store-unreachable"))
+
+    parts = dependencies(make_graph(text_node("a")), store=Unreachable())
+    async with asgi_client(over(Service(parts))) as client:
+        graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
+        answer = await client.post("/api/execute", json={"graph": graph, "start": True})
+        assert (answer.status_code, answer.json()["code"]) == (503, "store-unreachable")

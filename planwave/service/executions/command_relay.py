@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -55,6 +56,7 @@ class CommandRelay:
         self._owners, self._notices, self._carry_out = owners, notices, carry_out
         self._waiting: dict[int, asyncio.Event] = {}
         self._under_way: set[int] = set()
+        self._lines: dict[str, deque[OpenCommand]] = {}
         self._noted = asyncio.Event()
         notices.subscribe("commands", lambda _: self._noted.set())
         notices.subscribe("outcomes", self._receive_outcome)
@@ -121,22 +123,32 @@ class CommandRelay:
                     self.carry_out_all(tasks, await self._owners.own_commands())
 
     def carry_out_all(self, tasks: asyncio.TaskGroup, commands: list[OpenCommand]) -> None:
-        """Carry out commands: those of one execution in order, of several side by side."""
-        lines: dict[str, list[OpenCommand]] = {}
-        for each in commands:
-            if each.command_id not in self._under_way:
-                self._under_way.add(each.command_id)
-                lines.setdefault(each.execution_id, []).append(each)
-        for line in lines.values():
-            tasks.create_task(self._carry_out_line(line))
+        """Carry out commands: those of one execution in order, of several side by side.
 
-    async def _carry_out_line(self, line: list[OpenCommand]) -> None:
+        The end of an execution does not wait for what was commanded before.
+        """
+        for each in commands:
+            if each.command_id in self._under_way:
+                continue
+            self._under_way.add(each.command_id)
+            is_end = each.command["kind"] == Cancel.__name__
+            name = f"{each.execution_id} end" if is_end else each.execution_id
+            if name in self._lines:
+                self._lines[name].append(each)
+            else:
+                self._lines[name] = deque([each])
+                tasks.create_task(self._carry_out_line(name))
+
+    async def _carry_out_line(self, name: str) -> None:
+        line = self._lines[name]
         try:
-            for each in line:
-                await self._settle(each)
+            while line:
+                await self._settle(line[0])
+                self._under_way.discard(line.popleft().command_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: it stays open, and is found again
             _log.warning("a command for execution %s waits: %s", line[0].execution_id, error)
         finally:
+            del self._lines[name]
             self._under_way.difference_update(each.command_id for each in line)
 
     async def _settle(self, each: OpenCommand) -> None:

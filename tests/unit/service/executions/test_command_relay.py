@@ -1,0 +1,134 @@
+"""Commands between two openings of one database: carried out by the owner, in order, also without any note."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from planwave.errors import Conflict, Gone, InputError, NotFound, PlanwaveError, StoreError
+from planwave.events import Event
+from planwave.principals import Principal, acting_as, current_principal
+from planwave.service.executions import command_relay
+from planwave.service.executions.command_relay import CommandRelay
+from planwave.service.executions.command_rules import Answer, Cancel, CancelNode, Command, Pause
+from planwave.storage.postgres.store import PostgresStore
+from planwave.storage.records import ExecutionRecord
+
+AT = "2026-01-01T00:00:00.000000Z"
+
+
+class Pair:
+    """One opening that sends commands, and one that drives ``x`` and ``y``."""
+
+    def __init__(self, sender: PostgresStore, owner: PostgresStore) -> None:
+        assert sender.owners is not None
+        assert owner.owners is not None
+        self.owner = owner.owners
+        self.carried_out: list[tuple[str, Command, str]] = []
+        self.fails: list[Exception] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.sends = CommandRelay(sender.owners, sender.notices, self._carry_out)
+        self.carries = CommandRelay(owner.owners, owner.notices, self._carry_out)
+
+    async def _carry_out(self, execution_id: str, command: Command) -> None:
+        if execution_id == "x" and not isinstance(command, Cancel):
+            await self.gate.wait()
+        if self.fails:
+            raise self.fails.pop(0)
+        self.carried_out.append((execution_id, command, current_principal().account))
+
+
+@pytest.fixture
+async def pair(database_url: str) -> AsyncGenerator[Pair]:
+    async with AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
+        stores = [
+            await opened.enter_async_context(PostgresStore.open(database_url, is_carried=True))
+            for _ in range(2)
+        ]
+        for each in stores:
+            await each.notices.open()
+            opened.push_async_callback(each.notices.close)
+        pair = Pair(*stores)
+        for own in ("x", "y"):
+            record = ExecutionRecord(own, None, "t", "g", "starting", AT, queued=True)
+            created = Event(own, 1, AT, "execution.created", None, None, {})
+            await stores[0].create_execution(record, [created])
+            await pair.owner.take(own)
+        running = tasks.create_task(pair.carries.run())
+        yield pair
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def test_a_command_is_carried_out_by_the_owner_for_who_gave_it(pair: Pair) -> None:
+    answer = Answer("r1", {"decision": "send"}, {"id": "t1", "kind": "token", "name": "t"})
+    with acting_as(Principal("token", "t1", "t")):
+        account = current_principal().account
+        for each in (Pause(), CancelNode("a", "enough"), answer):
+            assert await pair.sends.send("x", each)
+    assert pair.carried_out == [
+        ("x", each, account) for each in (Pause(), CancelNode("a", "enough"), answer)
+    ]
+    assert not await pair.sends.send("unknown", Pause()), "nobody drives it"
+
+
+@pytest.mark.parametrize("kind", [NotFound, Conflict, Gone, InputError])
+async def test_a_refusal_comes_back_as_it_was(pair: Pair, kind: type[PlanwaveError]) -> None:
+    pair.fails.append(kind("it is so", code="some-code", hint="do that"))
+    with pytest.raises(PlanwaveError) as refused:
+        await pair.sends.send("x", Cancel("enough"))
+    error = refused.value
+    assert type(error) is kind
+    assert (error.message, error.code, error.hint) == ("it is so", "some-code", "do that")
+
+
+async def test_lost_notes_cost_a_second(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "planwave.storage.postgres.notices.PostgresNotices.publish", lambda *_: None
+    )
+    began = asyncio.get_running_loop().time()
+    assert await pair.sends.send("x", Pause())
+    assert asyncio.get_running_loop().time() - began < command_relay.POLL_S * 3
+
+
+async def test_one_execution_that_is_busy_holds_up_no_other_one_and_keeps_its_order(
+    pair: Pair,
+) -> None:
+    pair.gate.clear()
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        for number in range(3):
+            tasks.create_task(pair.sends.send("x", CancelNode("a", str(number))))
+            await asyncio.sleep(0.05)
+        assert await pair.sends.send("y", Pause())
+        assert await pair.sends.send("x", Cancel("enough")), "the end waits for nothing"
+        assert [each[0] for each in pair.carried_out] == ["y", "x"]
+        pair.carried_out.clear()
+        pair.gate.set()
+    assert [command for of, command, _ in pair.carried_out if of == "x"] == [
+        CancelNode("a", str(number)) for number in range(3)
+    ]
+
+
+async def test_what_cannot_be_stored_now_is_carried_out_later(pair: Pair) -> None:
+    pair.fails += [StoreError("no answer"), RuntimeError("it broke")]
+    async with asyncio.timeout(10):
+        assert await pair.sends.send("x", Pause())
+    assert [command for _, command, _ in pair.carried_out] == [Pause()]
+
+
+async def test_an_owner_that_does_not_answer_is_told_of(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_relay, "COMMAND_S", 0.2)
+    pair.gate.clear()
+    with pytest.raises(StoreError) as refused:
+        await pair.sends.send("x", Pause())
+    assert refused.value.code == "command-pending"
+    pair.gate.set()
+    async with asyncio.timeout(5):
+        while not pair.carried_out:  # noqa: ASYNC110 - as the error says
+            await asyncio.sleep(0.01)

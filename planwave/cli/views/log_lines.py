@@ -109,7 +109,7 @@ def _resumed(event: Event) -> str:
         return f"answered{_by(data)}: {answer_text(data['answer'])}"
     match reason := data.get("reason"):
         case "recovery":
-            return "goes on: its process had ended"
+            return "goes on in another process: the one before had ended or was cut off"
         case "answered":  # the line of the step says what
             return "goes on"
         case _:

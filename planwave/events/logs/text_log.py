@@ -50,7 +50,7 @@ _CONTROL: Final = re.compile(
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 """The levels of lines, the lowest first."""
-RECOVERED: Final = "Execution resumed: its process had ended"
+RECOVERED: Final = "Execution resumed in another process: the one before had ended or was cut off"
 _WAITS_FOR_APPROVAL: Final = "Waiting for approval of the plan"
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
@@ -95,8 +95,9 @@ class Installation:
         database_port: int = 0,
         temporal_port: int = 0,
         program: str = PLANWAVE,
+        env: Mapping[str, str] | None = None,
     ) -> RoleProcess:
-        """Start ``planwave ROLE`` on a free port, perhaps through relays."""
+        """Start ``planwave ROLE`` on a free port, perhaps through relays, with further settings."""
         temporal = {
             "address": f"127.0.0.1:{temporal_port}" if temporal_port else self._temporal,
             "task_queue": self._queue,
@@ -108,6 +109,7 @@ class Installation:
             PLANWAVE_CARRIER="temporal",
             PLANWAVE_TEMPORAL=json.dumps(temporal),
             **_LIMITS,
+            **(env or {}),
         )  # fmt: skip
 
     # -- load --------------------------------------------------------------------------------------

@@ -156,7 +156,10 @@ function answeredLine(
 function resumedLine(reason: string | undefined): Line | null {
   if (reason === "answered") return null; // the answer has an entry
   if (reason === "recovery") {
-    return ["step_start", "Execution resumed: its process had ended"];
+    return [
+      "step_start",
+      "Execution resumed in another process: the one before had ended or was cut off",
+    ];
   }
   return ["input_received", `Execution resumed: ${reason}`];
 }

@@ -26,7 +26,7 @@ function known(node: NodeState) {
 }
 
 function comparable(state: RunState) {
-  const { nodes, waves, log, ledger, runs, graphs, closedRequests, ...rest } = state;
+  const { nodes, waves, log, recoveries, ledger, runs, graphs, closedRequests, ...rest } = state;
   const { createdAt, startedAt, endedAt, requests, active, lastAt, ...plain } = rest;
   return {
     ...plain,
@@ -273,6 +273,26 @@ describe("the time of a node", () => {
     expect(spans?.map(({ kind, from }) => [kind, from])).toEqual([
       ["queued", at(5)],
       ["working", at(10)],
+    ]);
+  });
+
+  it("leaves out the time in which no process ran it", () => {
+    const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString();
+    const resumed = { type: "execution.resumed", data: { reason: "recovery", epoch: 2 } };
+    const started = { type: "node.started", path: "a", data: {} };
+    const logged = { type: "node.log", path: "a", data: { message: "so far" } };
+    const again = { ...started, data: { reentry: 1 } };
+    const events = [started, logged, resumed, again].map((event, index) => ({
+      ...event,
+      execution_id: "x",
+      seq: index + 1,
+      at: at(index * 5),
+    }));
+    const state = fold(events as never);
+    expect(state.recoveries).toBe(1);
+    expect(state.nodes.get("a")?.spans.map(({ from, to }) => [from, to])).toEqual([
+      [at(0), at(5)],
+      [at(15), null],
     ]);
   });
 

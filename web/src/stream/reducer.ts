@@ -13,7 +13,7 @@ import type {
   WaveStartedEvent,
 } from "@/api/types";
 import { BUDGET, limitsOf, raised, raisedNames, startTime, stopTime } from "@/stream/budget";
-import { Draft, runError } from "@/stream/draft";
+import { closeSpan, Draft, runError } from "@/stream/draft";
 import { fieldOf, toText } from "@/stream/json";
 import { logEntry, pauseKind } from "@/stream/log";
 import * as node from "@/stream/nodeEvents";
@@ -50,6 +50,7 @@ function resumed(draft: Draft, { at, data }: ExecutionResumedEvent): void {
   draft.state.ledger = resumeExecution(draft.state.ledger, data.epoch);
   draft.state.status = "executing";
   draft.state.reason = draft.state.pause = null;
+  if (data.reason === "recovery") recovered(draft, lastAt ?? at);
   if (data.request_id === undefined) return;
   const { state } = draft;
   const asked = state.requests.get(data.request_id)?.request;
@@ -60,6 +61,15 @@ function resumed(draft: Draft, { at, data }: ExecutionResumedEvent): void {
   }
   const by = data.answer === undefined ? "cancelled" : "answered";
   node.closeRequest(draft, data.request_id, by);
+}
+
+/** Another process goes on: nothing has worked since the last event of the one before. */
+function recovered(draft: Draft, lastAt: string): void {
+  draft.state.recoveries += 1;
+  for (const { path, spans } of [...draft.state.nodes.values()]) {
+    const last = spans.at(-1);
+    if (last?.kind === "working" && last.to === null) closeSpan(draft.node(path), lastAt);
+  }
 }
 
 function warned({ state }: Draft, { data }: ExecutionWarnedEvent): void {

@@ -233,6 +233,8 @@ export type RunState = {
   readonly pause: PauseKind | null;
   /** Why it was cancelled. */
   readonly cause: string | null;
+  /** How many times it went on in another process. */
+  readonly recoveries: number;
   readonly failures: readonly string[];
   readonly handledFailures: readonly string[];
   readonly waves: readonly WaveState[];
@@ -301,6 +303,7 @@ export function newRunState(executionId: string): RunState {
     reason: null,
     pause: null,
     cause: null,
+    recoveries: 0,
     failures: [],
     handledFailures: [],
     waves: [],

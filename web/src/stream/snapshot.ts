@@ -17,7 +17,7 @@ import { wholeText } from "@/stream/streamedText";
 import { wavesOf } from "@/stream/waves";
 
 /**
- * Return the state that a snapshot shows. It has neither the log nor the graphs of nested runs, and
+ * Return the state that a snapshot shows. It has neither the log, nor the recoveries, nor the graphs of nested runs, and
  * of each node's past only start and end: those are in the events.
  */
 export function stateOfSnapshot(message: SnapshotMessage): RunState {

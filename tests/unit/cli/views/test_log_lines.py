@@ -68,7 +68,12 @@ EXAMPLES: list[tuple[str, dict[str, Any], str, str]] = [
         {"provider": "box", "model": "b1", "input_tokens": 9, "output_tokens": 1, "duration_s": 7.0},
         "info", "model box/b1 in 7.0 s → tokens 9 in, 1 out",
     ),
-    ("execution.resumed", {"reason": "recovery"}, "info", "goes on: its process had ended"),
+    (
+        "execution.resumed",
+        {"reason": "recovery"},
+        "info",
+        "goes on in another process: the one before had ended or was cut off",
+    ),
     ("execution.resumed", {"reason": "answered"}, "debug", "goes on"),
     ("execution.paused", {"kind": "waiting"}, "debug", "paused: nothing is left to do but wait"),
     ("execution.paused", {"kind": "requested", "reason": "paused by request"}, "info", "paused: paused by request"),

@@ -89,7 +89,7 @@ def test_pause_and_resume_are_logged_with_their_reason() -> None:
     assert lines_of(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [
         "Execution paused: paused by request",
         "Execution resumed: answered",
-        "Execution resumed: its process had ended",
+        "Execution resumed in another process: the one before had ended or was cut off",
     ]
 
 

@@ -143,7 +143,11 @@ def test_pauses_and_resumes_by_request_are_system_entries() -> None:
     assert entries_of(*paused, *resumed) == [
         ("system", "wait_input", "Execution paused: paused by request"),
         ("system", "input_received", "Execution resumed: resumed by request"),
-        ("system", "step_start", "Execution resumed: its process had ended"),
+        (
+            "system",
+            "step_start",
+            "Execution resumed in another process: the one before had ended or was cut off",
+        ),
     ]
     waits = {"reason": "no answer yet", "kind": "waiting"}
     request = {"reason": "waiting for an answer", "kind": "requested"}

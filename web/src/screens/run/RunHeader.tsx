@@ -89,6 +89,7 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       )}
       {calls > 0 && cost_usd !== null && <span>{formatUsd(cost_usd)}</span>}
       {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
+      {run.recoveries > 0 && <span>{recoveryWords(run.recoveries)}</span>}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
       <TraceLink executionId={run.executionId} />
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
@@ -119,6 +120,11 @@ function Budget({ lines }: { lines: readonly BudgetLine[] }) {
       {warningWords(first)}
     </span>
   );
+}
+
+function recoveryWords(recoveries: number) {
+  const times = recoveries > 1 ? `, ${formatAmount(recoveries, "time")}` : "";
+  return `went on in another process${times}`;
 }
 
 function startWords(time: Date): string {

@@ -30,3 +30,7 @@ test("a question and a failure are said", () => {
   );
   expect(announcements("failure_stops").some((words) => words.endsWith(" failed."))).toBe(true);
 });
+
+test("a run that another process goes on with says so", () => {
+  expect(announcements("cut_off_inside_nodes")).toContain("The run goes on in another process.");
+});

@@ -162,7 +162,7 @@ class CarriedExecutions:
 
     async def released(self, execution_id: str, epoch: int) -> None:
         """Note that this process does not drive an execution any more."""
-        await self._owners.release(execution_id, epoch)
+        self.relay.carry_out_soon(await self._owners.release(execution_id, epoch))
 
     async def is_elsewhere(self, live: LiveExecution) -> bool:
         """Return whether another process drives an execution, by the events that are stored by now."""

@@ -57,6 +57,7 @@ class CommandRelay:
         self._waiting: dict[int, asyncio.Event] = {}
         self._under_way: set[int] = set()
         self._lines: dict[str, deque[OpenCommand]] = {}
+        self._late: list[OpenCommand] = []
         self._noted = asyncio.Event()
         notices.subscribe("commands", lambda _: self._noted.set())
         notices.subscribe("outcomes", self._receive_outcome)
@@ -76,6 +77,8 @@ class CommandRelay:
             "by": current_principal().as_json(),
         }
         command_id = await self._owners.add_command(execution_id, document)
+        if command_id is None:
+            return False
         self._notices.publish("commands", execution_id)
         outcome = await self._outcome(execution_id, command_id)
         if outcome["error"] is not None:
@@ -111,6 +114,11 @@ class CommandRelay:
         """Look for commands soon: this process drives something that it did not drive before."""
         self._noted.set()
 
+    def carry_out_soon(self, commands: list[OpenCommand]) -> None:
+        """Carry out commands that came too late for who drove their execution: this process did."""
+        self._late += commands
+        self._noted.set()
+
     async def run(self) -> None:
         """Carry out the commands for executions that are driven here, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -119,6 +127,8 @@ class CommandRelay:
                     async with asyncio.timeout(POLL_S):
                         await self._noted.wait()
                 self._noted.clear()
+                late, self._late = self._late, []
+                self.carry_out_all(tasks, late)
                 with suppress(StoreError):  # the next look finds them
                     self.carry_out_all(tasks, await self._owners.own_commands())
 

@@ -176,10 +176,21 @@ class ExecutionOwners:
         if connection.execute(_KEEP_OWNER, {"of": execution_id}).scalar() not in (None, self._me):
             raise StaleEpoch(f"execution {execution_id!r} was taken over by another process")
 
-    async def release(self, execution_id: str, epoch: int) -> None:
-        """Say that this opening drives an execution no more; nothing is done where another one does by now."""
+    async def release(self, execution_id: str, epoch: int) -> list[OpenCommand]:
+        """Say that this opening drives an execution no more; nothing is done where another one does by now.
+
+        Returns:
+            The commands that came too late for its owner, in order: nobody else is to carry them out.
+        """
         own = delete(owners).where(owners.c.execution_id == execution_id, owners.c.epoch == epoch)
-        await self._write(lambda connection: connection.execute(own))
+        left = _OPEN.where(commands.c.execution_id == execution_id).order_by(commands.c.id)
+
+        def change(connection: Connection) -> list[OpenCommand]:
+            if not connection.execute(own.returning(owners.c.epoch)).all():
+                return []
+            return _open_commands(connection.execute(left).all())
+
+        return await self._write(change, execution_id)
 
     async def is_elsewhere(self, execution_id: str) -> bool:
         """Return whether another opening that is alive drives an execution."""
@@ -210,11 +221,20 @@ class ExecutionOwners:
 
     # -- commands ----------------------------------------------------------------------------------
 
-    async def add_command(self, execution_id: str, command: dict[str, Any]) -> int:
-        """Store a command for the process that drives an execution; return its id."""
+    async def add_command(self, execution_id: str, command: dict[str, Any]) -> int | None:
+        """Store a command for the process that drives an execution; return its id, or None if none does.
+
+        Who releases an execution, comes after it, and finds the command.
+        """
         row = {"execution_id": execution_id, "command": json.dumps(command)}
         new = insert(commands).values(row).returning(commands.c.id)
-        return await self._write(lambda connection: connection.execute(new).scalar_one())
+
+        def change(connection: Connection) -> int | None:
+            if connection.execute(_KEEP_OWNER, {"of": execution_id}).first() is None:
+                return None
+            return connection.execute(new).scalar_one()
+
+        return await self._write(change)
 
     async def outcome(self, command_id: int) -> dict[str, Any] | None:
         """Return what came of a command; None while nothing did."""
@@ -244,7 +264,7 @@ class ExecutionOwners:
             return list(connection.execute(query, values))
 
         rows: list[Any] = await self._read(read)
-        return [OpenCommand(own, of, json.loads(command)) for own, of, command in rows]
+        return _open_commands(rows)
 
     # -- upkeep ------------------------------------------------------------------------------------
 
@@ -256,6 +276,10 @@ class ExecutionOwners:
                 connection.execute(statement, {"kept": _KEPT_S})
 
         await self._write(change)
+
+
+def _open_commands(rows: Sequence[Any]) -> list[OpenCommand]:
+    return [OpenCommand(own, of, json.loads(command)) for own, of, command in rows]
 
 
 def _raised(connection: Connection, execution_id: str, queued: bool | None = None) -> int:

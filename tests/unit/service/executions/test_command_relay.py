@@ -132,3 +132,20 @@ async def test_an_owner_that_does_not_answer_is_told_of(
     async with asyncio.timeout(5):
         while not pair.carried_out:  # noqa: ASYNC110 - as the error says
             await asyncio.sleep(0.01)
+
+
+async def test_a_command_that_came_as_the_execution_was_left_is_carried_out_at_once(
+    pair: Pair,
+) -> None:
+    carry_out = pair.carries.carry_out_all
+    pair.carries.carry_out_all = lambda tasks, commands: None  # pyright: ignore[reportAttributeAccessIssue]
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        sent = tasks.create_task(pair.sends.send("x", Pause()))
+        while not (late := await pair.owner.own_commands()):  # noqa: ASYNC110 - sent by another one
+            await asyncio.sleep(0.01)
+        pair.carries.carry_out_all = carry_out
+        assert await pair.owner.release("x", 2) == late
+        pair.carries.carry_out_soon(late)
+        assert await sent
+    assert [command for _, command, _ in pair.carried_out] == [Pause()]
+    assert not await pair.sends.send("x", Pause()), "nobody drives it by now"

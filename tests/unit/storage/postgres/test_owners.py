@@ -130,6 +130,25 @@ async def test_commands_reach_the_owner_and_their_outcome_who_asked(
     assert await of(first).own_commands() == []
 
 
+async def test_a_command_that_meets_a_release_is_refused_or_found(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    for number in range(RACES):
+        own = f"x{number}"
+        await add(first, own)
+        taken = await of(first).take(own)
+        command, left = await asyncio.gather(  # noqa: TID251 - both come to their end
+            of(second).add_command(own, {"kind": "pause"}), of(first).release(own, taken.epoch)
+        )
+        assert [each.command_id for each in left] == ([] if command is None else [command])
+    await add(first, "x")
+    before = await of(first).take("x")
+    await of(second).take("x")
+    await of(first).add_command("x", {"kind": "pause"})
+    assert await of(first).release("x", before.epoch) == [], "it is the new owner's"
+
+
 async def test_one_of_a_command_and_a_drive_at_the_same_time_comes_first(
     two: tuple[PostgresStore, PostgresStore],
 ) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OVERDUE_S: Final = 60.0
 _RPC: Final = timedelta(seconds=5)
 _CONNECT_AGAIN_S: Final = 2.0
 _BEATS_A_LEASE: Final = 4
@@ -123,7 +124,7 @@ class TemporalCarrier:
                     "this process goes down", type="Interrupted", category=_LOGGED
                 )
             wake_in = None if rest.wake_at is None else rest.wake_at - datetime.now(UTC)
-            return rest.status, None if wake_in is None else max(wake_in.total_seconds(), 0.0)
+            return rest.status, None if wake_in is None else _wake_in_s(wake_in)
 
         worker = Worker(
             client,
@@ -199,6 +200,14 @@ class _OwnSlot:
         """See ``Slot``: what wants to go on may."""
         if change == "wanted":
             grant()
+
+
+def _wake_in_s(left: timedelta) -> float:
+    """Return in how many seconds an execution is to be driven again, whose time may be over by now."""
+    left_s = left.total_seconds()
+    if left_s > -_OVERDUE_S:
+        return left_s if left_s > 0 else 1.0
+    return _OVERDUE_S  # it could not run out: nothing is gained by asking all the time
 
 
 def _tls(settings: TemporalSettings) -> TLSConfig | bool:

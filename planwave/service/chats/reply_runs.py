@@ -121,8 +121,9 @@ class ReplyRuns:
         except ShuttingDown:
             raise  # it is stored, and started after the restart
         except PlanwaveError as error:
-            await self._settle_unstarted(reply, "failed", error)
-            return
+            if error.code != "duplicate-execution":  # else another process started it just then
+                await self._settle_unstarted(reply, "failed", error)
+                return
         present = await self._store.chats.message(reply.message_id)
         if present is None or present.is_cancelled:
             with suppress(Conflict):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
-from planwave.events import ENDED_STATUS, ExecutionState
+from planwave.events import ExecutionState
 from planwave.events.types import WAITING
 from planwave.principals import OPERATOR
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from planwave.events import Event
     from planwave.service.carriers.carrier import Carrier
     from planwave.service.executions.command_rules import Command
+    from planwave.service.executions.session import ExecutionSession
     from planwave.service.streaming.live_execution import LiveExecution
     from planwave.service.streaming.subscriptions import LiveExecutions
     from planwave.storage.postgres.owners import ExecutionOwners
@@ -117,6 +118,11 @@ class CarriedExecutions:
 
     async def _submit_some(self, some: dict[str, tuple[str, bool]]) -> None:
         known: list[str] = []
+        try:
+            before = await self._owners.clock()
+        except PlanwaveError as error:
+            _log.warning("executions wait: %s", error)
+            return
 
         async def submit(execution_id: str, account: str, has_started: bool) -> None:
             try:
@@ -132,7 +138,7 @@ class CarriedExecutions:
                 tasks.create_task(submit(execution_id, account, has_started))
         if known:
             with suppress(PlanwaveError):  # they are submitted once more, which changes nothing
-                await self._owners.submitted(known)
+                await self._owners.submitted(known, before)
 
     async def sweep(self) -> None:
         """Tell the carrier what others did not get to, and carry out commands whose owner is gone; until cancelled.
@@ -140,8 +146,14 @@ class CarriedExecutions:
         One process at a time does so.
         """
         async with asyncio.TaskGroup() as tasks:
+            is_first = True
             while True:
                 try:
+                    if (
+                        is_first
+                    ):  # the carrier may be another one than before, or have lost its data
+                        await self._owners.submit_open()
+                    is_first = False
                     await self._sweep(tasks)
                 except PlanwaveError as error:
                     _log.warning("executions that wait for a carrier cannot be read now: %s", error)
@@ -150,8 +162,8 @@ class CarriedExecutions:
     async def _sweep(self, tasks: asyncio.TaskGroup) -> None:
         for execution_id in await self._owners.unsubmitted(SWEEP_S, _SWEPT):
             record = await self._store.execution(execution_id)
-            if record is None or record.status in ENDED_STATUS:
-                await self._owners.submitted([execution_id])
+            if record is None:  # it was deleted
+                await self._owners.submitted([execution_id], await self._owners.clock())
                 continue
             account = (record.created_by or OPERATOR).account
             self.submit(execution_id, account, has_started=record.started_at is not None)
@@ -170,10 +182,17 @@ class CarriedExecutions:
         await self.tail.catch_up(live)
         return is_elsewhere
 
-    async def wait(self, live: LiveExecution) -> None:
-        """Wait until an execution has ended, or is paused with nothing at work; or this process goes down."""
+    async def wait(self, live: LiveExecution, session: ExecutionSession | None = None) -> None:
+        """Wait until an execution has ended, or is paused with nothing at work; or this process goes down.
+
+        Args:
+            live: The execution.
+            session: Wait no longer than this session drives it; None for as long as any process does.
+        """
         await self.tail.catch_up(live)
         while live.disconnect_reason is None and await self._is_at_work(live):
+            if session is not None and live.session is not session:
+                return
             with suppress(TimeoutError):  # nothing is stored of a process that is gone
                 async with asyncio.timeout(POLL_S):
                     await live.wait_for_events()

@@ -10,7 +10,15 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, Gone, InputError, NotFound, PlanwaveError, StoreError
+from planwave.errors import (
+    Conflict,
+    Gone,
+    InputError,
+    NotFound,
+    PlanwaveError,
+    ShuttingDown,
+    StoreError,
+)
 from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.executions.command_rules import (
     Answer,
@@ -141,7 +149,7 @@ class CommandRelay:
             if each.command_id in self._under_way:
                 continue
             self._under_way.add(each.command_id)
-            is_end = each.command["kind"] == Cancel.__name__
+            is_end = each.command.get("kind") == Cancel.__name__
             name = f"{each.execution_id} end" if is_end else each.execution_id
             if name in self._lines:
                 self._lines[name].append(each)
@@ -164,18 +172,34 @@ class CommandRelay:
     async def _settle(self, each: OpenCommand) -> None:
         error: dict[str, Any] | None = None
         try:
-            command = _KINDS[each.command["kind"]](**each.command["fields"])
+            command = _read_command(each.command)
             by = Principal.from_json(each.command["by"])
             with acting_as(by or current_principal()):
                 await self._carry_out(each.execution_id, command)
-        except StoreError:
-            raise
+        except (StoreError, ShuttingDown):
+            raise  # it stays open: for a later look, or for the next owner
         except PlanwaveError as refused:
             kinds = (kind.__name__ for kind in _REFUSALS if isinstance(refused, kind))
             error = {"kind": next(kinds, InputError.__name__), "message": refused.message}
             error |= {"code": refused.code, "hint": refused.hint}
         await self._owners.settle(each.command_id, {"error": error})
         self._notices.publish("outcomes", str(each.command_id))
+
+
+def _read_command(document: dict[str, Any]) -> Command:
+    """Return a command as it was stored.
+
+    Raises:
+        InputError: ``unknown-command``: a process of another version sent it.
+    """
+    try:
+        return _KINDS[document["kind"]](**document["fields"])
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            "the process that drives the execution does not know this command",
+            code="unknown-command",
+            hint="upgrade all workers, then try again",
+        ) from error
 
 
 def _refusal(kind: str, message: str, code: str, hint: str | None = None) -> PlanwaveError:

@@ -8,7 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from planwave.errors import Conflict, Gone, GraphInvalid, NotFound, ShuttingDown
+from planwave.errors import (
+    Conflict,
+    Gone,
+    GraphInvalid,
+    NotFound,
+    PlanwaveError,
+    ShuttingDown,
+    StaleEpoch,
+    StoreError,
+)
 from planwave.events import ENDED_STATUS, Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_timer
 from planwave.events.types import SupersededDocument
@@ -162,14 +171,24 @@ class ExecutionCommands(ExecutionQueries):
         async with live.commands:
             now = self._dependencies.now()
             if is_due(live.state, now):
-                await self.driver.apply_while_idle(live, Expire(now))
-            if not live.is_over and must_run(live.state, was_accepted=True):
+                await self._expire_handed_over(live, now)
+            record = await load_record(self._store, live.execution_id)
+            if not live.is_over and must_run(live.state, was_accepted=record.queued):
                 session = ExecutionSession(
                     self._dependencies, live.execution_id, owners=self._store.owners
                 )
                 session.accepted_at = asyncio.get_running_loop().time() - _waited_s(live.state, now)
                 live.mark_queued(session)
         carried.relay.look()
+
+    async def _expire_handed_over(self, live: LiveExecution, now: datetime) -> None:
+        """End the time of the requests of an execution that waits; the caller holds ``live.commands``."""
+        try:
+            await self.driver.apply_while_idle(live, Expire(now))
+        except StoreError:
+            raise
+        except PlanwaveError as error:  # it stays paused, until a person sees to it
+            _log.warning("a request of execution %s cannot run out: %s", live.execution_id, error)
 
     @asynccontextmanager
     async def sweeping(self) -> AsyncGenerator[None]:
@@ -353,13 +372,18 @@ class ExecutionCommands(ExecutionQueries):
                 return await load_record(self._store, live.execution_id)
             try:
                 async with live.commands:
+                    session = live.session
                     if not self.driver.cancel(live, cause):
                         await self._to_its_end(self._cancel_idle(live, cause))
-            except Conflict as error:
-                if error.code != DRIVEN_ELSEWHERE:
+            except (Conflict, StaleEpoch) as error:
+                if not self._is_overtaken(error):
                     raise
                 continue  # a process was handed it just now
-            record = await self.wait(live.execution_id)
+            if (carried := self.driver.carried) is None:
+                record = await self.wait(live.execution_id)
+            else:
+                await carried.wait(live, session)
+                record = await load_record(self._store, live.execution_id)
             if record.status in ENDED_STATUS or self.driver.is_draining:
                 return record
 
@@ -415,6 +439,7 @@ class ExecutionCommands(ExecutionQueries):
         live.error = None
         self._answer_deadlines.forget(live.execution_id)
         live.mark_finished()
+        self.driver.wake(live)  # what carries it is parked
 
     async def pause(self, execution_id: str) -> ExecutionRecord:
         """Pause an execution: start no further node; running nodes continue to their end.
@@ -500,10 +525,14 @@ class ExecutionCommands(ExecutionQueries):
                         if not await self._relay(live, command):
                             await self._give(live, command)
                         return await load_record(self._store, execution_id)
-                except Conflict as error:
-                    if error.code not in (ALREADY_ENDED, DRIVEN_ELSEWHERE):
+                except (Conflict, StaleEpoch) as error:
+                    if error.code != ALREADY_ENDED and not self._is_overtaken(error):
                         raise
-                await asyncio.sleep(0)  # it has stopped running meanwhile
+                await asyncio.sleep(0)  # it has stopped running meanwhile, or runs elsewhere
+
+    def _is_overtaken(self, error: PlanwaveError) -> bool:
+        """Return whether a command came to nothing only because another process took the execution just then."""
+        return self.is_shared and (isinstance(error, StaleEpoch) or error.code == DRIVEN_ELSEWHERE)
 
     async def _give(self, live: LiveExecution, command: Command) -> None:
         async with live.commands:

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from planwave.errors import Conflict, NotFound, PlanwaveError, QueueFull, ShuttingDown
+from planwave.errors import Conflict, NotFound, PlanwaveError, QueueFull, ShuttingDown, StoreError
 from planwave.events import TERMINAL, Event
 from planwave.planner.cost_estimate import forecast
 from planwave.service.carriers.carrier import Rest
@@ -192,7 +192,7 @@ class ExecutionDriver:
             raise ShuttingDown
         execution_id = live.execution_id
         if self.carried is not None:
-            self._submit_to_any(live, self.carried)
+            self.wake(live)
             self._live_executions.release(live)
             return
         live.mark_queued(session)
@@ -207,10 +207,11 @@ class ExecutionDriver:
         if self.carrier.position(execution_id) is not None:
             session.program = None  # to be checked again when its turn comes
 
-    def _submit_to_any(self, live: LiveExecution, carried: CarriedExecutions) -> None:
-        """Have an execution handed to any process, which makes a session of its own."""
-        has_started = live.state.started_at is not None
-        carried.submit(live.execution_id, live.account, has_started=has_started)
+    def wake(self, live: LiveExecution) -> None:
+        """Have the carrier look at an execution again, where one hands it to any of several processes."""
+        if self.carried is not None:
+            has_started = live.state.started_at is not None
+            self.carried.submit(live.execution_id, live.account, has_started=has_started)
 
     async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
         """Apply a command to an execution that is not running, and queue it if it can continue.
@@ -241,7 +242,7 @@ class ExecutionDriver:
             if live.is_over:
                 self._live_executions.retain(live)
             if self.carried is not None:
-                self._submit_to_any(live, self.carried)  # its deadlines may be others now
+                self.wake(live)  # its deadlines may be others now
         elif queued is None:
             following = ExecutionSession(
                 self._dependencies, live.execution_id, epoch=session.epoch, is_recovery=was_left
@@ -333,10 +334,19 @@ class ExecutionDriver:
             session = live.session
             if session is None:
                 return rest_of(live.state)
-            await self._drive(live, slot)
-            if self.carried is not None and session.epoch is not None:
-                await self.carried.released(execution_id, session.epoch)
+            try:
+                await self._drive(live, slot)
+            except Exception:
+                await self._release(session)
+                raise
+            await self._release(session)
             return rest_of(live.state)
+
+    async def _release(self, session: ExecutionSession) -> None:
+        """Say that this process does not drive an execution any more, where others may."""
+        if self.carried is not None and session.epoch is not None:
+            released = partial(self.carried.released, session.execution_id, session.epoch)
+            await self.store_retry.write(released)
 
     async def _drive(self, live: LiveExecution, slot: Slot) -> None:
         execution_id = live.execution_id
@@ -371,8 +381,8 @@ class ExecutionDriver:
         self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
         del self._held[live.execution_id]
         self._mark_rest(live, is_paused=rests)
-        self._live_executions.retain(live)
         self._update_idle()
+        self._live_executions.retain(live)
 
     async def _run(self, live: LiveExecution, slot: Slot) -> bool:
         """Run an execution; return whether it is paused, so that a command can continue it."""
@@ -412,6 +422,10 @@ class ExecutionDriver:
             if not session.is_loaded:
                 await self.store_retry.write(session.claim)
                 await session.load()
+                if (
+                    self.carried is not None
+                ):  # an owner before may have stored more until it was claimed
+                    await self.carried.tail.catch_up(live)
             if tracer is not None:
                 tracer.started(live.state, session.spec.trace_context)
             await self._check(session)
@@ -422,9 +436,13 @@ class ExecutionDriver:
                 approval=self._approval_request(session),
                 on_place=partial(self._place_changed, live, slot),
             )
+        except StoreError as error:
+            if self.carried is not None:  # it is as it is stored, and is handed over again
+                raise
+            await self._refuse_unless_over(live, session, error)
+            return None
         except PlanwaveError as error:
-            if not live.is_over:
-                await self._refuse(live, session, error)
+            await self._refuse_unless_over(live, session, error)
             return None
         waited_s = asyncio.get_running_loop().time() - session.accepted_at
         for observer in self._dependencies.observers:
@@ -437,6 +455,12 @@ class ExecutionDriver:
                 live.execution.grant_place()
 
         slot.change(change, grant)
+
+    async def _refuse_unless_over(
+        self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError
+    ) -> None:
+        if not live.is_over:
+            await self._refuse(live, session, error)
 
     async def _refuse(
         self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError

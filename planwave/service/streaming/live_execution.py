@@ -270,6 +270,8 @@ class LiveExecution:
         """Mark the execution as paused with no running node; a command can continue it."""
         self.session = None
         self.finished.set()
+        if self._news is not None:
+            self._news.set()
 
     def mark_finished(self) -> None:
         """Mark the execution as finished in this process."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, text, update
@@ -43,8 +44,16 @@ _TAKE: Final = text(
     "takeovers = owners.takeovers + 1 RETURNING takeovers"
 )
 _SUBMIT: Final = text(
-    "INSERT INTO submissions (execution_id) VALUES (:of) "
+    "INSERT INTO submissions (execution_id) SELECT e.execution_id FROM executions e "
+    "WHERE e.execution_id = :of AND (e.queued = 1 OR e.status <> 'starting') "
     "ON CONFLICT (execution_id) DO UPDATE SET at = clock_timestamp()"
+)
+_SUBMIT_OPEN: Final = text(
+    "INSERT INTO submissions (execution_id) SELECT e.execution_id FROM executions e "
+    "WHERE (e.status IN ('executing', 'paused') OR (e.status = 'starting' AND e.queued = 1)) "
+    "AND NOT EXISTS (SELECT 1 FROM owners o JOIN holders h ON h.holder_id = o.holder_id "
+    "WHERE o.execution_id = e.execution_id AND h.expires_at > clock_timestamp()) "
+    "ON CONFLICT (execution_id) DO NOTHING"
 )
 _OLD_SUBMISSIONS: Final = (
     select(submissions.c.execution_id)
@@ -168,12 +177,12 @@ class ExecutionOwners:
         return await self._write(change, execution_id)
 
     def require_own(self, connection: Connection, execution_id: str) -> None:
-        """Check that no other opening drives an execution, and keep it so to the end of the transaction.
+        """Check that this opening drives an execution, and keep it so to the end of the transaction.
 
         Raises:
-            StaleEpoch: Another one took it over.
+            StaleEpoch: Another one took it over, and may have let it rest since.
         """
-        if connection.execute(_KEEP_OWNER, {"of": execution_id}).scalar() not in (None, self._me):
+        if connection.execute(_KEEP_OWNER, {"of": execution_id}).scalar() != self._me:
             raise StaleEpoch(f"execution {execution_id!r} was taken over by another process")
 
     async def release(self, execution_id: str, epoch: int) -> list[OpenCommand]:
@@ -215,9 +224,28 @@ class ExecutionOwners:
 
         return await self._read(query)
 
-    async def submitted(self, execution_ids: Sequence[str]) -> None:
-        """Note that the carrier knows executions."""
-        await self._write(lambda connection: _forget_submissions(connection, execution_ids))
+    async def clock(self) -> datetime:
+        """Return the time of the server."""
+        return await self._read(lambda connection: connection.execute(select(_NOW)).scalar_one())
+
+    async def submitted(self, execution_ids: Sequence[str], before: datetime) -> None:
+        """Note that the carrier knows executions; what was to be submitted after a time still is.
+
+        Args:
+            execution_ids: Which.
+            before: The time of the server before the carrier was told.
+        """
+        own = delete(submissions).where(
+            submissions.c.execution_id.in_(execution_ids), submissions.c.at <= before
+        )
+        await self._write(lambda connection: connection.execute(own))
+
+    async def submit_open(self) -> None:
+        """Have the carrier told of all executions that have not ended and that nobody drives.
+
+        Those that are paused too: when the time for an answer is over, is for the carrier to say.
+        """
+        await self._write(lambda connection: connection.execute(_SUBMIT_OPEN))
 
     # -- commands ----------------------------------------------------------------------------------
 

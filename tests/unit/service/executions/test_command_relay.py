@@ -8,7 +8,15 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from planwave.errors import Conflict, Gone, InputError, NotFound, PlanwaveError, StoreError
+from planwave.errors import (
+    Conflict,
+    Gone,
+    InputError,
+    NotFound,
+    PlanwaveError,
+    ShuttingDown,
+    StoreError,
+)
 from planwave.events import Event
 from planwave.principals import Principal, acting_as, current_principal
 from planwave.service.executions import command_relay
@@ -149,3 +157,18 @@ async def test_a_command_that_came_as_the_execution_was_left_is_carried_out_at_o
         assert await sent
     assert [command for _, command, _ in pair.carried_out] == [Pause()]
     assert not await pair.sends.send("x", Pause()), "nobody drives it by now"
+
+
+async def test_an_owner_that_goes_down_leaves_a_command_to_the_next_one(pair: Pair) -> None:
+    pair.fails.append(ShuttingDown())
+    assert await pair.sends.send("x", Pause()), "carried out once somebody can"
+    assert [each for _, each, _ in pair.carried_out] == [Pause()]
+
+
+async def test_a_command_of_another_version_is_refused_and_holds_nothing_up(pair: Pair) -> None:
+    unknown = await pair.owner.add_command("x", {"kind": "Rewind", "fields": {}, "by": {}})
+    assert unknown is not None
+    assert await pair.sends.send("x", Pause())
+    outcome = await pair.owner.outcome(unknown)
+    assert outcome is not None
+    assert outcome["error"]["code"] == "unknown-command"

@@ -56,7 +56,11 @@ async def test_what_is_accepted_is_in_the_outbox_until_the_carrier_knows_it(
     assert await of(second).unsubmitted(60, 10) == [], "not that old yet"
     await first.claim("later", queued=True)
     assert await of(second).unsubmitted(0, 10) == ["queued", "later"]
-    await of(second).submitted(["queued"])
+    before = await of(second).clock()
+    await first.claim("queued")
+    await of(second).submitted(["queued"], before)
+    assert await of(second).unsubmitted(0, 10) == ["later", "queued"], "it has more to do since"
+    await of(second).submitted(["queued"], await of(second).clock())
     await of(second).take("later")
     assert await of(first).unsubmitted(0, 10) == [], "one was submitted, one is driven already"
 
@@ -238,3 +242,43 @@ async def test_a_process_records_no_call_of_an_execution_that_another_one_took_o
             late = group.create_task(record_late())
             seen = group.create_task(take_over())
         assert (late.result(), seen.result()) in (("recorded", "begun"), ("refused", "new"))
+
+
+async def test_what_nobody_started_is_not_submitted(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    await add(first, "x", queued=False)
+    await first.claim("x")
+    assert await of(second).unsubmitted(0, 10) == []
+
+
+async def test_all_that_has_not_ended_and_is_not_driven_can_be_submitted_again(
+    two: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, second = two
+    for own, queued in (("queued", True), ("unstarted", False), ("paused", True), ("driven", True)):
+        await add(first, own, queued=queued)
+    for own, kind in (("paused", "execution.paused"), ("ended", "execution.completed")):
+        if own == "ended":
+            await add(first, own)
+        taken = await of(first).take(own)
+        await first.append(own, taken.epoch, [Event(own, 2, AT, kind, None, None, {})])
+        await of(first).release(own, taken.epoch)
+    await of(first).take("driven")
+    await of(first).submitted(["queued"], await of(first).clock())
+    await of(second).submit_open()
+    await of(second).submit_open()
+    assert sorted(await of(second).unsubmitted(0, 10)) == ["paused", "queued"]
+
+
+async def test_a_call_is_recorded_by_its_owner_alone(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    await add(first, "x")
+    await of(first).take("x")
+    taken = await of(second).take("x")
+    await of(second).release("x", taken.epoch)
+    with pytest.raises(StaleEpoch):
+        await first.record(CallKey("x", "a", 1, 0, "hash"), {})

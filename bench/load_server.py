@@ -12,6 +12,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from planwave.api.app import create_app
 from planwave.api.server import serve
 from planwave.bootstrap import open_service
 from planwave.graph.model import DataValue
@@ -77,7 +78,9 @@ def with_load_types(settings):
 
 def main():
     settings = Settings(storage_dir=Path(sys.argv[1]), port=0, limits=Limits(**LIMITS))
-    asyncio.run(serve(settings, with_load_types, lambda url: print(url, flush=True)))
+    asyncio.run(
+        serve(settings, create_app(settings, with_load_types), lambda url: print(url, flush=True))
+    )
 
 
 if __name__ == "__main__":

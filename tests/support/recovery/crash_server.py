@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from planwave.api.app import create_app
 from planwave.api.server import serve
 from planwave.graph.plan import Plan
 from planwave.outbound.client import OutboundClient, OutboundLimits
@@ -102,7 +103,7 @@ def main(directory: str, point: str | None = None, notified: str | None = None) 
         os.write(1, json.dumps({"url": url}).encode() + b"\n")
 
     settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
-    return asyncio.run(serve(settings, lambda _: Service(parts), report_url))
+    return asyncio.run(serve(settings, create_app(settings, lambda _: Service(parts)), report_url))
 
 
 def _notifying(address: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from planwave.api.app import create_app
 from planwave.api.server import serve
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DataValue
@@ -118,4 +119,4 @@ def main(directory: str, drain_s: str, *more: str) -> int:
         sys.stdout.write(json.dumps({"url": url}) + "\n")
         sys.stdout.flush()
 
-    return asyncio.run(serve(settings, lambda _: Service(parts), report_url))
+    return asyncio.run(serve(settings, create_app(settings, lambda _: Service(parts)), report_url))

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from planwave.api.app import create_app
 from planwave.api.server import (
     Server,
     ShutdownSignals,
@@ -213,7 +214,8 @@ def test_address_missing_on_this_machine_is_skipped(monkeypatch: pytest.MonkeyPa
 
 
 async def served(settings: Settings, told: Any) -> int:
-    return await serve(settings, lambda _: Service(dependencies(store=Announcing())), told)
+    app = create_app(settings, lambda _: Service(dependencies(store=Announcing())))
+    return await serve(settings, app, told)
 
 
 class Announcing(MemoryStore):
@@ -259,8 +261,9 @@ async def test_service_is_not_opened_when_listening_is_refused() -> None:
     def opened(_: Settings) -> Service:
         raise AssertionError("opened")
 
+    settings = Settings(host=EVERYWHERE)
     with pytest.raises(InputError):
-        await serve(Settings(host=EVERYWHERE), opened, print)
+        await serve(settings, create_app(settings, opened), print)
 
 
 async def test_a_ready_server_has_its_objects_out_of_garbage_collections() -> None:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Let other tasks and the network run until something holds."""
+async def until(condition: Callable[[], object], every_s: float = 0.0) -> None:
+    """Let other tasks and the network run until something holds; look again each so many seconds."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for happens inside other code
-            await asyncio.sleep(0)
+            await asyncio.sleep(every_s)

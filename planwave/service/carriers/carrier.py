@@ -1,8 +1,8 @@
-"""The port of carriers: they hand executions over to be driven, one after the other, each by one process at a time.
+"""The port of carriers: they hand executions over to be driven, in one process or in any of several.
 
 A carrier knows ids, and never what an execution does: everything that counts is in the store. It may hand an execution
-over more often than needed, and again after a process has died: what keeps two processes from driving it at a time is
-the epoch in the store.
+over more often than needed, again after a process has died, and a second time while a process that gave no sign of life
+still drives it: what keeps two processes from driving it at a time is the epoch in the store.
 """
 
 from __future__ import annotations

@@ -206,9 +206,9 @@ class CarriedExecutions:
         return live.session is not None or await self._owners.is_elsewhere(live.execution_id)
 
 
-def rest_of(state: ExecutionState) -> Rest:
+def rest_of(state: ExecutionState, *, was_accepted: bool = True) -> Rest:
     """Return how an execution rests; ``interrupted`` where it has something to do."""
-    if must_run(state, was_accepted=True):
+    if must_run(state, was_accepted=was_accepted):
         return Rest("interrupted")
     deadlines = (deadline_of(each) for each in state.requests.values())
     return Rest(state.status, min((each for each in deadlines if each is not None), default=None))

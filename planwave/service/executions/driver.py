@@ -332,8 +332,8 @@ class ExecutionDriver:
             if self.carried is not None:
                 await self._take_up(live)
             session = live.session
-            if session is None:
-                return rest_of(live.state)
+            if session is None:  # what nobody has started stays as it is
+                return rest_of(live.state, was_accepted=False)
             try:
                 await self._drive(live, slot)
             except Exception:

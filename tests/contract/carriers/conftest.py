@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,11 +18,13 @@ from planwave.service.carriers.watchdog import Watchdog
 from planwave.service.service import Service
 from planwave.setting_tables import TemporalSettings
 from planwave.storage.postgres.store import PostgresStore
+from tests.support import polling
 from tests.support.graph.builders import make_plan
 from tests.support.llm.fake_providers import library_registry
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.service.dependencies import FixedPlanner, dependencies
 
+until = partial(polling.until, every_s=0.01)  # it happens beyond a server
 LEASE_S = 2.0
 
 
@@ -121,12 +124,6 @@ class Fleet:
         assert (await self.api.executions.wait(execution_id)).status == "paused"
         (request,) = await self.api.executions.requests(execution_id)
         return request.request_id
-
-
-async def until(holds: Callable[[], bool], s: float = 20.0) -> None:
-    async with asyncio.timeout(s):
-        while not holds():  # noqa: ASYNC110 - it happens beyond a server
-            await asyncio.sleep(0.01)
 
 
 async def until_async(holds: Callable[[], Awaitable[bool]], s: float = 20.0) -> None:

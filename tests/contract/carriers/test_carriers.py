@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,9 @@ from planwave.service.carriers.carrier import Carrier, CarrierUnavailable, Rest,
 from planwave.service.carriers.local import LocalCarrier
 from planwave.setting_tables import TemporalSettings
 from planwave.storage.records import StoreStats
+from tests.support import polling
 
+until = partial(polling.until, every_s=0.01)  # it happens beyond a server
 LEASE_S = 1.0
 DONE = Rest("completed")
 LOCAL = pytest.param("local", id="local")
@@ -62,12 +65,6 @@ class Driven:
             self.rested.append(execution_id)
             self._now[execution_id] -= 1
             slot.change("freed", lambda: None)
-
-
-async def until(holds: Callable[[], bool], s: float = 20.0) -> None:
-    async with asyncio.timeout(s):
-        while not holds():  # noqa: ASYNC110 - it happens beyond a server
-            await asyncio.sleep(0.01)
 
 
 async def stays(holds: Callable[[], bool], s: float = 0.6) -> None:

@@ -53,6 +53,18 @@ async def test_an_execution_is_driven_by_a_worker_and_served_by_the_api(
         assert [live.execution_id for live in api.live_executions] == [], "nothing is kept"
 
 
+async def test_what_nobody_has_started_rests_although_it_is_handed_over(
+    open_fleet: OpenFleet,
+) -> None:
+    async with open_fleet() as fleet:
+        own = (await fleet.api.executions.create(make_plan(held_graph()))).execution_id
+        driver = fleet.by_name["worker-0"].executions.driver
+        slot: Any = None
+        assert await driver.drive(own, slot) == ("starting", None), "else it came again for ever"
+        record = await fleet.api.executions.get(own)
+        assert (record.status, fleet.came) == ("starting", [])
+
+
 async def test_what_nobody_looks_at_is_not_kept_by_the_api(open_fleet: OpenFleet) -> None:
     async with open_fleet() as fleet:
         own = await fleet.execute()

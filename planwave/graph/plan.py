@@ -26,7 +26,8 @@ def title_of_steps(graph: Graph) -> str:
     """Return a title for a graph that has none: the names of its first and its last step."""
     edges = [edge for edge in graph.edges if edge.channel == FLOW]
     sources, targets = {edge.source for edge in edges}, {edge.target for edge in edges}
-    steps = [node for node in graph.nodes if node.id in sources | targets] or graph.nodes
+    joined = sources | targets
+    steps = [node for node in graph.nodes if node.id in joined] or graph.nodes
     firsts = [node for node in steps if node.id not in targets]
     lasts = [node for node in steps if node.id not in sources]
     ends = dict.fromkeys(node.name for node in (*firsts[:1], *lasts[-1:]))

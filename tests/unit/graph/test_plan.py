@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from datetime import date
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from planwave.graph.plan import (
     unreadable_hash,
 )
 from planwave.jsonio import MAX_JSON_DEPTH, is_plain
+from tests.support.cpu_time import cpu_within
 from tests.support.graph.fake_node_types import parse_graph
 
 
@@ -176,3 +178,14 @@ def test_a_graph_without_a_title_is_called_by_its_first_and_last_step(
         ),
     )
     assert title_of_steps(graph) == title
+
+
+def test_a_large_graph_is_called_by_its_steps_in_a_moment() -> None:
+    names = [f"n{number}" for number in range(20_000)]
+    edges = tuple(
+        Edge(end, start, "output", end, "input", "flow", {"channel": "flow"}, None)
+        for start, end in pairwise(names)
+    )
+    graph = Graph(tuple(Node(each, "text", each) for each in names), edges)
+    with cpu_within(2):
+        assert title_of_steps(graph) == "n0 to n19999"

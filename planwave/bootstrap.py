@@ -332,9 +332,8 @@ def open_models(
     from planwave.providers.client import ModelClient
 
     open_trace = None if tracer is None else tracer.open_call
-    models = ModelClient(settings, providers, recorder, open_trace=open_trace)
-    models.shares = None if owners is None else owners.provider_shares
-    return models
+    shares = None if owners is None else owners.provider_shares
+    return ModelClient(settings, providers, recorder, open_trace=open_trace, shares=shares)
 
 
 def open_tracer(settings: Settings) -> ExecutionTracer | None:

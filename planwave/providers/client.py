@@ -43,7 +43,7 @@ from planwave.providers.recordings import (
 from planwave.providers.refusals import learned_from
 from planwave.providers.registry import ProviderConfig, ProviderRegistry
 from planwave.providers.resilience.call_gate import CallContext, CallGate
-from planwave.providers.resilience.shares import ProviderShares
+from planwave.providers.resilience.shares import ProviderPause, ProviderShares
 from planwave.providers.substitutes import process_calls
 from planwave.settings import Settings
 
@@ -105,6 +105,7 @@ class ModelClient:
         timeout: Limits the time of one wait.
         now: The current time, for ``Retry-After`` dates.
         open_trace: Opens the trace of an attempt; None traces nothing.
+        shares: Divides the limits of providers among several processes; None where this one is alone.
 
     Attributes:
         on_call: Called with the report of each attempt, for metrics.
@@ -122,6 +123,7 @@ class ModelClient:
         timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         open_trace: OpenCallTrace | None = None,
+        shares: ProviderShares | None = None,
     ) -> None:
         self._limits = settings.limits
         self._providers = providers
@@ -133,10 +135,12 @@ class ModelClient:
         self._now = now
         self._open_trace = open_trace
         self.on_call: Callable[[CallReport], None] | None = None
-        self.shares: ProviderShares | None = None
+        self._shares = shares
         self._call_gates: dict[str, CallGate] = {}
         self._loaded_sdks: set[str] = set()
         self._sdk_clients: dict[tuple[str, str | None, str], SdkClient] = {}
+        if shares is not None:
+            shares.follow(self._pause_calls)
 
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
@@ -407,9 +411,14 @@ class ModelClient:
                 clock=self._clock,
                 sleep=self._sleep,
                 timeout=self._timeout,
-                shares=self.shares,
+                shares=self._shares,
             )
         return gate
+
+    def _pause_calls(self, pause: ProviderPause) -> None:
+        """Let the calls of a provider wait as it asked another process."""
+        with suppress(PlanwaveError):  # it is not configured here
+            self._call_gate(self._providers.config(pause.provider)).pause(pause)
 
     async def _prepare(self, connection: ProviderConfig, call: CallContext) -> None:
         """Check that the provider may be called, and load what calls it.

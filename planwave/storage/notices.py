@@ -18,6 +18,7 @@ Channel = Literal[
     "sessions",
     "flows",
     "chats",
+    "pauses",
 ]
 MOST_BYTES: Final = 7_800
 """The longest text of a note, in UTF-8; its sender splits what is longer."""

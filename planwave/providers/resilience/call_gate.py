@@ -17,7 +17,7 @@ from contextlib import (
     nullcontext,
 )
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from planwave.errors import ProviderError
 from planwave.providers.capabilities import CapabilityTable, default_api
@@ -32,7 +32,13 @@ from planwave.providers.resilience.prompt_cache import (
     CacheMarks,
     PromptCache,
 )
-from planwave.providers.resilience.shares import LeasedShare, ProviderShares, Share
+from planwave.providers.resilience.shares import (
+    LeasedShare,
+    ProviderPause,
+    ProviderShares,
+    Share,
+    account_digest,
+)
 from planwave.settings import Limits
 
 _PROBE_S, _MAX_PROBE_S = 1.0, 60.0
@@ -118,6 +124,7 @@ class CallGate:
         timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
         shares: ProviderShares | None = None,
     ) -> None:
+        self._connection, self._shares = connection, shares
         self._limits = limits
         self._clock = clock
         self._sleep = sleep
@@ -179,42 +186,70 @@ class CallGate:
         if call.cached is not None:
             call.cached.begin()
         self._circuit.record_success(call)
-        self._account(call).record_success(call)
+        self._account(call.secret).record_success(call)
 
     def record_failure(self, call: CallContext, error: ProviderError) -> None:
         """Record the failure of an attempt; its Retry-After pauses every call."""
         wait_s = min(error.retry_after_s or 0.0, self._limits.retry_after_s)
         if wait_s > 0:
             self._limiter.pause(wait_s)
+        account = self._account(call.secret)
+        was_open = self._circuit.is_open or account.is_open
         if error.code == "quota-exhausted":
-            self._account(call).record_failure(call, error)
+            account.record_failure(call, error)
         is_outage = error.code in _OUTAGE_CODES
         if error.status is not None and not is_outage:
             self._circuit.record_success(call)  # the provider works, it rejected this call
         elif is_outage or self._circuit.is_probe(call):
             self._circuit.record_failure(call, error, wait_s)
+        opened = None if was_open else self._which_is_open(account)
+        if self._shares is not None and (wait_s > 0 or opened is not None):
+            name, digest = self._connection.name, self._digest(call.secret)
+            self._shares.tell(ProviderPause(name, digest, wait_s, opened, error.code, error.model))
+
+    def _which_is_open(self, account: CircuitBreaker) -> Literal["provider", "account"] | None:
+        if account.is_open:
+            return "account"
+        return "provider" if self._circuit.is_open else None
+
+    def _digest(self, secret: str) -> str:
+        return account_digest(self._connection.base_url, secret)
+
+    def pause(self, pause: ProviderPause) -> None:
+        """Let calls wait as the provider asked another process, if that has the same key."""
+        key = self._connection.api_key
+        secret = "" if key is None else key.get_secret_value()
+        if pause.account != self._digest(secret) or self._connection.kind == "local":
+            return  # an embedded model is another one in each process
+        wait_s = min(pause.wait_s, self._limits.retry_after_s)
+        self._limiter.pause(wait_s)
+        if pause.opened is not None:
+            circuit = self._circuit if pause.opened == "provider" else self._account(secret)
+            circuit.open(
+                provider_error(pause.code, provider=pause.provider, model=pause.model), wait_s
+            )
 
     def release(self, call: CallContext) -> None:
         """Record the end of an attempt."""
         if call.cached is not None:
             call.cached.end()
         self._circuit.release(call)
-        self._account(call).release(call)
+        self._account(call.secret).release(call)
 
     def has_time_for(self, call: CallContext) -> bool:
         """Return whether a call has the time to wait for the circuit and the pause."""
         outlasts_outage = self._circuit.estimated_retry_in() <= self._max_wait_s(call)
         return outlasts_outage and self._limiter.paused_for() <= call.time_left_s()
 
-    def _account(self, call: CallContext) -> CircuitBreaker:
-        account = self._accounts.get(call.secret)
+    def _account(self, secret: str) -> CircuitBreaker:
+        account = self._accounts.get(secret)
         if account is None:
             account = CircuitBreaker(1, _QUOTA_PROBE_S, _MAX_QUOTA_PROBE_S, clock=self._clock)
-            self._accounts[call.secret] = account
+            self._accounts[secret] = account
         return account
 
     def _check_quota(self, call: CallContext) -> None:
-        account = self._account(call)
+        account = self._account(call.secret)
         if account.retry_in() <= 0:
             return
         sentence = "{who} is not called: the account's quota is used up"
@@ -275,7 +310,7 @@ class CallGate:
             return False
         if not self._circuit.try_acquire(call):
             return False
-        if not self._account(call).try_acquire(call):
+        if not self._account(call.secret).try_acquire(call):
             self._circuit.release(call)
             return False
         self._budget.spend(is_retry=counts)

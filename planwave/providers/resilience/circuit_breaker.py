@@ -141,6 +141,12 @@ class CircuitBreaker:
         self.cause = error
         self._end_probe()
 
+    def open(self, error: ProviderError, wait_s: float) -> None:
+        """Open the circuit for a failure that another process has seen; nothing changes where it is open."""
+        if self.cause is None:
+            self._failures = self._max_failures - 1
+            self.record_failure(self, error, wait_s)
+
     def release(self, caller: object) -> None:
         """Record the end of a call; a probe without a result admits another one."""
         if self._probe is caller:

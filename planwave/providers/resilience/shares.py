@@ -4,14 +4,19 @@ The process leases a share for ten seconds, sized by its calls, and renews it wh
 not renewed in time is the smallest share: another process may have the rest by now. No call asks the database. A
 rate that moves from one process to another counts there at once: in that minute more calls may begin than the limit
 allows.
+
+What a provider asks of one process, it asks of all that call it with the same key: a process tells the others of a pause
+and of a circuit that opens. It is a hint. A process that is not told makes a call more, and is told by the provider.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.providers.resilience.concurrency_limiter import FairConcurrencyLimiter
@@ -35,8 +40,50 @@ class Share(NamedTuple):
     per_minute: int | None
 
 
+class ProviderPause(NamedTuple):
+    """What a failed call of one process means for the others.
+
+    Attributes:
+        provider: The name of the provider.
+        account: See ``account_digest``: what another server or another key is asked to do, is another matter.
+        wait_s: How long no call may begin; 0 where only a circuit opened.
+        opened: The circuit that the failure opened, if any: that of the provider, or that of the account.
+        code: That of the failure.
+        model: The model that was called.
+    """
+
+    provider: str
+    account: str
+    wait_s: float
+    opened: Literal["provider", "account"] | None
+    code: str
+    model: str | None
+
+    def as_note(self) -> str:
+        """Return it as a text for ``from_note``."""
+        return json.dumps(self)
+
+    @classmethod
+    def from_note(cls, note: str) -> ProviderPause:
+        """Return what ``as_note`` made a text of."""
+        return cls(*json.loads(note))
+
+
+def account_digest(base_url: str | None, secret: str) -> str:
+    """Return what is the same for processes that call one server with one key; it tells neither."""
+    return hashlib.sha256(f"{base_url}\0{secret}".encode()).hexdigest()[:16]
+
+
 class ProviderShares(Protocol):
-    """Port: divides the limits of a provider among the processes that call it."""
+    """Port: divides the limits of a provider among the processes that call it, and passes on its pauses."""
+
+    def tell(self, pause: ProviderPause) -> None:
+        """Tell the other processes of a pause; never waits and never fails."""
+        ...
+
+    def follow(self, receive: Callable[[ProviderPause], object]) -> None:
+        """Call ``receive`` on the event loop with each pause that another process tells of."""
+        ...
 
     async def lease(self, provider: str, demand: int, whole: Share, lease_s: float) -> Share:
         """Lease a part of the limits of a provider, or renew it; at least one call.

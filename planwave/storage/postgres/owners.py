@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, te
 from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
+from planwave.storage.notices import Notices
 from planwave.storage.postgres.provider_shares import PostgresProviderShares
 from planwave.storage.records import DRIVEN_ELSEWHERE
 from planwave.storage.sql.lists import count_open
@@ -123,6 +124,7 @@ class ExecutionOwners:
         read: Runs a query.
         write: Commits a change.
         holder_id: This opening.
+        notices: Tells the other openings.
 
     Attributes:
         provider_shares: What this opening may use of the limits of providers, which all call.
@@ -133,9 +135,10 @@ class ExecutionOwners:
         read: Callable[[Change], Awaitable[Any]],
         write: Write,
         holder_id: str,
+        notices: Notices,
     ) -> None:
         self._read, self._write, self._me = read, write, holder_id
-        self.provider_shares = PostgresProviderShares(write, holder_id)
+        self.provider_shares = PostgresProviderShares(write, holder_id, notices)
 
     # -- ownership ---------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
-from planwave.providers.resilience.shares import Share
+from planwave.providers.resilience.shares import ProviderPause, Share
+from planwave.storage.notices import Notices
 from planwave.storage.sql.locks import lock
 
 _OTHERS: Final = text(
@@ -37,12 +38,24 @@ class PostgresProviderShares:
     Args:
         write: Commits a change.
         holder_id: This opening.
+        notices: Passes pauses on.
     """
 
     def __init__(
-        self, write: Callable[[Callable[[Connection], Any]], Awaitable[Any]], holder_id: str
+        self,
+        write: Callable[[Callable[[Connection], Any]], Awaitable[Any]],
+        holder_id: str,
+        notices: Notices,
     ) -> None:
-        self._write, self._me = write, holder_id
+        self._write, self._me, self._notices = write, holder_id, notices
+
+    def tell(self, pause: ProviderPause) -> None:
+        """Tell the other processes of a pause; see ``ProviderShares``."""
+        self._notices.publish("pauses", pause.as_note())
+
+    def follow(self, receive: Callable[[ProviderPause], object]) -> None:
+        """Receive the pauses of other processes; see ``ProviderShares``."""
+        self._notices.subscribe("pauses", lambda note: receive(ProviderPause.from_note(note)))
 
     async def lease(self, provider: str, demand: int, whole: Share, lease_s: float) -> Share:
         """Lease a share; see ``ProviderShares``."""

@@ -82,8 +82,6 @@ class PostgresStore(Store):
         self._threads, self._thread, self._transactions = readers, writer, transactions
         self._interruption = interruption
         self._unanswered: set[str] = set()
-        if transactions is not None and transactions.is_carried:
-            self.owners = ExecutionOwners(self._read, self._write, self._instance_id)
         self._holder: Holder | None = None
         self._leader_lock: LeaderLock | None = None
         self._lock: DirectoryLock | None = None
@@ -149,6 +147,8 @@ class PostgresStore(Store):
         """
         self.notices = PostgresNotices(url, self._instance_id)
         self.sessions = SharedSessions(self._read, self._write, self.notices)
+        if self._transactions is not None and self._transactions.is_carried:
+            self.owners = ExecutionOwners(self._read, self._write, self._instance_id, self.notices)
         lock = LeaderLock(partial(connect_raw, url, self._interruption), drives=drives)
         self._leader_lock = self.leadership = lock
         try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,7 @@ from planwave.providers.errors import provider_error
 from planwave.providers.protocols import CallScope, ModelRequest
 from planwave.providers.registry import ProviderConfig
 from planwave.providers.resilience.call_gate import CallContext, CallGate
+from planwave.providers.resilience.shares import ProviderPause, account_digest
 from planwave.settings import Limits
 from tests.support.virtual_loop import virtual_time
 
@@ -247,3 +249,32 @@ async def test_retry_needs_time_beyond_the_pause() -> None:
     await asyncio.sleep(5)
     await passes(gate, call_of(), error_of("rate-limited", status=429, retry_after_s=6))
     assert not gate.has_time_for(call_of())
+
+
+def told(opened: Literal["provider", "account"] | None, wait_s: float = 0.0) -> ProviderPause:
+    return ProviderPause("box", account_digest(None, ""), wait_s, opened, DOWN.code, "m")
+
+
+@virtual_time
+async def test_calls_wait_as_the_provider_asked_another_process() -> None:
+    gate = lane_of(retry_after_s=9)
+    gate.pause(told(None, wait_s=7))
+    assert await passes(gate, call_of()) == 7
+    gate.pause(told(None, wait_s=99))
+    assert await passes(gate, call_of()) == 16, "no longer than this process waits at most"
+    gate.pause(told("provider"))
+    assert await passes(gate, call_of()) == 17
+    assert not gate._circuit.is_open
+    gate.pause(told("provider", wait_s=5)._replace(account=account_digest(None, "another")))
+    assert await passes(gate, call_of()) == 17
+
+
+@virtual_time
+async def test_an_embedded_model_is_another_one_in_each_process() -> None:
+    connection, loop = (
+        ProviderConfig("box", "local", None, None, 4, None),
+        asyncio.get_running_loop(),
+    )
+    gate = CallGate(connection, Limits(), clock=loop.time, sleep=asyncio.sleep)
+    gate.pause(told("provider", wait_s=5))
+    assert await passes(gate, call_of()) == 0

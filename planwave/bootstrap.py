@@ -21,6 +21,8 @@ from planwave.errors import InputError
 from planwave.expressions.renderer import Renderer
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from opentelemetry.trace import TracerProvider
 
     from planwave.api.server import CommandServer
@@ -95,7 +97,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
     from planwave.service.chats.node_memory import ChatMemory
-    from planwave.service.dependencies import ServiceDependencies, timestamp
+    from planwave.service.dependencies import ServiceDependencies
     from planwave.service.executions.parent_results import ParentCallRecorder
     from planwave.service.executions.store_retry import RetryingRecorder
     from planwave.service.flows.flow_service import FlowResolver
@@ -104,19 +106,18 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     tracer = open_tracer(settings)
     providers, local = open_providers(settings)
     catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
-    store = _open_store(settings)
-    mcp = open_mcp_servers(settings)
+    store, mcp = _open_store(settings), open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer, store.owners)
     secrets, outbound = open_secrets(settings), open_outbound(settings)
     redactor = open_redactor(settings)
-    planner = open_planner(settings, models, providers, catalogue)
+    planner = open_planner(settings, models, providers, catalogue, store.now)
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
         providers_fetch_images=settings.providers_fetch_images,
-        recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store, timestamp),
-        approved_tools=store.approved_tools,
+        recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store),
+        approved_tools=store.approved_tools, now=store.now,
     )  # fmt: skip
 
     return ServiceDependencies(
@@ -130,6 +131,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         directory=None if settings.database_url else settings.storage_dir,
         calls=models,
         parent_calls=lending,
+        now=store.now,
         close=partial(_close_parts, (models, local, renderer, tracer)),
         require_approval=settings.require_approval,
         tracer=tracer,
@@ -139,7 +141,7 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         notification_tables=settings.notifications,
         secrets=secrets,
         redactor=redactor,
-        audit=open_audit_log(settings),
+        audit=open_audit_log(settings, store.now),
     )
 
 
@@ -164,7 +166,7 @@ def _open_carrier(settings: Settings, store: Store) -> Carrier | None:
     from planwave.service.carriers.watchdog import Watchdog
 
     watchdog = Watchdog(settings.temporal.lease_s, lambda: store.stats, os._exit)
-    return TemporalCarrier(settings.temporal, watchdog, settings.limits.drain_s)
+    return TemporalCarrier(settings.temporal, watchdog, settings.limits.drain_s, store.now)
 
 
 def _require_database(settings: Settings) -> None:
@@ -223,7 +225,7 @@ def _postgres_store() -> type[PostgresStore]:
     return PostgresStore
 
 
-def open_audit_log(settings: Settings) -> AuditLog | None:
+def open_audit_log(settings: Settings, now: Callable[[], datetime]) -> AuditLog | None:
     """Return the audit log; None where the settings want none, or it is off by itself."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.audit import AuditLog
@@ -238,9 +240,8 @@ def open_audit_log(settings: Settings) -> AuditLog | None:
     if not is_wanted:
         return None
     url = settings.database_url
-    return AuditLog(
-        settings.storage_dir if url is None else open_audit_files(url.get_secret_value())
-    )
+    log = settings.storage_dir if url is None else open_audit_files(url.get_secret_value())
+    return AuditLog(log, now)
 
 
 async def _close_parts(parts: Iterable[_Closable | None]) -> None:
@@ -461,7 +462,11 @@ def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None
 
 
 def open_planner(
-    settings: Settings, models: Models, providers: ProviderRegistry, catalogue: Registry
+    settings: Settings,
+    models: Models,
+    providers: ProviderRegistry,
+    catalogue: Registry,
+    now: Callable[[], datetime],
 ) -> Planner:
     """Return the planner, with the node types that plans may use here."""
     # Lazy: test_help_loads_no_heavy_library
@@ -471,7 +476,7 @@ def open_planner(
     rules = PlanRules(
         settings.allowed_node_types, settings.allowed_effects, settings.plan_web_search
     )
-    return Planner(models, providers, catalogue, settings.limits, rules)
+    return Planner(models, providers, catalogue, settings.limits, rules, now=now)
 
 
 @asynccontextmanager
@@ -492,7 +497,7 @@ async def open_node_services(
     """
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.nodes.registry import installed_types
-    from planwave.nodes.services import NodeServices
+    from planwave.nodes.services import NodeServices, utc_now
     from planwave.service.service_log import ServiceLog
 
     settings = load_settings()
@@ -502,7 +507,7 @@ async def open_node_services(
     catalogue = installed_types().with_providers(
         providers, limits=settings.limits, mcp_servers=_described_servers(settings)
     )
-    planner = open_planner(settings, models, providers, catalogue)
+    planner = open_planner(settings, models, providers, catalogue, utc_now)
     try:
         yield NodeServices(
             models, providers, goal, planner=planner, outbound=open_outbound(settings),

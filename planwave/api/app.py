@@ -107,7 +107,8 @@ def create_app(
         service = create_service(settings)
         state = attach_service(app, settings, service)
         lead = service.leader.lead
-        pruning = partial(retention_task, service.maintenance.prune, settings.retention_days)
+        prune, days = service.maintenance.prune, settings.retention_days
+        pruning = partial(retention_task, prune, days, service.now)
         async with (
             service,
             state.triggers,
@@ -146,6 +147,7 @@ def attach_service(app: FastAPI, settings: Settings, service: Service) -> AppSta
     triggers = TriggerHost(service, settings)
     authenticator = Authenticator(
         settings,
+        now=lambda: service.now().timestamp(),
         find_token=service.access_tokens.find,
         note_use=service.access_tokens.note_use,
         why_denied=service.access_tokens.why_denied,

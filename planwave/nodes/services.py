@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.errors import InputError, PermanentError
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S: Final = 366 * 86_400.0
 """No request of a node waits for longer."""
+
+
+def utc_now() -> datetime:
+    """Return the UTC time of this machine."""
+    return datetime.now(UTC)
 
 
 class FlowSource(Protocol):
@@ -159,6 +165,7 @@ class NodeServices:
         recorder: Stores the external calls of nodes; None where none is stored.
         memory: Keeps turns of conversations over executions; None without a store.
         approved_tools: What people have approved of the tools of servers; None without a store.
+        now: UTC time.
     """
 
     models: Models
@@ -177,6 +184,7 @@ class NodeServices:
     recorder: Recorder | None = None
     memory: Memory | None = None
     approved_tools: ApprovedTools | None = None
+    now: Callable[[], datetime] = utc_now
 
     def redact(self, value: Json) -> Json:
         """Return JSON without secrets; satisfies ``executor.ports.Redacting``."""

@@ -57,11 +57,6 @@ _MAX_REPLY_CHARS: Final = 24_000
 _MAX_TITLE_CHARS: Final = 80
 
 
-def utc_now() -> str:
-    """Return the present time, UTC, ISO 8601 with microseconds."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
 class Planner:
     """A planner: turns a goal into a checked plan.
 
@@ -83,7 +78,7 @@ class Planner:
         limits: Limits | None = None,
         rules: PlanRules = NO_RULES,
         new_id: Callable[[], str] = new_id,
-        now: Callable[[], str] = utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._models = models
         self._providers = providers
@@ -304,7 +299,7 @@ class Planner:
             title=result.title or _title_of(goal),
             graph=graph,
             hash=graph_hash(graph),
-            created_at=self._now(),
+            created_at=self._now().isoformat(timespec="microseconds"),
             provider=request.provider,
             model=request.model,
             diagnostics=[d.as_json() for d in result.diagnostics],

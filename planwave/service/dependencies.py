@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from planwave.storage.sql.store import Store
 
 
-def timestamp() -> str:
-    """Return the present UTC time in the format of events."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
 class PlannerPort(Protocol):
     """Port: goal → plan. ``planner/`` satisfies it."""
 

@@ -86,7 +86,9 @@ class Maintenance:
 
 @asynccontextmanager
 async def retention_task(
-    prune: Callable[[str], Awaitable[int]], retention_days: float | None
+    prune: Callable[[str], Awaitable[int]],
+    retention_days: float | None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> AsyncGenerator[None]:
     """Run ``prune`` at once and then daily, in the background of the block.
 
@@ -94,9 +96,10 @@ async def retention_task(
         prune: See ``Maintenance.prune``.
         retention_days: The age from which on ended executions are deleted; None deletes only
             expired idempotency keys.
+        now: UTC time.
     """
     # Not a TaskGroup: an error of the block must reach the caller without an ExceptionGroup.
-    daily = asyncio.get_running_loop().create_task(_prune_daily(prune, retention_days))
+    daily = asyncio.get_running_loop().create_task(_prune_daily(prune, retention_days, now))
     try:
         yield
     finally:
@@ -105,11 +108,13 @@ async def retention_task(
 
 
 async def _prune_daily(
-    prune: Callable[[str], Awaitable[int]], retention_days: float | None
+    prune: Callable[[str], Awaitable[int]],
+    retention_days: float | None,
+    now: Callable[[], datetime],
 ) -> None:
     while True:
         try:
-            count = await prune(_retention_cutoff(retention_days).isoformat())
+            count = await prune(_retention_cutoff(retention_days, now()).isoformat())
         except Exception as error:  # noqa: BLE001 - a task boundary: the service continues
             _log.warning("retention: nothing was removed: %s", error)
         else:
@@ -119,8 +124,8 @@ async def _prune_daily(
         await asyncio.sleep(_DAY_S)
 
 
-def _retention_cutoff(retention_days: float | None) -> datetime:
+def _retention_cutoff(retention_days: float | None, now: datetime) -> datetime:
     """Return the time before which ended executions are deleted."""
     if retention_days is None:
         return datetime.min.replace(tzinfo=UTC)
-    return datetime.now(UTC) - timedelta(days=retention_days)
+    return now - timedelta(days=retention_days)

@@ -19,7 +19,7 @@ from planwave.nodes.authoring.node_type import (
     template,
 )
 from planwave.nodes.checking.node_view import NodeView
-from planwave.nodes.services import MAX_WAIT_S
+from planwave.nodes.services import MAX_WAIT_S, NodeServices, utc_now
 
 _CONTINUE = "continue"
 
@@ -33,10 +33,6 @@ class WaitData(NodeData):
     until: str | None = template(None, description="Until when it waits: ISO 8601, UTC.")
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Wait(ResumableType):
     """Passes its input on when the time has come.
 
@@ -45,7 +41,7 @@ class Wait(ResumableType):
     answer ``{"decision": "continue"}``.
 
     Args:
-        now: The clock; returns the current UTC time.
+        now: Returns the UTC time where the services of a run do not.
     """
 
     node_type = "wait"
@@ -58,7 +54,7 @@ class Wait(ResumableType):
     plan_fields = ("seconds", "until")
     fails_permanently = True
 
-    def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, now: Callable[[], datetime] = utc_now) -> None:
         super().__init__()
         self._now = now
 
@@ -69,7 +65,8 @@ class Wait(ResumableType):
             data
         ):  # values of wires and templates were not checked before the run
             raise PermanentError(finding.message, code="invalid-data", hint=finding.hint)
-        now = self._now()
+        services = context.services
+        now = services.now() if isinstance(services, NodeServices) else self._now()
         end = now + timedelta(seconds=data.seconds or 0.0)
         if data.until is not None:
             end = _parse_time(data.until)

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,10 +49,18 @@ class TemporalCarrier:
         settings: Where the service is.
         watchdog: Says whether this process makes progress, between two signs of life.
         drain_s: How long what is driven may go on once ``serve`` is cancelled.
+        now: UTC time, the same in all processes.
     """
 
-    def __init__(self, settings: TemporalSettings, watchdog: Watchdog, drain_s: float) -> None:
+    def __init__(
+        self,
+        settings: TemporalSettings,
+        watchdog: Watchdog,
+        drain_s: float,
+        now: Callable[[], datetime],
+    ) -> None:
         self._settings, self._watchdog, self._drain_s = settings, watchdog, drain_s
+        self._now = now
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
@@ -123,7 +131,7 @@ class TemporalCarrier:
                 raise ApplicationError(
                     "this process goes down", type="Interrupted", category=_LOGGED
                 )
-            wake_in = None if rest.wake_at is None else rest.wake_at - datetime.now(UTC)
+            wake_in = None if rest.wake_at is None else rest.wake_at - self._now()
             return rest.status, None if wake_in is None else _wake_in_s(wake_in)
 
         worker = Worker(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,10 @@ class ChatMemory:
 
     Args:
         store: Has the turns and the executions.
-        timestamp: Returns the present UTC time.
     """
 
-    def __init__(self, store: Store, timestamp: Callable[[], str]) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._timestamp = timestamp
 
     async def recall(
         self, key: str, execution_id: str, *, max_turns: int
@@ -45,7 +43,8 @@ class ChatMemory:
         self, key: str, execution_id: str, path: str, message: Mapping[str, Any]
     ) -> None:
         """Store the message of the user of a turn; durable when this returns."""
-        turn = Turn(key, execution_id, path, self._timestamp(), [message])
+        at = self._store.now().isoformat(timespec="microseconds")
+        turn = Turn(key, execution_id, path, at, [message])
         await self._store.chats.remember(turn)
 
     async def _completed(self, turn: Turn) -> Turn:

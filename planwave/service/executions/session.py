@@ -73,6 +73,7 @@ class SessionDependencies(ReuseDependencies, Protocol):
     def planner(self) -> object: ...
     @property
     def require_approval(self) -> bool: ...
+    def timestamp(self) -> str: ...
 
 
 class Driving(TypedDict, total=False):
@@ -262,6 +263,7 @@ class ExecutionSession:
                 variables={"goal": spec.goal, "trigger": spec.trigger},
                 services=with_flows(dependencies.node_services(spec.goal), spec.flows),
                 renderer=dependencies.renderer,
+                now=dependencies.timestamp,
                 history=self.history,
                 is_recovery=is_recovery and self.is_started,
                 reuse=reuse,

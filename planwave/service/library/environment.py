@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from planwave.events import Event, ExecutionState
+from planwave.executor.driver.execution import utc_now
 from planwave.expressions.renderer import Renderer
 from planwave.graph.protocols import NodeTypes
 from planwave.nodes.services import with_recorder
@@ -62,6 +63,7 @@ class RunDependencies:
 
     limits = None
     require_approval = False
+    timestamp = staticmethod(utc_now)
 
     def __init__(self, environment: RunEnvironment, store: RunStore) -> None:
         self.store, self.catalogue = store, environment.catalogue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from time import monotonic
 from typing import Final
 
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave import __version__
 from planwave.errors import SchemaTooNew, StoreError
+from planwave.storage.postgres.clock import ServerClock
 from planwave.storage.postgres.migrations import (
     KEEP_OLDEST,
     MIGRATIONS,
@@ -29,12 +31,12 @@ LEASE_S: Final = 15.0
 _BEATS_A_LEASE: Final = 3
 _RENEW: Final = (
     "UPDATE holders SET expires_at = clock_timestamp() + make_interval(secs => %s) "
-    "WHERE holder_id = %s AND expires_at > clock_timestamp() RETURNING 1"
+    "WHERE holder_id = %s AND expires_at > clock_timestamp() RETURNING clock_timestamp()"
 )
 _SAY_ALIVE: Final = (
     "INSERT INTO holders (holder_id, expires_at, started_at, version, schema_version) "
     "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s, %s) "
-    "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at"
+    "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at RETURNING clock_timestamp()"
 )
 _WITHDRAW: Final = "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
 
@@ -52,6 +54,7 @@ class Holder:
 
     Attributes:
         oldest: The oldest schema version whose processes may use the database.
+        clock: The time of the server, as of each beat.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Holder:
         self._migrations = migrations
         self._on_too_old = on_too_old
         self.oldest = 0
+        self.clock = ServerClock()
         self._asked_at: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="planwave-holder", daemon=True)
@@ -110,16 +114,19 @@ class Holder:
 
     def _say_alive(self) -> None:
         self._asked_at = self._asked_at or monotonic()
-        if self._commit(_RENEW, (self._lease_s, self._id)) is None:
-            self._begin_to_live()
+        began = monotonic()
+        at = self._commit(_RENEW, (self._lease_s, self._id))
+        if at is None:
+            at = self._begin_to_live()
+        self.clock.set(at, began, monotonic())
         self._asked_at = None
         # Tables that are in use cannot be changed at once: the next beat tries again.
         with suppress(psycopg.Error, DBAPIError):
             if self.oldest <= len(self._migrations):
                 self.oldest = contract(self._transactions.connection, self._migrations)
 
-    def _begin_to_live(self) -> None:
-        """Say that it is alive for the first time, or after its lease was over.
+    def _begin_to_live(self) -> datetime:
+        """Say that it is alive for the first time, or after its lease was over; return the time of the server.
 
         Raises:
             SchemaTooNew: The tables are not for this version any more.
@@ -131,10 +138,11 @@ class Holder:
             if state.oldest > version:
                 raise schema_too_new(state, version)
             values = (self._id, self._lease_s, __version__, version)
-            connection.exec_driver_sql(_SAY_ALIVE, values)
+            at = connection.exec_driver_sql(_SAY_ALIVE, values).scalar_one()
         self.oldest = state.oldest
+        return at
 
-    def _commit(self, sql: str, values: tuple[object, ...]) -> object:
+    def _commit(self, sql: str, values: tuple[object, ...]) -> datetime | None:
         """Run a statement in a transaction of its own; return its first value, if it has rows."""
         with self._transaction() as connection:
             result = connection.exec_driver_sql(sql, values)

@@ -161,6 +161,7 @@ class PostgresStore(Store):
                 on_too_old=writer.fail,
             )
             self._holder.start()
+            self.now = self._holder.clock.now
         except BaseException:
             self._close_all()
             raise

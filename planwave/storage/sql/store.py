@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
@@ -129,6 +130,7 @@ class Store:
         notices: Notes to and from the other openings of the database; a service opens and closes them.
         leadership: Whether this opening leads among those of the database.
         is_shared: Whether other processes may write at the same time.
+        now: Returns the UTC time that all processes with this store go by.
         sessions, owners: Which sessions of browsers are closed, and which process drives which execution; None
             where one process has the store, or no carrier hands executions to others.
     """
@@ -151,6 +153,7 @@ class Store:
         self._is_closed, self._lost_claims = False, LostClaims()
         self.notices: Notices = NoNotices()
         self.leadership: Leadership = SoleLeadership()
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.revisions = SqlRevisions(self._read, self._write)
         self.triggers = SqlTriggers(self._read, self._write, self._instance_id)
         outbox = None if writer is None else writer.outbox
@@ -233,8 +236,7 @@ class Store:
         statement = queries.select_newest_statuses(plan_ids)
 
         def read(connection: Connection) -> dict[str, str]:
-            rows = connection.execute(statement)
-            return {plan_id: status for plan_id, status in rows if status is not None}
+            return {own: status for own, status in connection.execute(statement) if status}
 
         self._check_open()
         return dict(await self._readers.read_shared(("statuses", *plan_ids), read))
@@ -266,9 +268,8 @@ class Store:
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         batch, artifacts = self._encode(execution_id, events)
         if batch is not None:
-            await self._require_writer().submit(
-                WriteJob(AppendOp(execution_id, epoch, batch), artifacts)
-            )
+            job = WriteJob(AppendOp(execution_id, epoch, batch), artifacts)
+            await self._require_writer().submit(job)
             if batch.notices:
                 self.notifications.announce()
 
@@ -281,9 +282,8 @@ class Store:
 
         def change(connection: Connection) -> int:
             writer.forget_position(execution_id)
-            epoch = connection.execute(
-                queries.raise_epoch(execution_id, queued)
-            ).scalar_one_or_none()
+            statement = queries.raise_epoch(execution_id, queued)
+            epoch = connection.execute(statement).scalar_one_or_none()
             if epoch is None:
                 raise not_found("execution", execution_id)
             return epoch

@@ -101,7 +101,8 @@ class Fleet:
         parts = dependencies(
             types=[Doors(name, self.came, self._doors), FailingNode()],
             store=store,
-            carrier=TemporalCarrier(self._settings, watchdog, 20),
+            carrier=TemporalCarrier(self._settings, watchdog, 20, store.now),
+            now=store.now,
             drives=drives,
             planner=FixedPlanner(make_plan(graph or held_graph())),
             **more,

@@ -16,6 +16,7 @@ from planwave.errors import StoreError
 from planwave.service.carriers.carrier import Carrier, CarrierUnavailable, Rest, Slot
 from planwave.service.carriers.local import LocalCarrier
 from planwave.setting_tables import TemporalSettings
+from planwave.storage.audit import utc_now
 from planwave.storage.records import StoreStats
 from tests.support import polling
 
@@ -112,7 +113,7 @@ def make_temporal(
         raise AssertionError(f"the process was to end with {code}")
 
     settings = TemporalSettings(address=address, task_queue=task_queue, lease_s=LEASE_S)
-    return TemporalCarrier(settings, Watchdog(LEASE_S, stats, end), drain_s)
+    return TemporalCarrier(settings, Watchdog(LEASE_S, stats, end), drain_s, utc_now)
 
 
 @pytest.fixture(params=[LOCAL, TEMPORAL])

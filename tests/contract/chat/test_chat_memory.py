@@ -9,7 +9,6 @@ import pytest
 from planwave.errors import GraphInvalid
 from planwave.ids import new_id
 from planwave.service.chats.node_memory import ChatMemory
-from planwave.service.dependencies import timestamp
 from planwave.service.flows.flow_queries import FlowRef
 from planwave.storage.sqlite.memory import MemoryStore
 from tests.support.chat.chats import ChatBench, agent, chat_bench, edge
@@ -94,7 +93,7 @@ async def test_retried_execution_remembers_its_own_turn() -> None:
 
 async def test_turns_of_the_own_execution_take_no_place() -> None:
     store = MemoryStore()
-    memory = ChatMemory(store, timestamp)
+    memory = ChatMemory(store)
     said = {"role": "user", "content": "One"}
     await memory.remember("k", "before", "talk", said)
     for path in ("a", "b", "c"):

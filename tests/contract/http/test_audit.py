@@ -188,11 +188,12 @@ def test_log_is_kept_where_others_reach_the_service_or_the_operator_says_so(
     tmp_path: Path, chosen: bool | None
 ) -> None:
     from planwave.bootstrap import open_audit_log
+    from planwave.storage.audit import utc_now
 
     for host, is_open in (("127.0.0.1", False), ("0.0.0.0", True)):  # noqa: S104
         settings = Settings(host=host, audit_log=chosen, storage_dir=tmp_path)
         wanted = is_open if chosen is None else chosen
-        assert (open_audit_log(settings) is not None) == wanted
+        assert (open_audit_log(settings, utc_now) is not None) == wanted
 
 
 async def test_everything_that_is_listed_says_who_did_it(

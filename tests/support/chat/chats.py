@@ -13,7 +13,7 @@ from planwave.nodes.agents.tool import Tool
 from planwave.nodes.services import NodeServices
 from planwave.service.chats.chat_documents import Turn, UserContent
 from planwave.service.chats.node_memory import ChatMemory
-from planwave.service.dependencies import ServiceDependencies, timestamp
+from planwave.service.dependencies import ServiceDependencies
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.chats import MessageRecord
@@ -167,7 +167,7 @@ async def chat_parts(
                 goal,
                 limits=settings.limits,
                 recorder=store,
-                memory=ChatMemory(store, timestamp),
+                memory=ChatMemory(store),
             )
 
         yield (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -55,7 +56,7 @@ def planner_of(models: WatchedModel, limits: Limits | None = None) -> Planner:
         library_registry(providers),
         limits or Limits(),
         new_id=lambda: "plan-1",
-        now=lambda: "2030-01-01T00:00:00+00:00",
+        now=lambda: datetime(2030, 1, 1, tzinfo=UTC),
     )
 
 
@@ -83,7 +84,7 @@ async def test_call_settings_override_those_of_the_planner() -> None:
 
 async def test_a_plan_has_title_graph_hash_forecast_and_attempts() -> None:
     plan, models = await planned(in_pieces(DIAMOND_REPLY))
-    assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00+00:00")
+    assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00.000000+00:00")
     assert (plan.title, plan.user_prompt, plan.revision) == ("A plan", "Do it all", 1)
     assert (plan.provider, plan.model) == ("openai", "gpt")
     assert plan.hash == graph_hash(plan.graph)

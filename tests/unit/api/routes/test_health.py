@@ -155,7 +155,7 @@ async def test_a_worker_is_not_ready_before_anything_can_be_handed_to_it() -> No
     watchdog = Watchdog(2.0, lambda: parts.store.stats, lambda _: None)
     nowhere = TemporalSettings(address="127.0.0.1:9")
     for drives, status in ((True, 503), (False, 200)):
-        carrier = TemporalCarrier(nowhere, watchdog, 0.0)
+        carrier = TemporalCarrier(nowhere, watchdog, 0.0, parts.now)
         service = Service(replace(parts, carrier=carrier, drives=drives))
         async with asgi_client(over(service)) as client:
             answer = await client.get("/readyz")

@@ -97,21 +97,22 @@ class CommandRelay:
         noted = self._waiting[command_id] = asyncio.Event()
         deadline = asyncio.get_running_loop().time() + COMMAND_S
         try:
-            while (outcome := await self._owners.outcome(command_id)) is None:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise StoreError(
-                        f"the process that drives execution {execution_id} does not answer; the command is "
-                        "stored, and is carried out as soon as a process drives the execution",
-                        code="command-pending",
-                        hint="look at the execution again in some seconds",
-                    )
+            while asyncio.get_running_loop().time() <= deadline:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
                         await noted.wait()
                 noted.clear()
+                outcome = await self._owners.outcome(command_id)
+                if outcome is not None:
+                    return outcome
         finally:
             del self._waiting[command_id]
-        return outcome
+        raise StoreError(
+            f"the process that drives execution {execution_id} does not answer; the command is "
+            "stored, and is carried out as soon as a process drives the execution",
+            code="command-pending",
+            hint="look at the execution again in some seconds",
+        )
 
     def _receive_outcome(self, note: str) -> None:
         noted = self._waiting.get(int(note))

@@ -159,7 +159,6 @@ def reading_engine(url: str, interruption: Interruption | None = None) -> Engine
         "postgresql+psycopg://",
         creator=lambda: connect_raw(url, interruption),
         isolation_level="AUTOCOMMIT",
-        pool_pre_ping=True,
         pool_reset_on_return=None,  # logs a traceback for each connection that was lost
     )
 

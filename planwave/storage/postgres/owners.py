@@ -65,6 +65,7 @@ _OLD_SUBMISSIONS: Final = (
 _OPEN: Final = select(commands.c.id, commands.c.execution_id, commands.c.command).where(
     commands.c.outcome.is_(None)
 )
+_OUTCOME: Final = select(commands.c.outcome).where(commands.c.id == bindparam("of"))
 _OWNED: Final = _OPEN.where(
     exists().where(
         owners.c.execution_id == commands.c.execution_id, owners.c.holder_id == bindparam("me")
@@ -269,8 +270,8 @@ class ExecutionOwners:
 
     async def outcome(self, command_id: int) -> dict[str, Any] | None:
         """Return what came of a command; None while nothing did."""
-        own = select(commands.c.outcome).where(commands.c.id == command_id)
-        stored = await self._read(lambda connection: connection.execute(own).scalar())
+        row = {"of": command_id}
+        stored = await self._read(lambda connection: connection.execute(_OUTCOME, row).scalar())
         return None if stored is None else json.loads(stored)
 
     async def settle(self, command_id: int, outcome: dict[str, Any]) -> None:

@@ -117,12 +117,25 @@ class ReaderPool:
     def _submit(self, query: Callable[[Connection], _T]) -> asyncio.Future[_T]:
         def read() -> _T:
             try:
-                with self._engine.connect() as connection:
-                    return query(connection)
+                return self._run_query(query)
             except DBAPIError as error:
                 raise unreadable(error) from error
 
         return self.run(read)
+
+    def _run_query(self, query: Callable[[Connection], _T]) -> _T:
+        """Run a query, and once more where its connection was lost: the server may have been restarted meanwhile.
+
+        To ask before each query whether its connection is alive would cost a third of a query.
+        """
+        try:
+            with self._engine.connect() as connection:
+                return query(connection)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        with self._engine.connect() as connection:  # all of the pool that are older are opened anew
+            return query(connection)
 
 
 def _is_reusable(future: asyncio.Future[Any]) -> bool:

@@ -159,6 +159,22 @@ def loop_cost(samples: Samples) -> Figure:
     return Figure(cpu * 1e6, f"{cpu * 1e6:,.0f} ({wall * 1e6:,.0f})")
 
 
+def shared_rate(samples: Samples) -> Figure:
+    """Nodes a second over a database as a share of those over a directory; the rate itself in parentheses."""
+    rounds = samples.rounds("w11")
+    share = _ratio(rounds, WALL, "embedded", "run")
+    rate = samples.nodes("w11") / median(r["run"][WALL] for r in rounds)
+    return Figure(share, f"{share:.2f} ({rate:,.0f}/s)")
+
+
+def shared_cpu(samples: Samples) -> Figure:
+    """CPU a node, that of the database's server included; that over a directory in parentheses."""
+    rounds, nodes = samples.rounds("w11"), samples.nodes("w11")
+    value = median(r["run"][CPU] + r["server_cpu"] for r in rounds) / nodes * 1e6
+    embedded = median(r["embedded"][CPU] for r in rounds) / nodes * 1e6
+    return Figure(value, f"{value:,.0f} ({embedded:,.0f})")
+
+
 def start(name: str) -> Callable[[Samples], Figure]:
     """Wall, and CPU in parentheses."""
 
@@ -229,6 +245,8 @@ ROWS = (
     Row("W7 loop over 1,000 items, CPU µs/item over raw (wall)", loop_cost, 300, floor="0"),
     Row("W8 agent turn with a tool call, CPU ÷ pydantic-ai (wall)", to_floor("w8:memory"), 0.9),
     Row("W8 the same, each step on disk, CPU ÷ pydantic-ai (wall)", to_floor("w8:durable"), 1.3),
+    Row("W11 PostgreSQL, share of embedded (nodes/s)", shared_rate, 0.25, at_least=True),
+    Row("W11 PostgreSQL, CPU µs/node with its server (embedded)", shared_cpu, 250),
     Row("import planwave, wall s (CPU)", start("import"), 0.15),
     Row("planwave --help, wall s (CPU)", start("--help"), 0.5),
     Row("planwave ls, wall s (CPU)", start("ls"), 0.6),

@@ -33,6 +33,7 @@ CELLS = {
     "w6": ("",),
     "w7": ("",),
     "w8": ("memory", "durable"),
+    "w11": ("",),
     "startup": ("",),
 }
 QUICK_PEERS = ("planwave", "raw")

@@ -282,13 +282,37 @@ async def cell_w8(task: Task) -> Json:
     return {"turns": turns, "rounds": rounds, "floor": floor.version()}
 
 
+async def cell_w11(task: Task) -> Json:
+    """No-op nodes through the service: over PostgreSQL, and in turn over a directory."""
+    import servers
+
+    if missing := servers.missing_postgres():
+        return {"skip": missing}
+    dag, executions = workloads.w4(), 100
+    rounds: list[Json] = []
+    with servers.postgres() as server, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        async with (
+            task.peer.service_open(folder, server.new_database()) as own,
+            task.peer.service_open(f"{folder}/embedded") as embedded,
+        ):
+            for service in (own, embedded):
+                await task.peer.service_run(service, dag, 1)
+            for _ in task.each_round():
+                before = server.cpu_s()
+                _, run = await timed(lambda: task.peer.service_run(own, dag, executions))
+                beside = server.cpu_s() - before
+                _, raw = await timed(lambda: task.peer.service_run(embedded, dag, executions))
+                rounds.append({"run": run, "server_cpu": beside, "embedded": raw})
+    return {"nodes": executions * len(dag), "rounds": rounds}
+
+
 CELLS = {
     "w1": cell_w1, "w2": cell_w2, "w3": cell_w3, "w4": cell_w4, "w5": cell_w5, "w6": cell_w6,
-    "w7": cell_w7, "w8": cell_w8,
+    "w7": cell_w7, "w8": cell_w8, "w11": cell_w11,
 }  # fmt: skip
 NEEDS = {
     "w4": "durable_run", "w6": "stream", "w7": "build_each", "w8": "agent_open",
-    "w8:durable": "agent_open_durable",
+    "w8:durable": "agent_open_durable", "w11": "service_open",
 }  # fmt: skip
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+from workloads import no_op
+
 import planwave
-from planwave.bootstrap import open_models, open_providers
+from planwave.bootstrap import open_models, open_providers, open_service
 from planwave.nodes.agents.tool import Tool
 from planwave.nodes.library.agent import Agent
 from planwave.nodes.library.loop import Loop
 from planwave.nodes.services import NodeServices
+from planwave.service.executions.execution_service import UnstoredPlan
 from planwave.settings import Settings
 
 NAME = "planwave"
@@ -185,3 +189,21 @@ async def agent_close(opened):
     await services.models.close()
     if store is not None:
         await store.close()
+
+
+@asynccontextmanager
+async def service_open(folder, database_url=None):
+    """Open a service over a folder or a database, with the limits that it has by default."""
+    service = open_service(Settings(storage_dir=Path(folder), database_url=database_url))
+    service.catalogue.register(Body(no_op), replace=True)
+    async with service:
+        yield service
+
+
+async def service_run(service, dag, count):
+    """Start so many executions together, and wait for their ends."""
+    plan = UnstoredPlan(await service.plans.read(document(dag)))
+    async with asyncio.TaskGroup() as group:
+        started = [group.create_task(service.executions.execute(plan)) for _ in range(count)]
+    ended = [await service.executions.wait(each.result().execution_id) for each in started]
+    assert {each.status for each in ended} == {"completed"}, ended

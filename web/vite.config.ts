@@ -27,7 +27,15 @@ export default defineConfig({
       ],
     },
   },
-  build: { outDir: "../planwave/api/web", emptyOutDir: true, assetsInlineLimit: 0 },
+  build: {
+    outDir: "../planwave/api/web",
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    // The page, and the frame in which diagrams are drawn.
+    rolldownOptions: { input: ["index.html", "diagram.html"] },
+    // Mermaid comes in parts, some of them large, each with the first diagram that needs it.
+    chunkSizeWarningLimit: 700,
+  },
   server: {
     proxy: { "/api": { ...SERVICE }, "/readyz": { ...SERVICE }, "/ws": { ...SERVICE, ws: true } },
   },

@@ -26,6 +26,8 @@ from planwave.graph.diagnostics import short_repr
 
 BUILT_FILES: Final = Path(__file__).resolve().parent.parent / "web"
 PAGE_NAME: Final = "index.html"
+_FRAME_NAME: Final = "diagram.html"
+"""The frame in which the page draws diagrams."""
 NONCE_NAME: Final = "style-nonce"
 """The ``<meta>`` that tells the page which nonce its style elements need."""
 _ASSETS: Final = "assets"
@@ -52,6 +54,10 @@ _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'nonce-{nonce}'; "
     f"object-src 'none'; base-uri 'self'; form-action 'self'; {NO_FRAMES}"
 )
+_FRAME_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+)
+"""Mermaid sets styles as it likes; it loads nothing but its own parts."""
 _NOT_BUILT: Final = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>planwave</title></head>
@@ -99,7 +105,7 @@ class WebUI:
             is_file = _FILE_PATH.fullmatch(scope["path"]) is not None
             if scope["method"] != "GET":
                 _refuse_method(scope, is_here=is_file or first in _SCREENS)
-            elif is_file:
+            elif is_file or scope["path"] == f"/{_FRAME_NAME}":
                 scope["route"], app = _FILE_ROUTE, self._files
             elif first in _SCREENS or (first not in _SERVICE_PATHS and _accepts_html(scope)):
                 scope["route"] = _PAGE_ROUTE
@@ -131,6 +137,8 @@ class _BuiltFiles(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
         is_hashed = path.startswith(f"{_ASSETS}/")
+        if path == _FRAME_NAME:
+            response.headers[POLICY_HEADER] = _FRAME_POLICY
         response.headers["Cache-Control"] = (
             "public, max-age=31536000, immutable" if is_hashed else "no-cache"
         )

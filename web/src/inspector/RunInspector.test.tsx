@@ -10,7 +10,9 @@ afterEach(() => api.close());
 async function showJson(lastSeq: number) {
   api = await startTestApi({ "GET /api/executions/e1/document": { execution_id: "e1" } });
   const run = { ...newRunState("e1"), lastSeq };
-  const inspector = <RunInspector run={run} tab="json" onTab={() => {}} onSelect={() => {}} />;
+  const inspector = (
+    <RunInspector run={run} tab="json" onTab={() => {}} onSelect={() => {}} onRead={() => {}} />
+  );
   renderRoutes([{ path: "/", element: inspector }]);
 }
 
@@ -34,7 +36,9 @@ function showResult(nodes: string[], node_results: Record<string, string>) {
     status: "completed",
     endedAt: "2026-01-01T00:00:00Z",
   };
-  const inspector = <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} />;
+  const inspector = (
+    <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} onRead={() => {}} />
+  );
   return startTestApi({
     "GET /api/executions/e1/result": { result: { nodes, value: null }, node_results },
   }).then((started) => {
@@ -65,7 +69,9 @@ test("a run that failed shows where, with the traceback of the step", async () =
     failures: ["pay"],
     nodes: new Map([["pay", pay]]),
   };
-  const inspector = <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} />;
+  const inspector = (
+    <RunInspector run={run} tab="result" onTab={() => {}} onSelect={() => {}} onRead={() => {}} />
+  );
   renderRoutes([{ path: "/", element: inspector }]);
   expect(await screen.findByText(/in pay/)).toBeTruthy();
   expect(screen.getByText("step pay")).toBeTruthy();

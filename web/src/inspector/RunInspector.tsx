@@ -11,7 +11,7 @@ import { copyText } from "@/ui/copyText";
 import { formatAmount, formatCount, formatUsd } from "@/ui/format";
 import { Note } from "@/ui/Note";
 import { principalWords } from "@/ui/principalWords";
-import { saveFile, saveJsonFile } from "@/ui/saveFile";
+import { nameOfFile, saveFile, saveJsonFile } from "@/ui/saveFile";
 import { TabPanel, Tabs } from "@/ui/Tabs";
 import { useNow } from "@/ui/useNow";
 import { BudgetMeters } from "./BudgetMeters";
@@ -31,6 +31,8 @@ type RunInspectorProps = {
   tab: RunTab;
   onTab: (tab: RunTab) => void;
   onSelect: (path: string) => void;
+  /** Shows the result over the whole width. */
+  onRead: () => void;
 };
 
 const TABS: readonly { value: RunTab; label: string }[] = [
@@ -41,13 +43,13 @@ const TABS: readonly { value: RunTab; label: string }[] = [
 ];
 
 /** The run itself: its result, its goal, its cost. */
-export function RunInspector({ run, request, tab, onTab, onSelect }: RunInspectorProps) {
+export function RunInspector({ run, request, tab, onTab, onSelect, onRead }: RunInspectorProps) {
   return (
     <aside className={styles.inspector} aria-label="The run" tabIndex={-1}>
       <header className={styles.head}>
         <div className={styles.title}>
           <h2>{TABS.find((each) => each.value === tab)?.label}</h2>
-          {tab === "result" && <ResultButtons run={run} />}
+          {tab === "result" && <ResultButtons run={run} onRead={onRead} />}
           {tab === "json" && <DocumentButtons executionId={run.executionId} />}
         </div>
       </header>
@@ -196,19 +198,22 @@ function countByPath(questions: readonly { path: string }[]): Map<string, number
   return counts;
 }
 
-function ResultButtons({ run }: { run: RunState }) {
+function ResultButtons({ run, onRead }: Pick<RunInspectorProps, "run" | "onRead">) {
   const { data } = useResult(run.executionId, run.endedAt !== null);
   if (!data || data.result.nodes.length === 0) return null;
   const words = data.result.nodes.map((id) => data.node_results[id] ?? "").join("\n\n");
   return (
     <>
+      <Button small icon="text" onClick={onRead}>
+        Read
+      </Button>
       <Button small icon="copy" onClick={() => void copyText(words)}>
         Copy
       </Button>
       <Button
         small
         icon="download"
-        onClick={() => saveFile(words, `${run.executionId}.md`, "text/markdown")}
+        onClick={() => saveFile(words, `${nameOfFile(run.title)}.md`, "text/markdown")}
       >
         Download
       </Button>

@@ -8,6 +8,9 @@ import styles from "./Text.module.css";
 /** Characters that are drawn before the reader asks for more. */
 const LONGEST = 64_000;
 
+/** Characters that are drawn as Markdown; what is longer is drawn as it is. */
+const LARGEST = 512_000;
+
 /** A text of any length: Markdown or JSON, cut where it would slow the page down. */
 export function Text({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false);
@@ -15,10 +18,10 @@ export function Text({ text }: { text: string }) {
   const shown = isCut ? text.slice(0, LONGEST) : text;
   return (
     <div className={styles.text}>
-      {isJson(text) || isWhole ? (
+      {isWhole && text.length > LARGEST ? (
         <pre className={styles.code}>{shown}</pre>
       ) : (
-        <Markdown text={shown} />
+        <Markdown text={isJson(text) ? fenced(shown) : shown} />
       )}
       {isCut && (
         <p className={styles.more}>
@@ -30,6 +33,11 @@ export function Text({ text }: { text: string }) {
       )}
     </div>
   );
+}
+
+/** Returns JSON as a block of code; no line of JSON begins with a fence. */
+function fenced(json: string): string {
+  return `\`\`\`json\n${json}\n\`\`\``;
 }
 
 function isJson(text: string): boolean {

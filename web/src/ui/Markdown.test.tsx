@@ -1,5 +1,5 @@
-import { cleanup, render, screen } from "@testing-library/react";
-import { afterEach, expect, test } from "vitest";
+import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
 import { Markdown } from "@/ui/Markdown";
 
 afterEach(cleanup);
@@ -35,4 +35,24 @@ test("a line after a list stays a line of its own", async () => {
   expect(container.querySelector("li:last-child")?.innerHTML).toBe(
     "a table<br>\nRecommendation: the table",
   );
+});
+
+test("mathematics is drawn, prices are not", async () => {
+  const { container } = render(<Markdown text={"From $5 to $10 it is $x^2$.\n\n\\[\ny\n\\]"} />);
+  await waitFor(() => expect(container.querySelectorAll("math")).toHaveLength(2), {
+    timeout: 20_000,
+  });
+  expect(container.textContent).toContain("From $5 to $10 it is");
+});
+
+test("a picture that is in the text is shown, and code can be copied", async () => {
+  const copied = vi.spyOn(navigator.clipboard, "writeText").mockResolvedValue();
+  const picture = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
+  render(
+    <Markdown text={`![dot](${picture}) ![no](data:text/html,x)\n\n\`\`\`js\nlet a;\n\`\`\``} />,
+  );
+  expect((await screen.findByRole("img", { name: "dot" })).getAttribute("src")).toBe(picture);
+  expect(screen.getByText("Picture: no").tagName).toBe("SPAN");
+  fireEvent.click(screen.getByRole("button", { name: "Copy the code" }));
+  expect(copied).toHaveBeenCalledWith("let a;");
 });

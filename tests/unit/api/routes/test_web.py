@@ -171,6 +171,17 @@ async def test_other_files_are_revalidated(client: httpx2.AsyncClient) -> None:
     assert again.status_code == 304
 
 
+async def test_the_frame_for_diagrams_may_style_itself_and_load_its_scripts_only(
+    client: httpx2.AsyncClient, built: Path
+) -> None:
+    (built / "diagram.html").write_text("<!doctype html>", "utf-8")
+    answer = await client.get("/diagram.html")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-cache")
+    assert answer.headers["content-security-policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+    )
+
+
 async def test_page_behind_prefix_names_it(built: Path) -> None:
     async with asgi_client(app_with(built, root_path="/tools/x")) as client:
         for path in ("/", "/tools/x", "/tools/x/", "/tools/x/runs/1", "/runs/1"):

@@ -6,7 +6,7 @@ import { Button } from "@/ui/Button";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
 import { Skeleton } from "@/ui/Skeleton";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
 import { AnsweredDetail } from "./AnsweredDetail";
 import styles from "./ApprovalsScreen.module.css";
 import { InboxHeader } from "./InboxHeader";

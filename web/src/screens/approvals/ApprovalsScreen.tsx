@@ -8,7 +8,7 @@ import { Icon } from "@/ui/icons";
 import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
 import { AnsweredInbox } from "./AnsweredInbox";
 import styles from "./ApprovalsScreen.module.css";
 import { InboxHeader } from "./InboxHeader";

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { Link } from "react-router";
 import { useCancelMessage, useSendMessage, useUpdateChat } from "@/api/chatMutations";
 import { showError } from "@/api/showError";
@@ -9,7 +9,8 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { EmptyState } from "@/ui/EmptyState";
 import { Icon } from "@/ui/icons";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
+import { useStickToEnd } from "@/ui/useStickToEnd";
 import { AboutChat } from "./AboutChat";
 import { Composer, type Said } from "./Composer";
 import styles from "./Conversation.module.css";
@@ -27,6 +28,8 @@ export function Conversation({ chat }: { chat: ChatResponse }) {
   const show = (messageId: string) =>
     update.mutate({ head: newestBelow(chat.messages, messageId) }, { onError: showError });
   const about = <AboutChat chat={chat} reply={lastReply(branch)} />;
+  const column = useRef<HTMLDivElement>(null);
+  useStickToEnd(column);
   return (
     <section className={styles.open} data-narrow={isNarrow} aria-label={chatTitle(chat)}>
       <div className={styles.talk}>
@@ -44,7 +47,7 @@ export function Conversation({ chat }: { chat: ChatResponse }) {
         </header>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard */}
         <section className={styles.messages} data-scroller tabIndex={0} aria-label="Conversation">
-          <div className={styles.column}>
+          <div className={styles.column} ref={column}>
             {branch.map((message) =>
               message.role === "user" ? (
                 <UserMessage key={message.message_id} message={message} onShow={show} />

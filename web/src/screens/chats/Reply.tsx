@@ -9,7 +9,6 @@ import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
-import { useStickToEnd } from "@/ui/useStickToEnd";
 import { BranchSwitch } from "./BranchSwitch";
 import { usageWords } from "./chatWords";
 import styles from "./Message.module.css";
@@ -24,16 +23,13 @@ type ReplyProps = {
 /** A reply while it is written and afterwards: its parts, and what can be done with it. */
 export function Reply({ message, onShow }: ReplyProps) {
   const reply = useReply(message);
-  const end = useRef<HTMLDivElement>(null);
   const isOver = hasEnded(reply.status);
   useAnnouncements(reply.status);
-  useStickToEnd(end, reply.blocks.length + replyText(reply.blocks).length);
   return (
     <article className={styles.reply} aria-label="Answer" aria-busy={!isOver}>
       <ReplyBlocks blocks={reply.blocks} isWriting={reply.status === "executing"} />
       <Progress reply={reply} />
       {isOver && <Foot {...{ message, reply, onShow }} />}
-      <div ref={end} />
     </article>
   );
 }

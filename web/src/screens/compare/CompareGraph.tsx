@@ -8,7 +8,7 @@ import { CompareCard } from "@/screens/compare/CompareCard";
 import styles from "@/screens/compare/CompareGraph.module.css";
 import { changedWords, type Pair, type StepPair } from "@/screens/compare/comparison";
 import { unionOf } from "@/screens/compare/graphUnion";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
 
 interface CompareGraphProps {
   runs: Pair<DocumentResponse>;

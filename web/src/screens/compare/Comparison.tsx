@@ -9,7 +9,7 @@ import { useComparison } from "@/screens/compare/useComparison";
 import { classes } from "@/ui/classes";
 import { Note } from "@/ui/Note";
 import { Skeleton } from "@/ui/Skeleton";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
 
 const OutputDiff = lazy(() =>
   import("@/screens/compare/OutputDiff").then((module) => ({ default: module.OutputDiff })),

@@ -23,8 +23,8 @@ export function InnerSteps(props: InnerStepsProps) {
   const run = useRun((state) => state);
   const now = useNow(run.endedAt === null);
   const rows = innerRows(run, path, folds, now);
-  const end = useRef<HTMLDivElement>(null);
-  useStickToEnd(end, rows.length);
+  const list = useRef<HTMLOListElement>(null);
+  useStickToEnd(list);
   return (
     <div
       className={styles.scroller}
@@ -32,12 +32,11 @@ export function InnerSteps(props: InnerStepsProps) {
       data-scroller
     >
       {rows.length === 0 && <p className={styles.empty}>Its steps appear here.</p>}
-      <ol aria-label={`Inside ${name}`}>
+      <ol aria-label={`Inside ${name}`} ref={list}>
         {rows.map((row) => (
           <Row key={row.path} row={row} {...props} />
         ))}
       </ol>
-      <div ref={end} />
     </div>
   );
 }

@@ -22,13 +22,13 @@ const LONGEST = 400;
 export function LogView({ entries, nameOf, selectedPath, onSelect }: LogViewProps) {
   const [scope, setScope] = useState<"all" | "step">("all");
   const [shown, setShown] = useState(PAGE);
-  const end = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const isOfStep = scope === "step" && selectedPath !== null;
   const lines = isOfStep ? entries.filter((entry) => entry.path === selectedPath) : entries;
   const hidden = Math.max(0, lines.length - shown);
-  useStickToEnd(end, lines.length);
+  useStickToEnd(list);
   return (
-    <div className={styles.log}>
+    <div className={styles.log} ref={list}>
       {selectedPath !== null && (
         <div className={styles.scope}>
           <Segmented
@@ -53,7 +53,6 @@ export function LogView({ entries, nameOf, selectedPath, onSelect }: LogViewProp
         ))}
       </ol>
       {lines.length === 0 && <p className={styles.empty}>Nothing has happened yet.</p>}
-      <div ref={end} />
     </div>
   );
 }

@@ -10,8 +10,9 @@ import {
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useFork } from "@/api/mutations";
-import { useInterrupted } from "@/api/queries";
+import { useInterrupted, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
+import { Loaded } from "@/inspector/Loaded";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
@@ -24,7 +25,7 @@ import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
 import { Splitter } from "@/ui/Splitter";
 import { useShortcuts } from "@/ui/shortcuts";
-import { useBreakpoint } from "@/ui/useBreakpoint";
+import { useBreakpoint } from "@/ui/useMedia";
 import { useNow } from "@/ui/useNow";
 import { useStoredState } from "@/ui/useStoredState";
 import { announcementOf } from "./announcements";
@@ -35,6 +36,7 @@ import { useFolding } from "./folding";
 import { forkObstacle, outerStep } from "./forkObstacle";
 import { OpenRequest } from "./OpenRequest";
 import { PlanApproval, planRequestOf } from "./PlanApproval";
+import { ResultReader } from "./ResultReader";
 import { RunActions } from "./RunActions";
 import { RunCanvas } from "./RunCanvas";
 import { RunHeader } from "./RunHeader";
@@ -86,6 +88,7 @@ function LoadedRun() {
   const now = useNow(run.endedAt === null);
   const isInterrupted = useInterrupted(run.status === "executing" ? run.executionId : null);
   const [selected, select] = useSelectedStep(run);
+  const [isReading, read] = useReading();
   const [forking, setForking] = useState<{ path: string | null } | null>(null);
   const [runTab, setRunTab] = useState<RunTab>("result");
   useAnnouncements(run);
@@ -109,28 +112,56 @@ function LoadedRun() {
   return (
     <div className={styles.screen} ref={screen}>
       <RunHeader run={run} isInterrupted={isInterrupted} now={now} actions={actions} />
-      <Panels run={run} now={now} selectedPath={selected?.path ?? null} onSelect={select}>
-        {selected ? (
-          <SelectedStep
-            run={run}
-            node={selected}
-            now={now}
-            onSelect={select}
-            onAnswered={moveOn}
-            onFork={(path) => setForking({ path })}
-          />
-        ) : (
-          <RunInspector
-            run={run}
-            request={planRequestOf(run) && <PlanApproval run={run} now={now} />}
-            tab={runTab}
-            onTab={setRunTab}
-            onSelect={select}
-          />
-        )}
-      </Panels>
+      {isReading ? (
+        <RunResultReader run={run} onClose={() => read(false)} />
+      ) : (
+        <Panels run={run} now={now} selectedPath={selected?.path ?? null} onSelect={select}>
+          {selected ? (
+            <SelectedStep
+              run={run}
+              node={selected}
+              now={now}
+              onSelect={select}
+              onAnswered={moveOn}
+              onFork={(path) => setForking({ path })}
+            />
+          ) : (
+            <RunInspector
+              run={run}
+              request={planRequestOf(run) && <PlanApproval run={run} now={now} />}
+              tab={runTab}
+              onTab={setRunTab}
+              onSelect={select}
+              onRead={() => read(true)}
+            />
+          )}
+        </Panels>
+      )}
       {forking && <ForkDialog run={run} path={forking.path} onClose={() => setForking(null)} />}
     </div>
+  );
+}
+
+/** The result, over the whole width of the page. */
+function RunResultReader({ run, onClose }: { run: RunState; onClose: () => void }) {
+  const result = useResult(run.executionId, run.endedAt !== null);
+  useShortcuts("The result", [{ keys: "escape", does: "Back to the run", run: onClose }]);
+  if (!run.endedAt)
+    return <p className={styles.message}>The result comes here when the run is done.</p>;
+  return (
+    <Loaded query={result} label="Loading the result">
+      {({ result: { nodes }, node_results }) => (
+        <ResultReader
+          title={run.title || run.goal}
+          parts={nodes.map((id) => ({
+            id,
+            name: run.nodes.get(id)?.name ?? id,
+            text: node_results[id] ?? "",
+          }))}
+          onClose={onClose}
+        />
+      )}
+    </Loaded>
   );
 }
 
@@ -303,6 +334,20 @@ function useSelectedStep(run: RunState): [NodeState | undefined, (path: string |
     [setSearch],
   );
   return [path === null ? undefined : run.nodes.get(path), select];
+}
+
+/** Whether the address asks for the result alone, and a function that changes it. */
+function useReading(): [boolean, (isReading: boolean) => void] {
+  const [search, setSearch] = useSearchParams();
+  const read = (isReading: boolean) => {
+    setSearch((current) => {
+      const changed = new URLSearchParams(current);
+      if (isReading) changed.set("view", "result");
+      else changed.delete("view");
+      return changed;
+    });
+  };
+  return [search.get("view") === "result", read];
 }
 
 /** Reads out the end of waves, failures, approvals and the end of the run; nothing else. */

@@ -30,7 +30,13 @@ STAMP = ".made-from"
 OUTPUT_SHOWN = 4_096
 """How much of npm's output an error holds; pip shows nothing else of it."""
 _INSTALL_SOURCES = ("package.json", "package-lock.json", ".npmrc")
-_BUILD_SOURCES = (*_INSTALL_SOURCES, "index.html", "diagram.html", "tsconfig.json", "vite.config.ts")
+_BUILD_SOURCES = (
+    *_INSTALL_SOURCES,
+    "index.html",
+    "diagram.html",
+    "tsconfig.json",
+    "vite.config.ts",
+)
 _BUILD_FOLDERS = ("public", "src")
 _TEST_FILE = re.compile(r"\.test\.tsx?$")
 

@@ -117,6 +117,8 @@ def create_app(
             lead(pruning),
             _sessions_opened(state.authenticator.sessions, service),
             lead(service.executions.sweeping),
+            lead(service.followers.sweeping),
+            lead(service.chats.recovering),
         ):
             if service.audit is not None:
                 names = sorted(settings.model_fields_set)

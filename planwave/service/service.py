@@ -36,6 +36,7 @@ from planwave.service.maintenance import Maintenance
 from planwave.service.notifications.notification_service import NotificationService
 from planwave.service.plans.plan_service import PlanService
 from planwave.service.plans.revision_service import RevisionService
+from planwave.service.streaming.followers import Followers
 from planwave.service.triggers.trigger_service import TriggerService
 from planwave.settings import Limits
 from planwave.storage.backup import back_up
@@ -92,6 +93,7 @@ class Service:
         flow_tools: The flows that are published as tools.
         executions: What runs or has run: started, commanded, watched, read.
         triggers: What starts flows without a person, and its deliveries.
+        followers: The clients whose leaving cancels an execution.
         chats: Conversations whose replies are executions.
         notifications: Who is told of executions, and what was sent.
         access_tokens: What programs may use.
@@ -115,7 +117,10 @@ class Service:
         self.flow_tools = FlowTools(dependencies, self.flows)
         self.executions = ExecutionService(dependencies, self.plans, self.flows)
         self.triggers = TriggerService(dependencies, self.flows, self.executions)
-        self.chats = ChatService(dependencies, self.plans, self.flows, self.executions)
+        self.followers = Followers(self._store, self.executions)
+        self.chats = ChatService(
+            dependencies, self.plans, self.flows, self.executions, self.followers
+        )
         self.notifications = NotificationService(dependencies, self.flows)
         self.access_tokens = AccessTokens(dependencies, self.flows)
         self.plans.releases.append(self.access_tokens.flow_released)
@@ -266,7 +271,8 @@ class Service:
 
         See ``ExecutionCommands.recover``; returns the number of executions.
         """
-        await self.chats.recover_chats()
+        if not self.executions.is_shared:  # else the leader does
+            await self.chats.recover_chats()
         return await self.executions.recover()
 
     def publish_address(

@@ -327,7 +327,8 @@ class Webhooks(TriggerAdapter):
         waiting = wait_at_most(seconds, self.service, execution_id, with_result=request.wait_s > 0)
         if trigger.data.on_disconnect == "continue":
             return await waiting
-        return await self._cancelling(execution_id, waiting, disconnect)
+        async with self.service.followers.following(execution_id):
+            return await self._cancelling(execution_id, waiting, disconnect)
 
     async def _cancelling(
         self,

@@ -104,10 +104,14 @@ class ExecutionEventStream(EventStream):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits = self._state.settings.limits
         backlog = BacklogLimits(limits.subscriber_events, limits.subscriber_bytes)
+        followers, counts = self._state.service.followers, self._on_leave is not None
         with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
-            async with self._executions.subscribe(
-                self._execution_id, self._after, backlog
-            ) as subscription:
+            async with (
+                followers.following(self._execution_id, counts=counts),
+                self._executions.subscribe(
+                    self._execution_id, self._after, backlog
+                ) as subscription,
+            ):
                 await self._respond(subscription, scope, receive, send)
 
     async def _respond(

@@ -25,6 +25,7 @@ from planwave.service.executions.execution_service import ExecutionService
 from planwave.service.flows.chat_entries import INVALID_CHAT
 from planwave.service.flows.flow_queries import FlowQueries
 from planwave.service.plans.plan_service import PlanService
+from planwave.service.streaming.followers import Followers
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.storage.chats import Block, ChatRecord, MessageRecord, Origin
 from planwave.storage.records import PageCursor
@@ -44,15 +45,16 @@ class ChatService:
         plans: PlanService,
         flows: FlowQueries,
         executions: ExecutionService,
+        followers: Followers,
     ) -> None:
         self._dependencies = dependencies
         self._store = dependencies.store
         self._executions = executions
         self._subscribers: dict[str, set[asyncio.Event]] = {}
-        self._runs = ReplyRuns(dependencies, plans, flows, executions, self._notify)
+        self._runs = ReplyRuns(dependencies, plans, flows, executions, followers, self._notify)
         self._store.notices.subscribe("chats", self._wake)
         self._store.notices.on_reconnect.append(self._wake_all)
-        self.recover_chats = self._runs.recover
+        self.recover_chats, self.recovering = self._runs.recover, self._runs.recovering
         self.close = self._runs.close
         self.message_siblings = self._store.chats.siblings
         # Of two turns that begin at the same time, the later one has to know the earlier one.
@@ -216,16 +218,32 @@ class ChatService:
         async with self._lock(chat_id):
             if (turn := await self._repeated(chat_id, message_id)) is not None:
                 return turn
-            chat = await self.get(chat_id)
-            tree = chat.tree or MessageTree(())
-            parent_id = chat.record.head if at_head else parent_id
-            parent = None if parent_id is None else await self.message(chat_id, parent_id)
-            if parent is not None and parent.role == "user":
-                raise _wrong_role(parent, "a message of the user follows a reply")
-            if parent is not None and not parent.has_ended:
-                raise _still_running(parent)
-            user = self._user_message(chat.record, content, parent, "send")
-            return await self._begin(chat, tree, user, "send", message_id=message_id)
+            while True:
+                try:
+                    return await self._send(chat_id, content, parent_id, at_head, message_id)
+                except (
+                    _HeadMoved
+                ):  # by another process: this message follows that one, or is refused
+                    continue
+
+    async def _send(
+        self,
+        chat_id: str,
+        content: UserContent,
+        parent_id: str | None,
+        at_head: bool,
+        message_id: str | None,
+    ) -> Turn:
+        chat = await self.get(chat_id)
+        tree = chat.tree or MessageTree(())
+        parent_id = chat.record.head if at_head else parent_id
+        parent = None if parent_id is None else await self.message(chat_id, parent_id)
+        if parent is not None and parent.role == "user":
+            raise _wrong_role(parent, "a message of the user follows a reply")
+        if parent is not None and not parent.has_ended:
+            raise _still_running(parent)
+        user = self._user_message(chat.record, content, parent, "send")
+        return await self._begin(chat, tree, user, "send", at_head=at_head, message_id=message_id)
 
     async def edit(
         self,
@@ -319,6 +337,7 @@ class ChatService:
         origin: Origin,
         *,
         is_new: bool = True,
+        at_head: bool = False,
         seed: Sequence[Block] = (),
         message_id: str | None = None,
     ) -> Turn:
@@ -341,22 +360,30 @@ class ChatService:
             seed=list(seed),
         )
         new = [user, reply] if is_new else [reply]
-        await self._runs.uninterrupted(self._store_and_start(chat.record, new, values))
+        await self._runs.uninterrupted(self._store_and_start(chat.record, new, values, at_head))
         started = await self.message(chat.record.chat_id, reply.message_id)
         return Turn(started, user if is_new else None)
 
     async def _store_and_start(
-        self, chat: ChatRecord, new: Sequence[MessageRecord], values: Mapping[str, Any]
+        self,
+        chat: ChatRecord,
+        new: Sequence[MessageRecord],
+        values: Mapping[str, Any],
+        at_head: bool,
     ) -> None:
         """Store new messages, and start the execution of the last one, which is the reply.
 
         Raises:
             NotFound: The chat was deleted meanwhile.
+            _HeadMoved: The messages follow the head, and that is another one meanwhile.
         """
         reply, goal = new[-1], str(values["message"])
         async with self._runs.starting(reply.message_id):
             title = text_of(new[0].blocks).strip()[:TITLE_CHARS] if len(new) > 1 else ""
-            if not await self._store.chats.add(new, title=title):
+            head = [chat.head] if at_head else None
+            if not await self._store.chats.add(new, title=title, head=head):
+                if at_head and (await self.record(chat.chat_id)).head != chat.head:
+                    raise _HeadMoved
                 raise _chat_not_found(chat.chat_id)
             self._notify(chat.chat_id)
             await self._runs.start(chat, reply, values, goal)
@@ -493,6 +520,10 @@ class ChatService:
         if count > most:
             hint = "begin another chat, or raise the limit chat_messages"
             raise LimitExceeded("chat_messages", most, count, hint=hint)
+
+
+class _HeadMoved(Exception):
+    """Another process has added a message to the chat."""
 
 
 _PAST: Final[Mapping[Origin, str]] = {"retry": "retried", "continue": "continued"}

@@ -7,9 +7,11 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakValueDictionary
 
-from planwave.errors import Conflict, PlanwaveError, ShuttingDown
+from planwave.errors import Conflict, PlanwaveError, ShuttingDown, StoreError
 from planwave.events import TERMINAL, Event
 from planwave.events.request_text import field_of
 from planwave.graph.plan import Plan, graph_hash
@@ -24,6 +26,7 @@ from planwave.service.flows.chat_entries import chat_start_entry
 from planwave.service.flows.flow_queries import Flow, FlowQueries
 from planwave.service.plans.documents import raise_for_run
 from planwave.service.plans.plan_service import PlanService
+from planwave.service.streaming.followers import Followers
 from planwave.service.streaming.subscriber_queue import BacklogLimits
 from planwave.storage.chats import ENDED, ChatRecord, MessageRecord, Projected
 
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 KIND: Final = "chat_start"
 """``kind`` of the trigger of an execution that is a reply."""
+RECOVER_S: Final = 30.0
+"""How often replies are looked for that a process has left, and how long one may take to start an execution."""
+START_S: Final = 5.0
+"""How long a client waits for the execution of a reply that another process is starting."""
+_POLL_S: Final = 0.05
 TITLE_CHARS: Final = 60
 """Of the first message, where a chat has no title."""
 _CHANGES: Final = frozenset(
@@ -57,6 +65,7 @@ class ReplyRuns:
         plans: Checks the graphs of configurations.
         flows: Finds the flows that reply.
         executions: Starts, follows and cancels executions.
+        followers: Counts the clients of replies.
         notify: Called with the id of a chat after one of its replies changed.
     """
 
@@ -66,6 +75,7 @@ class ReplyRuns:
         plans: PlanService,
         flows: FlowQueries,
         executions: ExecutionService,
+        followers: Followers,
         notify: Callable[[str], None],
     ) -> None:
         self._dependencies = dependencies
@@ -73,13 +83,11 @@ class ReplyRuns:
         self._plans = plans
         self._flows = flows
         self._executions = executions
+        self._followers = followers
         self._notify = notify
         self._projector = ReplyProjector(dependencies.store, executions)
-        self._open: dict[str, str] = {}
-        """The replies that have not ended, by execution."""
         self._starting: dict[str, asyncio.Event] = {}
-        self._subscribers: dict[str, int] = {}
-        self._projecting: dict[str, asyncio.Lock] = {}
+        self._projecting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         executions.driver.listeners.append(self._on_published)
 
@@ -108,7 +116,6 @@ class ReplyRuns:
         if present is None or present.is_cancelled:
             await self._settle_unstarted(reply, "cancelled")
             return
-        self._open[execution_id] = reply.message_id
         try:
             start = await self.source_of(chat, goal)
             with acting_as(Principal("chat", chat.chat_id, by=chat.created_by)):
@@ -140,7 +147,6 @@ class ReplyRuns:
             blocks.append({"type": "error", "id": "error-0", "nodeId": None, "error": document})
         at = self._dependencies.timestamp()
         await self._store.chats.project(reply.message_id, Projected(blocks, status, 0), at)
-        self._open.pop(reply.execution_id or "", None)
         self._notify(reply.chat_id)
 
     async def source_of(self, chat: ChatRecord, goal: str) -> _Start:
@@ -168,11 +174,10 @@ class ReplyRuns:
         """
         execution_id = reply.execution_id or ""
         if await self._store.execution(execution_id) is not None:
-            self._open[execution_id] = reply.message_id
             try:
                 await self._executions.cancel(execution_id)
             finally:
-                await self._project(execution_id)
+                await self._project(execution_id, reply.message_id)
         elif reply.message_id not in self._starting:
             await self._settle_unstarted(reply, "cancelled")
 
@@ -184,18 +189,49 @@ class ReplyRuns:
         """
         replies = await self._store.chats.open_messages()
         for reply in replies:
-            try:
-                await self.resume(reply)
-            except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
-                _log.warning("reply %s is not taken up: %s", reply.message_id, error)
+            await self._resume_safely(reply)
         return len(replies)
+
+    @asynccontextmanager
+    async def recovering(self) -> AsyncGenerator[None]:
+        """Take up within the block the replies that other processes have left: of several one does so."""
+        async with asyncio.TaskGroup() as tasks:
+            if not self._executions.is_shared:
+                yield
+                return
+            recovery = tasks.create_task(self._recover_left())
+            yield
+            recovery.cancel()
+
+    async def _recover_left(self) -> None:
+        while True:
+            try:
+                for reply in await self._store.chats.open_messages():
+                    if await self._is_left(reply):
+                        await self._resume_safely(reply)
+            except PlanwaveError as error:
+                _log.warning("replies that processes have left cannot be read now: %s", error)
+            await asyncio.sleep(RECOVER_S)
+
+    async def _is_left(self, reply: MessageRecord) -> bool:
+        """Return whether the process is gone that was to do something for a reply."""
+        record = await self._store.execution(reply.execution_id or "")
+        if record is not None:
+            return reply.is_cancelled or record.status in ENDED
+        age = self._dependencies.now() - datetime.fromisoformat(reply.created_at)
+        return age.total_seconds() > RECOVER_S  # else it is just being started
+
+    async def _resume_safely(self, reply: MessageRecord) -> None:
+        try:
+            await self.resume(reply)
+        except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
+            _log.warning("reply %s is not taken up: %s", reply.message_id, error)
 
     async def resume(self, reply: MessageRecord) -> None:
         """Follow a reply that is stored, and start its execution if that was never done."""
         execution_id = reply.execution_id or ""
         if reply.has_ended or reply.message_id in self._starting:
             return
-        self._open[execution_id] = reply.message_id
         if await self._store.execution(execution_id) is None:
             chat = await self._store.chats.get(reply.chat_id)
             if chat is None:
@@ -207,9 +243,9 @@ class ReplyRuns:
         elif reply.is_cancelled:
             with suppress(Conflict):  # it ended before
                 await self._executions.cancel(execution_id)
-            await self._project(execution_id)
+            await self._project(execution_id, reply.message_id)
         else:
-            await self._project(execution_id)
+            await self._project(execution_id, reply.message_id)
 
     async def close(self) -> None:
         """Stop projecting replies; their stored blocks are computed again when they are read."""
@@ -224,48 +260,35 @@ class ReplyRuns:
         execution_id = events[0].execution_id if events else ""
         if not any(event.type in _CHANGES for event in events):
             return
-        if execution_id not in self._open and self._executions.is_shared:
-            self._adopt(execution_id)
-        if execution_id in self._open:
-            self._spawn(self._project_safely(execution_id))
-
-    def _adopt(self, execution_id: str) -> None:
-        """Project a reply from now on that another process started, and that is driven or watched here."""
         state = self._executions.live_executions.state_of(execution_id)
         trigger = None if state is None else state.trigger
         if field_of(trigger, "kind") == KIND:
-            self._open[execution_id] = str(field_of(trigger, "delivery"))
+            self._spawn(self._project_safely(execution_id, str(field_of(trigger, "delivery"))))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _project_safely(self, execution_id: str) -> None:
+    async def _project_safely(self, execution_id: str, message_id: str) -> None:
         try:
-            await self._project(execution_id)
+            await self._project(execution_id, message_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: it is computed when it is read
             _log.warning("the reply of execution %s is not stored: %s", execution_id, error)
 
-    async def _project(self, execution_id: str) -> None:
-        """Store the blocks and the status of a reply; it is forgotten here once it has ended."""
-        message_id = self._open.get(execution_id)
-        if message_id is None:
-            return
+    async def _project(self, execution_id: str, message_id: str) -> None:
+        """Store the blocks and the status of a reply."""
         async with self._projecting.setdefault(execution_id, asyncio.Lock()):
             reply = await self._store.chats.message(message_id)
-            if reply is not None and not reply.has_ended:
+            if reply is None or reply.execution_id != execution_id:
+                return
+            if not reply.has_ended:
                 record = await self._store.execution(execution_id)
                 has_ended = record is not None and record.status in ENDED
                 projected = await self._projector.project(reply, live=has_ended)
                 at = self._dependencies.timestamp()
                 await self._store.chats.project(message_id, projected, at)
-                reply = await self._store.chats.message(message_id)
-        if reply is None or reply.has_ended:
-            self._open.pop(execution_id, None)
-            self._projecting.pop(execution_id, None)
-        if reply is not None:
-            self._notify(reply.chat_id)
+        self._notify(reply.chat_id)
 
     async def present(self, reply: MessageRecord) -> MessageRecord:
         """Return a reply that has not ended as it is now."""
@@ -289,30 +312,58 @@ class ReplyRuns:
         Raises:
             ShuttingDown: The service is going down; also while following.
         """
-        message_id = reply.message_id
-        if (starting := self._starting.get(message_id)) is not None:
-            await starting.wait()
-            reply = await self._store.chats.message(message_id) or reply
-        self._subscribers[message_id] = self._subscribers.get(message_id, 0) + 1
+        reply = await self._started(reply)
+        # Alone, the chat is read when the last client leaves; else other processes have to know before.
+        counts = not reply.has_ended
+        if counts and self._executions.is_shared:
+            counts = await self._is_cancelled_if_left(reply)
+        if counts:
+            await self._followers.join(reply.execution_id or "")
+        subscription: ReplySubscription | None = None
         try:
             async with self._projector.subscribe(reply, after, limits) as subscription:
                 yield subscription
         finally:
-            self._subscribers[message_id] -= 1
-            if not self._subscribers[message_id]:
-                del self._subscribers[message_id]
-                is_followed = self._executions.is_watched_elsewhere(reply.execution_id or "")
-                is_here = reply.execution_id in self._open and not is_followed
-                if is_here and not self._executions.driver.is_draining:
-                    self._spawn(self._cancel_if_left(reply))
+            if counts:
+                goes_on = self._executions.driver.is_draining
+                is_over = subscription is None or subscription.is_over
+                self._spawn(self._leave(reply, cancels=not (goes_on or is_over)))
 
-    async def _cancel_if_left(self, reply: MessageRecord) -> None:
-        """Cancel a reply without subscribers, where its chat says so."""
-        chat = await self._store.chats.get(reply.chat_id)
-        if chat is None:
-            return
+    async def _started(self, reply: MessageRecord) -> MessageRecord:
+        """Return a reply once its execution is there, which this or another process is just making."""
+        if (starting := self._starting.get(reply.message_id)) is not None:
+            await starting.wait()
+            return await self._store.chats.message(reply.message_id) or reply
+        if not self._executions.is_shared:
+            return reply
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_S):
+                while not reply.has_ended and not await self._has_execution(reply):
+                    await asyncio.sleep(_POLL_S)
+                    reply = await self._store.chats.message(reply.message_id) or reply
+        return reply
+
+    async def _has_execution(self, reply: MessageRecord) -> bool:
+        return await self._store.execution(reply.execution_id or "") is not None
+
+    async def _leave(self, reply: MessageRecord, *, cancels: bool) -> None:
+        """Count a client no more, and cancel a reply without clients, where its chat says so."""
+        execution_id = reply.execution_id or ""
         with suppress(PlanwaveError):
-            start = await self.source_of(chat, "")
-            if start.on_disconnect == "cancel" and reply.message_id not in self._subscribers:
+            is_last = await self._followers.leave(execution_id)
+            if is_last and cancels and await self._is_cancelled_if_left(reply):
+                if self._followers.has_clients(execution_id):
+                    return
                 await self._store.chats.request_cancel(reply.message_id)
                 await self.cancel(reply)
+
+    async def _is_cancelled_if_left(self, reply: MessageRecord) -> bool:
+        chat = await self._store.chats.get(reply.chat_id)
+        if chat is None:
+            return False
+        try:
+            return (await self.source_of(chat, "")).on_disconnect == "cancel"
+        except StoreError:
+            raise
+        except PlanwaveError:  # it cannot run here any more
+            return False

@@ -154,11 +154,6 @@ class ExecutionCommands(ExecutionQueries):
         """Whether a carrier hands executions to several processes."""
         return self.driver.carried is not None
 
-    def is_watched_elsewhere(self, execution_id: str) -> bool:
-        """Return whether subscribers of another process follow an execution."""
-        carried = self.driver.carried
-        return carried is not None and carried.deltas.is_watched_elsewhere(execution_id)
-
     async def _take_up(self, live: LiveExecution) -> None:
         """Give an execution that a carrier hands over a session, where it has to be driven."""
         carried = self.driver.carried

@@ -38,7 +38,11 @@ _SAY_ALIVE: Final = (
     "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s, %s) "
     "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at RETURNING clock_timestamp()"
 )
-_WITHDRAW: Final = "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
+_WITHDRAW: Final = (
+    "WITH own AS (DELETE FROM followers WHERE holder_id = %s) "
+    "DELETE FROM holders WHERE holder_id = %s OR expires_at < clock_timestamp()"
+)
+"""Clients of a process that goes down are to come back elsewhere: they have not left."""
 
 
 class Holder:
@@ -93,7 +97,7 @@ class Holder:
         if self._thread.ident is not None:
             self._thread.join()
             with suppress(psycopg.Error, DBAPIError):
-                self._commit(_WITHDRAW, (self._id,))
+                self._commit(_WITHDRAW, (self._id, self._id))
         self._transactions.close()
 
     def _run(self) -> None:

@@ -17,6 +17,7 @@ from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
 from planwave.storage.errors import not_found
 from planwave.storage.notices import Notices
+from planwave.storage.postgres.followers import PostgresFollowers
 from planwave.storage.postgres.provider_shares import PostgresProviderShares
 from planwave.storage.records import DRIVEN_ELSEWHERE
 from planwave.storage.sql.lists import count_open
@@ -129,6 +130,7 @@ class ExecutionOwners:
 
     Attributes:
         provider_shares: What this opening may use of the limits of providers, which all call.
+        followers: Which openings have clients whose leaving cancels an execution.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class ExecutionOwners:
     ) -> None:
         self._read, self._write, self._me = read, write, holder_id
         self.provider_shares = PostgresProviderShares(write, holder_id, notices)
+        self.followers = PostgresFollowers(read, write, holder_id)
 
     # -- ownership ---------------------------------------------------------------------------------
 

@@ -29,7 +29,9 @@ class Claimed(Protocol):
 
 
 _C = TypeVar("_C", bound=Claimed)
-LockKind = Literal["chat", "delivery", "flow-name", "idempotency-key", "plan", "provider"]
+LockKind = Literal[
+    "chat", "delivery", "flow-name", "followers", "idempotency-key", "plan", "provider"
+]
 
 _EXCLUSIVE: Final = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 _SHARED: Final = text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))")

@@ -402,6 +402,15 @@ commands = Table(
 )
 """Commands for executions that another opening drives, and what came of each; both are JSON."""
 
+followers = Table(
+    "followers",
+    shared_metadata,
+    Column("execution_id", TEXT, primary_key=True),
+    Column("holder_id", TEXT, primary_key=True),
+    Index("followers_by_holder", "holder_id"),
+)
+"""Which openings have clients of an execution that is cancelled when the last client leaves."""
+
 closed_sessions = Table(
     "closed_sessions",
     shared_metadata,

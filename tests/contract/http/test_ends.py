@@ -35,7 +35,7 @@ COMMANDS = {"answer", "cancel", "cancel_unneeded", "create", "delete_execution",
     "pause", "report", "resume", "retry", "settle_delivery", "start", "store_answer", "supersede",
 }  # fmt: skip
 PUSHED = {"subscribe", "watch"}
-NO_STATE = {"document_path", "is_watched_elsewhere", "wait_end_written"}
+NO_STATE = {"document_path", "wait_end_written"}
 """Tell of no end: a path, nothing."""
 MORE: dict[str, tuple[Any, ...]] = {
     "explain": ("h",),

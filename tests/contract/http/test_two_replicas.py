@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from planwave.api.session_cookies import SESSION_COOKIE
+from planwave.settings import Limits
 from planwave.storage.postgres.store import PostgresStore
 from tests.contract.http.test_stream_ends import (
     ASKS,
@@ -23,18 +24,20 @@ from tests.contract.http.test_stream_ends import (
 )
 from tests.support.server.in_process_client import InProcessClient, in_process_client
 from tests.support.service.dependencies import dependencies
+from tests.support.storage.postgres_server import PostgresServer
+from tests.unit.storage.postgres.test_notices import end_connections
 
 OWN_PAGE = {"origin": "http://127.0.0.1"}
 Replicas = tuple[InProcessClient, InProcessClient]
 
 
 @asynccontextmanager
-async def running(database_url: str) -> AsyncGenerator[Replicas]:
+async def running(database_url: str, **more: Any) -> AsyncGenerator[Replicas]:
     """Two replicas of one installation, without a carrier: nothing here has to be driven on the other one."""
     async with AsyncExitStack() as opened:
         clients: list[InProcessClient] = []
         for _ in range(2):
-            parts = dependencies(store=PostgresStore.open(database_url))
+            parts = dependencies(store=PostgresStore.open(database_url), **more)
             client = await opened.enter_async_context(
                 in_process_client(parts, token=SecretStr(OPERATOR))
             )
@@ -93,23 +96,106 @@ async def _is(value: Coroutine[Any, Any, int], expected: int) -> bool:
     return await value == expected
 
 
-async def test_open_streams_of_a_token_that_another_replica_revokes_end(replicas: Replicas) -> None:
-    one, other = replicas
+@pytest.mark.parametrize("notes", [True, False])
+async def test_open_streams_of_a_token_that_another_replica_revokes_end(
+    notes: bool, request: pytest.FixtureRequest, database_url: str
+) -> None:
+    if not notes:
+        request.getfixturevalue("without_notes")
+    async with running(database_url) as (one, other):
+        execution_id, token = await execution_and_token(one, other)
+        streams = await open_streams(other, execution_id, bearer(token))
+        await one.delete(f"/api/tokens/{token['token_id']}")
+        async with asyncio.timeout(3):
+            for each in streams:
+                await each.ended()
+
+
+async def execution_and_token(
+    one: InProcessClient, other: InProcessClient
+) -> tuple[str, dict[str, Any]]:
+    """Return an execution that waits at one replica, and a token from another one that may read it."""
     plan_id = await flow_of(one)
     body = {"flow": plan_id, "start": True}
     execution_id = (await other.post_json("/api/execute", body, 202))["execution_id"]
     token = await token_for(one, plan_id)
     await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
-    app: Any = other._transport.app  # type: ignore[attr-defined]
+    return execution_id, token
+
+
+async def open_streams(
+    client: InProcessClient, execution_id: str, *headers: tuple[str, str]
+) -> list[Connection]:
+    """Return streams of all kinds that have begun."""
+    app: Any = client._transport.app  # type: ignore[attr-defined]
     streams = [
-        Connection(app, path.format(id=execution_id), bearer(token)) for path in EXECUTION_STREAMS
+        Connection(app, path.format(id=execution_id), *headers) for path in EXECUTION_STREAMS
     ]
     for each in streams:
         await each.until(has_begun)
-    await one.delete(f"/api/tokens/{token['token_id']}")
+    return streams
+
+
+async def test_what_is_revoked_while_nobody_listens_counts_once_they_listen_again(
+    replicas: Replicas, postgres: PostgresServer
+) -> None:
+    """The connections that listen are ended, and the note is sent before they are back."""
+    one, other = replicas
+    execution_id, token = await execution_and_token(one, other)
+    streams = await open_streams(other, execution_id, bearer(token))
+    end_connections(postgres, "planwave listen")
+    assert (await one.delete(f"/api/tokens/{token['token_id']}")).status_code == 204
+    await soon(lambda: _is(status_with(other, token["token"]), 401), 4)
     async with asyncio.timeout(3):
         for each in streams:
             await each.ended()
+
+
+async def test_open_streams_of_a_session_that_another_replica_closes_end(
+    replicas: Replicas,
+) -> None:
+    one, other = replicas
+    execution_id, _ = await execution_and_token(one, other)
+    login = await one.post("/api/session", json={"token": OPERATOR})
+    cookie = f"{SESSION_COOKIE}={login.cookies[SESSION_COOKIE]}"
+    streams = await open_streams(other, execution_id, ("cookie", cookie))
+    del one.headers["Authorization"]
+    one.cookies.clear()
+    closed = await one.delete("/api/session", headers={"cookie": cookie, **OWN_PAGE})
+    assert closed.status_code == 204
+    async with asyncio.timeout(3):
+        for each in streams:
+            await each.ended()
+
+
+async def test_executions_that_wait_for_one_token_count_at_all_replicas(database_url: str) -> None:
+    limits = Limits(waiting_executions=3)
+    async with running(database_url, limits=limits) as (one, other):
+        plan_id = await flow_of(one)
+        token = await token_for(one, plan_id)
+        await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
+        headers, body = dict([bearer(token)]), {"flow": plan_id, "start": True}
+        for client in (one, other, one):
+            made = await client.post("/api/execute", json=body, headers=headers)
+            assert made.status_code == 202
+            await client.service.executions.wait(made.json()["execution_id"])
+        for client in (one, other):
+            refused = await client.post("/api/execute", json=body, headers=headers)
+            assert (refused.status_code, refused.json()["code"]) == (429, "quota-exceeded")
+
+
+async def test_the_use_of_a_token_at_one_replica_is_seen_at_the_other(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = replicas
+    token = await token_for(one, await flow_of(one))
+    await soon(lambda: _is(status_with(other, token["token"]), 200), 2)
+
+    async def is_seen() -> bool:
+        (listed,) = (await one.get_json("/api/tokens"))["tokens"]
+        return listed["last_used_at"] is not None
+
+    await soon(is_seen)
 
 
 async def test_a_flow_that_is_deleted_takes_its_tokens_along_at_the_other_replica(

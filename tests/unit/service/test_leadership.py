@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
 from planwave.service.leadership import Leader
+from planwave.service.maintenance import retention_task
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.sqlite.memory import MemoryStore
 from planwave.triggers.host import TriggerHost
+from tests.contract.carriers.conftest import until_async
+from tests.support.graph.builders import make_graph, make_plan, text_node
 from tests.support.polling import until
 from tests.support.service.dependencies import dependencies
 from tests.support.storage.postgres_server import PostgresServer
@@ -110,3 +114,35 @@ async def test_one_of_two_processes_listens_for_a_trigger_that_the_other_one_cha
             await hosts[1].set_enabled(trigger.trigger_id, enabled=False)
             await until(lambda: not hosts[0]._listeners)
             assert bells[1].tones == []
+
+
+async def test_old_executions_are_deleted_by_the_process_that_leads_next(
+    postgres: PostgresServer, database_url: str
+) -> None:
+    """The leader prunes when it begins to lead, and daily; another process does not."""
+    stores = PostgresStore.open(database_url), PostgresStore.open(database_url)
+    services = [Service(dependencies(store=each)) for each in stores]
+    async with services[0], services[1]:
+        pruned: list[int] = []
+
+        async def prune(number: int, before: str) -> int:
+            pruned.append(number)
+            return await services[number].maintenance.prune(before)
+
+        leaders = [each.leader for each in services]
+        leaders[0].open()
+        await stores[0].leadership.gained()
+        leaders[1].open()
+        works = [partial(retention_task, partial(prune, each), 0) for each in (0, 1)]
+        async with leaders[1].lead(works[1]):
+            async with leaders[0].lead(works[0]):
+                await until(lambda: pruned == [0])
+                record = await services[0].executions.execute(make_plan(make_graph(text_node("a"))))
+                await services[0].executions.wait(record.execution_id)
+            await stores[0].close()
+            await until(lambda: pruned == [0, 1])
+            await until_async(lambda: _is_gone(stores[1], record.execution_id))
+
+
+async def _is_gone(store: PostgresStore, execution_id: str) -> bool:
+    return await store.execution(execution_id) is None

@@ -134,17 +134,19 @@ class AnswerRun:
     async def _events(self, service: Service) -> AsyncGenerator[Event]:
         """Yield all events; a client that reads slowly gets them later, and a streamed text with its end."""
         after = 0
-        while True:
-            try:
-                async with aclosing(
-                    service.executions.watch(self.execution_id, after=after)
-                ) as events:
-                    async for event in events:
-                        after = event.seq or after
-                        yield event
-                return
-            except SlowConsumer:
-                continue
+        counts = self._cancels_on_disconnect
+        async with service.followers.following(self.execution_id, counts=counts):
+            while True:
+                try:
+                    async with aclosing(
+                        service.executions.watch(self.execution_id, after=after)
+                    ) as events:
+                        async for event in events:
+                            after = event.seq or after
+                            yield event
+                    return
+                except SlowConsumer:
+                    continue
 
     async def leave(self) -> bool:
         """Do what the flow wants where the client has left; return whether the execution goes on."""

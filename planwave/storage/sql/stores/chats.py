@@ -154,14 +154,22 @@ class SqlChats:
 
         return await self._write(remove)
 
-    async def add(self, messages: Sequence[MessageRecord], *, title: str = "") -> bool:
+    async def add(
+        self,
+        messages: Sequence[MessageRecord],
+        *,
+        title: str = "",
+        head: Sequence[str | None] | None = None,
+    ) -> bool:
         """Store new messages of one chat in one commit; the last one becomes its head.
 
         ``title`` is used where the chat has none. Returns False, and stores nothing, if there is no
-        such chat, or a message of one of these ids.
+        such chat, or a message of one of these ids, or if the head of the chat is none of ``head``.
         """
         rows, title = [_message_row(each) for each in messages], storable_text(title)
-        return await self._write(lambda connection: _add(connection, messages[-1], rows, title))
+        return await self._write(
+            lambda connection: _add(connection, messages[-1], rows, title, head)
+        )
 
     async def message(self, message_id: str) -> MessageRecord | None:
         statement = select(*_MESSAGE).where(chat_messages.c.message_id == storable_text(message_id))
@@ -306,14 +314,19 @@ def _chat_of(row: Any) -> ChatRecord:
 
 
 def _add(
-    connection: Connection, last: MessageRecord, rows: Sequence[Mapping[str, Any]], title: str
+    connection: Connection,
+    last: MessageRecord,
+    rows: Sequence[Mapping[str, Any]],
+    title: str,
+    head: Sequence[str | None] | None,
 ) -> bool:
     lock(connection, "chat", last.chat_id)
     names = [row["message_id"] for row in rows]
     duplicate = select(chat_messages.c.id).where(chat_messages.c.message_id.in_(names))
     own = chats.c.chat_id == last.chat_id
     is_known = connection.execute(duplicate).first() is not None
-    if is_known or connection.execute(select(chats.c.chat_id).where(own)).first() is None:
+    chat = connection.execute(select(chats.c.head).where(own)).first()
+    if is_known or chat is None or (head is not None and chat.head not in head):
         return False
     for row in rows:
         connection.execute(insert(chat_messages).values(row))

@@ -20,7 +20,7 @@ from tests.support.scale.role_process import RoleProcess, processes
 from tests.support.storage.postgres_server import PostgresServer
 from tests.support.triggers.hook_sender import hook_flow
 
-pytestmark = [pytest.mark.scale, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.scale, pytest.mark.timeout(400)]
 
 TEXT = "All rivers run at last to the sea."
 MODEL = {"provider": "openai", "model": "gpt-4o-mini"}

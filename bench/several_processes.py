@@ -20,6 +20,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -74,7 +75,10 @@ def installation(
     env = {
         "PLANWAVE_DATABASE_URL": url,
         "PLANWAVE_CARRIER": "temporal",
-        "PLANWAVE_TEMPORAL": json.dumps({"address": temporal, "task_queue": url.rpartition("/")[2]}),
+        "PLANWAVE_TEMPORAL": json.dumps(
+            # A long lease: on a busy machine workers would lose executions in the middle of a measurement.
+            {"address": temporal, "task_queue": url.rpartition("/")[2], "lease_s": 10}
+        ),
         "PLANWAVE_NODE_MODULES": "load_steps",
         "PLANWAVE_LOG_LEVEL": "WARNING",
         "PLANWAVE_LIMIT_CONCURRENT_EXECUTIONS": str(slots),
@@ -324,6 +328,7 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS), help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what it started ends with it
     if missing := servers.missing_postgres() or servers.missing_temporal():
         sys.exit(missing)
     with servers.postgres("track_commit_timestamp=on") as postgres, servers.temporal() as temporal:

@@ -9,15 +9,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from temporalio import activity
 from temporalio.client import Client
-from temporalio.common import Priority, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkerDeploymentVersion, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, TLSConfig
-from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import (
+    PollerBehaviorSimpleMaximum,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+)
 
 from planwave.errors import InputError
 from planwave.service.carriers.carrier import CarrierLoad, CarrierUnavailable
@@ -37,6 +43,10 @@ _CONNECT_AGAIN_S: Final = 2.0
 _BEATS_A_LEASE: Final = 4
 _LOGGED: Final = ApplicationErrorCategory.BENIGN
 """Keeps the SDK from logging once more, with a traceback, what the driver has logged."""
+_VERSION: Final = WorkerDeploymentConfig(
+    WorkerDeploymentVersion("planwave", version("planwave")), use_worker_versioning=False
+)
+"""Only shown. Without one the SDK hashes all modules at the start, and the event loop stands still for a second."""
 _ONE_POLL: Final = PollerBehaviorSimpleMaximum(maximum=1)
 _STARTED, _NEW = 2, 3
 """Priorities of Temporal: smaller numbers go first, 3 is the usual one."""
@@ -141,6 +151,7 @@ class TemporalCarrier:
             activities=[drive_activity],
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_concurrent_activities=slots,
+            deployment_config=_VERSION,
             # Polls of a worker that is frozen are still handed executions, each for a lease.
             activity_task_poller_behavior=_ONE_POLL,
             workflow_task_poller_behavior=_ONE_POLL,

@@ -283,6 +283,19 @@ async def test_what_gives_no_sign_of_life_is_driven_elsewhere(
     assert silent.most_of_one == 1
 
 
+async def test_a_worker_does_not_read_all_loaded_code_at_its_start(
+    temporal_address: str, task_queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stands_still() -> str:
+        pytest.fail("the SDK hashes all modules, for a second")
+
+    monkeypatch.setattr("temporalio.worker._worker.load_default_build_id", stands_still)
+    carrier, driven = make_temporal(temporal_address, task_queue), Driven()
+    async with serving(carrier, driven):
+        await submit(carrier, "one")
+        await until(lambda: driven.rested == ["one"])
+
+
 async def test_what_is_submitted_without_a_server_is_refused() -> None:
     pytest.importorskip("temporalio")
     carrier = make_temporal("127.0.0.1:9", "nowhere")

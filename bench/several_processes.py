@@ -288,12 +288,10 @@ async def commanded(own: Installation) -> tuple[str, float]:
             await command
             took.setdefault(name, []).append(time.perf_counter() - began)
 
-        async def at_once(
-            name: str, ids: list[str], command: Callable[..., Any], **more: Any
-        ) -> None:
+        async def at_once(name: str, ids: list[str], command: Callable[[str], Any]) -> None:
             async with asyncio.TaskGroup() as group:
                 for each in ids:
-                    group.create_task(timed(name, command(each, **more)))
+                    group.create_task(timed(name, command(each)))
 
         for each in ids[:10]:
             await timed("alone", executions.pause(each))

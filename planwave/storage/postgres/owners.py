@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, text, update
 
 from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
@@ -44,6 +44,10 @@ _TAKE: Final = text(
     "INSERT INTO owners (execution_id, holder_id, epoch, takeovers) VALUES (:of, :me, :epoch, 0) "
     "ON CONFLICT (execution_id) DO UPDATE SET holder_id = excluded.holder_id, epoch = excluded.epoch, "
     "takeovers = owners.takeovers + 1 RETURNING takeovers"
+)
+_ADD_COMMAND: Final = text(
+    "INSERT INTO commands (execution_id, command) SELECT execution_id, :command FROM owners "
+    "WHERE execution_id = :of FOR SHARE RETURNING id"
 )
 _SUBMIT: Final = text(
     "INSERT INTO submissions (execution_id) SELECT e.execution_id FROM executions e "
@@ -261,15 +265,8 @@ class ExecutionOwners:
 
         Who releases an execution, comes after it, and finds the command.
         """
-        row = {"execution_id": execution_id, "command": json.dumps(command)}
-        new = insert(commands).values(row).returning(commands.c.id)
-
-        def change(connection: Connection) -> int | None:
-            if connection.execute(_KEEP_OWNER, {"of": execution_id}).first() is None:
-                return None
-            return connection.execute(new).scalar_one()
-
-        return await self._write(change)
+        row = {"of": execution_id, "command": json.dumps(command)}
+        return await self._write(lambda connection: connection.execute(_ADD_COMMAND, row).scalar())
 
     async def outcome(self, command_id: int) -> dict[str, Any] | None:
         """Return what came of a command; None while nothing did."""

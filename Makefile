@@ -47,7 +47,7 @@ test-slow: $(VENV)/.dev ## Run the slow tests: all examples of properties, the r
 	@$(PYTEST) -m slow --timeout 900 $(ARGS)
 
 test-scale: $(VENV)/.dev ## Run the fault matrix of several processes on one database; SCALE_FAULTS=20 faults of each kind
-	@SCALE_FAULTS=$(SCALE_FAULTS) $(PYTEST) -m scale --timeout 1800 $(ARGS)
+	@SCALE_FAULTS=$(SCALE_FAULTS) $(PYTEST) -n 3 --dist worksteal -m scale --timeout 1800 $(ARGS)
 
 screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build

@@ -146,9 +146,9 @@ class ScheduleByFile(LoadGroupScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ScheduleByFile:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ScheduleByFile | None:
     """Replace the scheduler of ``--dist loadgroup``."""
-    return ScheduleByFile(config, log)
+    return ScheduleByFile(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

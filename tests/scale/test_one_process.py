@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +16,11 @@ from planwave.events import Event
 from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.postgres.store import PostgresStore
 from tests.support.scale.account import account_of
+from tests.support.scale.installation import FAULTS
 from tests.support.scale.logging_nodes import read_runs
 from tests.support.scale.role_process import processes
 from tests.support.storage.postgres_server import IS_THERE, SKIP_REASON, running_postgres
 
-FAULTS = int(os.environ.get("SCALE_FAULTS", "3"))
 NODES = [f"n{i}" for i in range(6)]
 GRAPH: dict[str, Any] = {
     "nodes": [{"id": each, "type": "logged-step", "data": {"ms": 300}} for each in NODES],

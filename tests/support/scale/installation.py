@@ -28,7 +28,7 @@ FAULTS: Final = int(os.environ.get("SCALE_FAULTS", "2"))
 EXECUTIONS: Final = int(os.environ.get("SCALE_EXECUTIONS", "12"))
 """How many executions run while one does."""
 LAYERS, WIDTH = 4, 3
-STEP_MS: Final = 400
+STEP_MS: Final = 600
 NODES: Final = [f"n{layer}-{i}" for layer in range(LAYERS) for i in range(WIDTH)]
 ONCE: Final = [f"n{layer}-0" for layer in range(1, LAYERS)]
 """Those with the effect ``once``."""
@@ -58,6 +58,7 @@ _LIMITS: Final = {
     "PLANWAVE_LIMIT_WAITING_EXECUTIONS": 10_000,
     "PLANWAVE_LIMIT_DRAIN_S": 5,
 }
+_AT_ONCE: Final = 6
 _ENDS_S: Final = 120
 
 
@@ -116,15 +117,29 @@ class Installation:
 
     async def begin(self, api: RoleProcess, count: int = EXECUTIONS) -> list[str]:
         """Start executions, and return their ids once each runs its first nodes."""
-        begun: list[str] = []
-        async with httpx2.AsyncClient(base_url=api.url, timeout=45) as client:
-            for _ in range(count):
-                answer = await client.post("/api/execute", json={"graph": GRAPH, "start": True})
-                assert answer.status_code == 202, answer.text
-                begun.append(answer.json()["execution_id"])
-        self.ids += begun
+        begun = await self.create(api, count)
         await self.until(lambda: self.runs(begun).keys() >= set(begun))
         return begun
+
+    async def create(
+        self, api: RoleProcess, count: int = EXECUTIONS, graph: Mapping[str, Any] = GRAPH
+    ) -> list[str]:
+        """Start executions, some at a time; return their ids once they are accepted."""
+        created: list[str] = []
+        left = iter(range(count))
+        async with httpx2.AsyncClient(base_url=api.url, timeout=45) as client:
+
+            async def some() -> None:
+                for _ in left:
+                    answer = await client.post("/api/execute", json={"graph": graph, "start": True})
+                    assert answer.status_code == 202, answer.text
+                    created.append(answer.json()["execution_id"])
+
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(_AT_ONCE):
+                    tasks.create_task(some())
+        self.ids += created if graph is GRAPH else ()
+        return created
 
     def runs(self, ids: Iterable[str]) -> Counter[str]:
         """Return how often nodes of executions have run, by execution."""
@@ -135,15 +150,30 @@ class Installation:
         return read_runs(self.group.run_log)
 
     def drives(self, process: RoleProcess, ids: Sequence[str]) -> list[str]:
-        """Return the executions of which a process ran the last node."""
-        last = {run.execution_id: run.pid for run in self.all_runs()}
-        return [each for each in ids if last.get(each) == process.pid]
+        """Return the executions of which a process ran the last node so far, and has not begun the last layer."""
+        runs = self.all_runs()
+        last = {run.execution_id: run for run in runs}
+        at_end = {run.execution_id for run in runs if run.path in NODES[-WIDTH:]}
+        return [
+            each
+            for each in ids
+            if each in last and last[each].pid == process.pid and each not in at_end
+        ]
 
     async def until(self, condition: Callable[[], object], within_s: float = _ENDS_S) -> None:
         """Wait for something that processes do."""
         async with asyncio.timeout(within_s):
             while not condition():  # noqa: ASYNC110 - it happens in other processes
                 await asyncio.sleep(0.05)
+
+    async def ready(self, *some: RoleProcess) -> None:
+        """Wait until processes take work; as a supervisor does, start those again that have ended."""
+        async with asyncio.timeout(_ENDS_S):
+            for each in some:
+                while not each.is_ready():
+                    if each.has_ended():
+                        each.launch()
+                    await asyncio.sleep(0.05)
 
     async def ended(
         self, api: RoleProcess, ids: Sequence[str] | None = None
@@ -214,5 +244,7 @@ async def _give_results(client: httpx2.AsyncClient, ids: Iterable[str]) -> None:
         with suppress(httpx2.TransportError):
             answer = await client.get(own)
             for each in answer.json()["requests"] if answer.is_success else ():
+                if "give_result" not in each["actions"]:
+                    continue
                 given = {"decision": "give_result", "value": "given"}
                 await client.post(f"{own}/requests/{each['request_id']}", json=given)

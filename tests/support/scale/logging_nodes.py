@@ -42,21 +42,25 @@ async def logged_act(context: planwave.FlowContext, input: str = "", ms: int = 0
 
 
 async def _run(context: planwave.FlowContext, ms: int) -> str:
-    line = f"{context.run_id} {context.path} {context.attempt} {os.getpid()} {time.time():.3f}\n"
+    line = f"{context.run_id} {context.path} {context.attempt} {os.getpid()} {_now_s():.3f}\n"
     file = os.open(os.environ[RUN_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(file, line.encode())  # there once it returns, whatever becomes of the process
     finally:
         os.close(file)
-    if _is_to_hang():
+    if is_asked_for(hang_file(Path(os.environ[RUN_LOG]))):
         time.sleep(_HANG_S)  # noqa: ASYNC251 - blocks the event loop, as a faulty node does
     await asyncio.sleep(ms / 1_000)
     return context.path
 
 
-def _is_to_hang() -> bool:
-    """Return whether a test asked for a node of this process that hangs."""
-    file = hang_file(Path(os.environ[RUN_LOG]))
+def _now_s() -> float:
+    """Return the time of the machine, whatever ``time.time`` of this process says."""
+    return time.clock_gettime(time.CLOCK_REALTIME)
+
+
+def is_asked_for(file: Path) -> bool:
+    """Return whether a test has written the id of this process into a file, which is removed."""
     try:
         if file.read_text("utf-8") != str(os.getpid()):
             return False

@@ -45,20 +45,24 @@ class RoleProcess:
 
     def start(self) -> None:
         """Start it, and return once it is ready."""
+        self.launch()
+        gives_up = time.monotonic() + _READY_S
+        while not self.is_ready():
+            logged = f"{self._output.read_text('utf-8')}\n{self.log()}"
+            assert not self.has_ended(), f"{self.name} has ended:\n{logged}"
+            assert time.monotonic() < gives_up, f"{self.name} is not ready:\n{logged}"
+            time.sleep(0.05)
+
+    def launch(self) -> None:
+        """Start it, and return at once."""
+        self.url = ""
         self._directory.mkdir(exist_ok=True)
-        output = self._directory / "output.json"
-        output.unlink(missing_ok=True)
-        with output.open("wb") as out, self._log.open("ab") as errors:
+        self._output.unlink(missing_ok=True)
+        with self._output.open("wb") as out, self._log.open("ab") as errors:
             self._process = ForkedProcess(
                 "-c", self._program, "--json", *self._command,
                 cwd=self._directory, env=self._env, stdout=out.fileno(), stderr=errors.fileno(),
             )  # fmt: skip
-        gives_up = time.monotonic() + _READY_S
-        while not self._is_ready(output):
-            logged = f"{output.read_text('utf-8')}\n{self.log()}"
-            assert not self.has_ended(), f"{self.name} has ended:\n{logged}"
-            assert time.monotonic() < gives_up, f"{self.name} is not ready:\n{logged}"
-            time.sleep(0.05)
 
     def has_ended(self) -> bool:
         """Return whether its process has ended."""
@@ -68,15 +72,14 @@ class RoleProcess:
             return False
         return True
 
-    def _is_ready(self, output: Path) -> bool:
-        try:
-            self.url = json.loads(output.read_text("utf-8").partition("\n")[0])["url"]
-        except json.JSONDecodeError:  # nothing yet, or an error
-            return False
-        return self.is_ready()
-
     def is_ready(self) -> bool:
         """Return whether it says that it takes work."""
+        try:
+            self.url = (
+                self.url or json.loads(self._output.read_text("utf-8").partition("\n")[0])["url"]
+            )
+        except json.JSONDecodeError:  # nothing yet, or an error
+            return False
         try:
             return httpx2.get(f"{self.url}/readyz", timeout=5).is_success
         except httpx2.TransportError:
@@ -87,6 +90,10 @@ class RoleProcess:
         """The process; another one after ``start``."""
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def _output(self) -> Path:
+        return self._directory / "output.json"
 
     @property
     def _log(self) -> Path:
@@ -104,7 +111,16 @@ class RoleProcess:
 
     def freeze(self) -> None:
         """Let it do nothing until ``thaw`` (SIGSTOP)."""
-        os.kill(self.pid, signal.SIGSTOP)
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def is_frozen(self) -> bool:
+        """Return whether it is stopped, by ``freeze`` or by itself."""
+        return _stat_of(self.pid)[0] == "T"
+
+    def cpu_s(self) -> float:
+        """Return how long its process has computed."""
+        return cpu_s(self.pid)
 
     def thaw(self) -> None:
         """Let it go on, unless it has ended (SIGCONT)."""
@@ -121,6 +137,22 @@ class RoleProcess:
         """Wait until it ends by itself; return its exit code."""
         assert self._process is not None
         return self._process.wait(within_s)
+
+
+def cpu_s(pid: int) -> float:
+    """Return how long a process has computed."""
+    fields = _stat_of(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _stat_of(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
 
 
 def _environment(directory: Path) -> dict[str, str]:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from planwave.errors import SchemaTooNew, StoreError
@@ -172,7 +173,8 @@ def _changing(connection: Connection) -> Generator[None]:
         yield
         connection.exec_driver_sql("COMMIT")
     except BaseException:
-        connection.exec_driver_sql("ROLLBACK")
+        with suppress(SQLAlchemyError):  # a connection that was lost has no transaction
+            connection.exec_driver_sql("ROLLBACK")
         raise
 
 

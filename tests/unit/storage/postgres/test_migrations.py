@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import PlanwaveError, SchemaTooNew
-from planwave.storage.postgres.connection import connect
-from planwave.storage.postgres.migrations import MIGRATIONS, migrate
+from planwave.storage.postgres.connection import Interruption, connect
+from planwave.storage.postgres.migrations import MIGRATIONS, _changing, migrate
 from planwave.storage.sql.schema import metadata, shared_metadata
 from tests.support.storage.postgres_server import PostgresServer
 
@@ -51,6 +52,13 @@ def test_processes_that_start_together_make_the_tables_once(empty_database: str)
     assert rows == [SCHEMA_VERSION]
     made = {*metadata.tables, *shared_metadata.tables} - {"schema_hash"}
     assert tables == {*made, "schema_version"}
+
+
+def test_a_connection_that_is_lost_in_a_migration_is_the_error(postgres: PostgresServer) -> None:
+    with postgres.new_database() as url, pytest.raises(DBAPIError, match="terminat|closed"):
+        connection = connect(url, Interruption())
+        with _changing(connection):
+            connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 @pytest.mark.parametrize(

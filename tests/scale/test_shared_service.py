@@ -77,14 +77,16 @@ async def test_the_clock_of_a_worker_jumps(installation: Installation) -> None:
         assert ANSWER_S <= waited_s <= ANSWER_S + LATE_S, [f"{e.type} {e.at}" for e in events]
     await asyncio.sleep(EVERY_S)
     async with PostgresStore.open(installation.url, read_only=True) as store:
-        found = (await store.triggers.deliveries([trigger_id]))[trigger_id]
+        found = (await store.triggers.deliveries([trigger_id], 10_000))[trigger_id]
         slots = Counter(datetime.fromisoformat(each.key).timestamp() for each in found)
-        runs = [each for each in await store.executions(limit=1_000, as_flow=True)]
+        runs = await store.executions(limit=1_000, as_flow=True)
     ended = time.time()
     most = math.ceil((ended - began) / EVERY_S) + 1
     print(f"times of the schedule: {len(slots)}, at most {most}")  # noqa: T201 - for the closing note
     assert all(began - EVERY_S <= each <= ended for each in slots), "one that has not come"
-    assert most - 3 <= len(slots) == slots.total() == len(runs) <= most
+    assert most - 3 <= len(slots) == slots.total() <= most
+    # On a busy machine an execution may still run when the next time comes, which is then skipped.
+    assert len(runs) == sum(each.outcome == "started" for each in found)
 
 
 async def schedule(api: RoleProcess) -> str:

@@ -244,7 +244,7 @@ async def _give_results(client: httpx2.AsyncClient, ids: Iterable[str]) -> None:
         with suppress(httpx2.TransportError):
             answer = await client.get(own)
             for each in answer.json()["requests"] if answer.is_success else ():
-                if each["kind"] != "interrupted":
+                if each["request"]["kind"] != "interrupted":
                     continue
                 given = {"decision": "give_result", "value": "given"}
                 await client.post(f"{own}/requests/{each['request_id']}", json=given)

@@ -46,8 +46,8 @@ test-slow: $(VENV)/.dev ## Run the slow tests: all examples of properties, the r
 	@$(PYTEST) $(PARALLEL) -m "hypothesis and not slow and not scale" --hypothesis-profile thorough $(ARGS) || test $$? = 5
 	@$(PYTEST) -m slow --timeout 900 $(ARGS)
 
-test-scale: $(VENV)/.dev ## Run the fault matrix of several processes on one database; SCALE_FAULTS=20 faults of each kind
-	@SCALE_FAULTS=$(SCALE_FAULTS) $(PYTEST) -n 3 --dist worksteal -m scale --timeout 1800 $(ARGS)
+test-scale: $(VENV)/.dev ## Run the fault matrix of several processes on one database; SCALE_FAULTS=20 faults of each kind, SCALE_PARKED=10000
+	@SCALE_FAULTS=$(SCALE_FAULTS) $(PYTEST) -n 2 --dist worksteal -m scale --timeout 1800 $(ARGS)
 
 screenshots: $(VENV)/.dev ## Write pictures of the web UI into ./screenshots
 	@$(BIN)/python tools/web.py build

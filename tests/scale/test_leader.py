@@ -109,8 +109,9 @@ async def trigger_of(client: httpx2.AsyncClient, entry: dict[str, Any]) -> str:
     """Listen for an entry node; return the id of the trigger."""
     edges = [{"source": entry["id"], "target": "step", "data": {"channel": "flow"}}]
     graph = {"nodes": [entry, STEP], "edges": edges}
-    flow = (await client.post("/api/flows", json={"name": new_id(), "graph": graph})).json()
-    made = await client.post("/api/triggers", json={"plan_id": flow["plan_id"]})
+    saved = await client.post("/api/flows", json={"name": new_id(), "graph": graph})
+    assert saved.is_success, saved.text
+    made = await client.post("/api/triggers", json={"plan_id": saved.json()["plan_id"]})
     assert made.is_success, made.text
     assert made.json()["problem"] is None
     return made.json()["trigger_id"]
@@ -162,7 +163,7 @@ async def test_the_work_of_a_leader_that_is_killed_goes_on_and_nothing_is_done_t
         await asyncio.to_thread(start, "worker")
         async with httpx2.AsyncClient(base_url=serve.url, timeout=45) as client:
             slots = await trigger_of(
-                client, {"id": "at", "type": "schedule", "data": {"every_s": 10}}
+                client, {"id": "at", "type": "schedule", "data": {"everyS": 10}}
             )
             source = {"url": f"http://{receiver.address}/events"}
             told = await trigger_of(client, {"id": "on", "type": "sse", "data": source})

@@ -88,12 +88,12 @@ def open_service(settings: Settings, *, drives: bool = False) -> Service:
 
     require_trusted(settings)
     _require_database(settings)
-    parts = _service_dependencies(settings)
-    carrier = _open_carrier(settings, parts.store)
+    parts = _service_dependencies(settings, drives=drives)
+    carrier = _open_carrier(settings, parts.store, parts.capabilities)
     return Service(replace(parts, carrier=carrier, drives=drives or carrier is None))
 
 
-def _service_dependencies(settings: Settings) -> ServiceDependencies:
+def _service_dependencies(settings: Settings, *, drives: bool) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
     from planwave.service.chats.node_memory import ChatMemory
@@ -102,11 +102,11 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
     from planwave.service.executions.store_retry import RetryingRecorder
     from planwave.service.flows.flow_service import FlowResolver
 
-    limits = settings.limits
-    tracer = open_tracer(settings)
+    limits, tracer = settings.limits, open_tracer(settings)
     providers, local = open_providers(settings)
     catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
-    store, mcp = _open_store(settings), open_mcp_servers(settings)
+    capabilities = _capabilities(settings, local, drives=drives)
+    store, mcp = _open_store(settings, capabilities), open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer, store.owners)
     secrets, outbound = open_secrets(settings), open_outbound(settings)
@@ -142,10 +142,17 @@ def _service_dependencies(settings: Settings) -> ServiceDependencies:
         secrets=secrets,
         redactor=redactor,
         audit=open_audit_log(settings, store.now),
+        capabilities=capabilities,
     )
 
 
-def _open_carrier(settings: Settings, store: Store) -> Carrier | None:
+def _capabilities(settings: Settings, local: LocalModelServers, *, drives: bool) -> frozenset[str]:
+    """Return what this process can do for executions that others may not; found out once, at its start."""
+    is_wanted = drives and settings.carrier != "local" and settings.embedded_model != "never"
+    return frozenset(["local"] if is_wanted and local.availability()[0] else [])
+
+
+def _open_carrier(settings: Settings, store: Store, capabilities: frozenset[str]) -> Carrier | None:
     """Return what hands executions to any of several processes; None where this one drives them alone.
 
     Raises:
@@ -166,7 +173,8 @@ def _open_carrier(settings: Settings, store: Store) -> Carrier | None:
     from planwave.service.carriers.watchdog import Watchdog
 
     watchdog = Watchdog(settings.temporal.lease_s, lambda: store.stats, os._exit)
-    return TemporalCarrier(settings.temporal, watchdog, settings.limits.drain_s, store.now)
+    drain_s = settings.limits.drain_s
+    return TemporalCarrier(settings.temporal, watchdog, drain_s, store.now, capabilities)
 
 
 def _require_database(settings: Settings) -> None:
@@ -183,7 +191,7 @@ def _require_database(settings: Settings) -> None:
         )
 
 
-def _open_store(settings: Settings) -> Store:
+def _open_store(settings: Settings, capabilities: frozenset[str]) -> Store:
     """Open the store; log how it is used again where nothing can be recorded, as without a home."""
     # Lazy: test_help_loads_no_heavy_library
     from planwave.storage.ownership import is_remembered
@@ -198,7 +206,7 @@ def _open_store(settings: Settings) -> Store:
         open_store = partial(_postgres_store().open, url, artifact_bytes=most)
         if settings.carrier != "local":
             lease_s = _LEASES * settings.temporal.lease_s
-            return open_store(is_carried=True, lease_s=lease_s)
+            return open_store(is_carried=True, lease_s=lease_s, capabilities=capabilities)
         store = open_store(directory=directory)
     if "storage_dir" not in settings.model_fields_set and not is_remembered(directory):
         _log.warning(
@@ -436,7 +444,9 @@ def open_providers(
     substitute = substitute or process_calls.substitute
     if substitute is not None:
         return SubstituteProviders(settings, substitute), local
-    return ProviderRegistry(settings, local), local
+    registry = ProviderRegistry(settings, local)
+    registry.embedded_elsewhere = settings.carrier != "local"
+    return registry, local
 
 
 def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None) -> Registry:

@@ -153,6 +153,11 @@ class PrometheusObserver(Observer):
             "Executions of the database that were accepted and have not begun, whichever process takes them.",
         )
         waiting.set_function(lambda: self._backlog.stored.waiting)
+        self._waiting_for = self._gauge(
+            "executions_waiting_for",
+            "Executions that only processes with a capability can drive, and that none drives; local is the embedded model.",
+            "capability",
+        )
         self._waiting_age = self._gauge(
             "executions_waiting_age_seconds",
             "Time since the oldest of these was created; 0 without one.",
@@ -372,6 +377,9 @@ class PrometheusObserver(Observer):
         for request in self._backlog.requests:
             label = self._requests_of.value(_text(field_of(request.request, "kind")))
             self._open_requests.labels(label).inc()
+        self._waiting_for.clear()
+        for capability, count in self._backlog.waiting_for.items():
+            self._waiting_for.labels(capability).set(count)
         oldest = min((request.since for request in self._backlog.requests), default=None)
         self._request_age.set(self._age_s(oldest))
         self._waiting_age.set(self._age_s(self._backlog.stored.oldest))

@@ -161,6 +161,21 @@ def require_default_model(graph: Graph, catalogue: NodeTypes, providers: Provide
             require_default_model(inner, catalogue, providers)
 
 
+def called_providers(graph: Graph, catalogue: NodeTypes, providers: Providers) -> set[str]:
+    """Return the providers that the steps of a graph call, and those of the graphs in it, as far as one can see."""
+    resolve = cache(partial(_resolve, providers))
+    found, graphs = set[str](), [graph]
+    while graphs:
+        inner = graphs.pop()
+        for node in inner.nodes:
+            if calls_model(catalogue, node.type):
+                found.add(resolve(*_named_model(_with_linked_model(node, inner)))[0])
+            elif provider := _named_model(node.data)[0]:
+                found.add(provider)  # of a model that others are linked to
+            graphs += subgraphs_of(node, catalogue)
+    return found
+
+
 def _needs_default(node: Node, graph: Graph, catalogue: NodeTypes) -> bool:
     if not calls_model(catalogue, node.type) or node.data.get("provider") or node.data.get("model"):
         return False
@@ -248,8 +263,7 @@ class _Estimator:
 
     def _call(self, node: Node, graph: Graph, read: _Range, around: _Range | None) -> _Call:
         settings = _with_linked_model(node, graph)
-        named = [settings.get(field) for field in ("provider", "model")]
-        who = self._resolve(*(value if isinstance(value, str) else None for value in named))
+        who = self._resolve(*_named_model(settings))
         own = _PROMPT_OVERHEAD_TOKENS + text_tokens(
             self._goal, node.description, *_texts(node.data)
         )
@@ -257,7 +271,7 @@ class _Estimator:
         highest = values * _most_repeats(node) + own + self._further_tokens(node, graph, who)
         return _Call(
             who,
-            not any(named),
+            not (settings.get("provider") or settings.get("model")),
             _Range(read.low + own, highest),
             _Range(*self._answer_tokens(node.type, settings, who)),
             self._cached_tokens(node, who, is_nested=around is not None),
@@ -333,6 +347,15 @@ def _with_linked_model(node: Node, graph: Graph) -> Mapping[str, Json]:
             linked = graph.by_id[edge.source].data
             return {**node.data, **{k: v for k, v in linked.items() if v is not None}}
     return node.data
+
+
+def _named_model(settings: Mapping[str, Json]) -> tuple[str | None, str | None]:
+    """Return the provider and the model that the data of a node name."""
+    provider, model = settings.get("provider"), settings.get("model")
+    return (
+        provider if isinstance(provider, str) else None,
+        model if isinstance(model, str) else None,
+    )
 
 
 def _most_repeats(node: Node) -> int:

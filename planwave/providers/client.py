@@ -7,6 +7,7 @@ the retries here. No call is retried after its first delta, because consumers al
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -109,6 +110,8 @@ class ModelClient:
 
     Attributes:
         on_call: Called with the report of each attempt, for metrics.
+        hand_over: Called with an execution and a provider that only other processes can call: has one of them go on
+            with the execution, and does not return before it is cancelled here.
     """
 
     def __init__(
@@ -135,6 +138,7 @@ class ModelClient:
         self._now = now
         self._open_trace = open_trace
         self.on_call: Callable[[CallReport], None] | None = None
+        self.hand_over: Callable[[str, str], Awaitable[None]] | None = None
         self._shares = shares
         self._call_gates: dict[str, CallGate] = {}
         self._loaded_sdks: set[str] = set()
@@ -161,6 +165,7 @@ class ModelClient:
                 yield Delta(recorded.text)
             yield recorded
             return
+        await self._hand_over(request, scope, key)
         if scope is not None and scope.reserve is not None:
             await scope.reserve(request)
         reply: ModelReply | None = None
@@ -253,6 +258,16 @@ class ModelClient:
                 gate.release(call)
             is_retry = not is_adapted
             await self._pause(call, self._backoff(number) if is_retry else 0.0)
+
+    async def _hand_over(
+        self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
+    ) -> None:
+        """Have another process go on with the execution of a call, where only others can make the call."""
+        if self.hand_over is None or key is None:
+            return
+        if self._providers.is_elsewhere(request.provider):
+            async with CallContext(request, scope, "").idle(math.inf):
+                await self.hand_over(key.execution_id, request.provider)
 
     async def _pause(self, call: CallContext, wait_s: float) -> None:
         async with call.idle(wait_s):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -90,6 +90,10 @@ class ProviderRegistry:
         settings: Keys, endpoints and the defaults.
         local: The embedded model server, or None without one.
         environ: The environment for ``api_key_env``; by default that of the process.
+
+    Attributes:
+        embedded_elsewhere: Whether other processes may run the embedded model for executions: steps may name it although
+            it cannot be called here.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class ProviderRegistry:
         *,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        self.embedded_elsewhere = False
         self._settings = settings
         self._environ = os.environ if environ is None else environ
         self.local = local
@@ -170,9 +175,10 @@ class ProviderRegistry:
         """Return the connection of a provider.
 
         Raises:
-            UnknownProvider, UnavailableProvider: As ``resolve``.
+            UnknownProvider, UnavailableProvider: As ``resolve``; also where only other processes can call it.
         """
-        self._require_available(self._require_known(provider))
+        info = self._require_known(provider)
+        self._require_available(self._describe_embedded() if info.name == "local" else info)
         table = self._settings.providers.get(provider) or ProviderSettings()
         slots = table.max_concurrency
         if provider == "local" and self.local is not None:
@@ -186,6 +192,18 @@ class ProviderRegistry:
             requests_per_minute=table.requests_per_minute,
             settings=table,
         )
+
+    def is_elsewhere(self, provider: str) -> bool:
+        """Return whether only other processes can call a provider."""
+        return (
+            provider == "local"
+            and self._may_be_elsewhere
+            and not self._describe_embedded().available
+        )
+
+    @property
+    def _may_be_elsewhere(self) -> bool:
+        return self.embedded_elsewhere and self._settings.embedded_model != "never"
 
     # -- one provider -------------------------------------------------------------------------
 
@@ -249,6 +267,15 @@ class ProviderRegistry:
         )
 
     def _describe_local(self) -> ProviderInfo:
+        here = self._describe_embedded()
+        if here.available or not self._may_be_elsewhere:
+            return here
+        reason = f"processes that have the embedded model run it; here {here.reason}"
+        models = tuple(dict.fromkeys((*here.models, *MODEL_FILES)))
+        return replace(here, available=True, reason=reason, models=models, open_models=True)
+
+    def _describe_embedded(self) -> ProviderInfo:
+        """Describe the embedded model as this process can run it."""
         local = self.local
         if self._settings.embedded_model == "never":
             available, reason, how_to_enable = _LOCAL_FORBIDDEN
@@ -323,7 +350,9 @@ class ProviderRegistry:
 
     def _first_available(self) -> ProviderInfo:
         preferred = [*_HOSTED_KEYS, "local"]
-        for name in dict.fromkeys([*preferred, *self._names()]):
+        names = [*dict.fromkeys([*preferred, *self._names()])]
+        names.sort(key=self.is_elsewhere)  # what can be called here first
+        for name in names:
             if (info := self._require_known(name)).available:
                 return info
         raise UnavailableProvider(

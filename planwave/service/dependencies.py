@@ -142,6 +142,7 @@ class CallSource(Protocol):
     """Port: a source of model calls that reports their ends. ``providers/`` satisfies it."""
 
     on_call: Callable[[CallReport], None] | None
+    hand_over: Callable[[str, str], Awaitable[None]] | None
 
 
 class DescribedNodeTypes(NodeTypes, Protocol):
@@ -179,6 +180,7 @@ class ServiceDependencies:
         observers: What observes the service; ``Service.observe`` adds more.
         carrier: Hands executions to any of several processes that share the store; None where this one is alone.
         drives: Whether this process drives executions.
+        capabilities: What it can do for executions that others may not; see ``service/executions/capabilities.py``.
     """
 
     store: Store
@@ -207,6 +209,7 @@ class ServiceDependencies:
     observers: list[Observer] = field(default_factory=list[Observer])
     carrier: Carrier | None = None
     drives: bool = True
+    capabilities: frozenset[str] = frozenset()
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from planwave.errors import NotFound
@@ -74,11 +75,13 @@ class Backlog(NamedTuple):
         requests: The requests that people have not answered.
         notifications: Notifications that are to be sent, or sent again.
         stored: What the store holds for all its processes.
+        waiting_for: How many executions wait for a process with a capability, by capability.
     """
 
     requests: Sequence[OpenRequest] = ()
     notifications: int = 0
     stored: StoredLoad = StoredLoad()
+    waiting_for: Mapping[str, int] = MappingProxyType({})
 
 
 class Service:
@@ -126,6 +129,8 @@ class Service:
         self.plans.releases.append(self.access_tokens.flow_released)
         if dependencies.calls is not None:
             dependencies.calls.on_call = self._model_called
+            if self.executions.is_shared:
+                dependencies.calls.hand_over = self.executions.driver.hand_over
         self.maintenance = Maintenance(dependencies, self.executions.live_executions)
 
     @property
@@ -204,10 +209,13 @@ class Service:
         Raises:
             StoreError: The store cannot be read.
         """
+        executions = self.executions
+        carried = executions.driver.carried
         return Backlog(
-            self.executions.open_requests(),
+            await executions.open_requests(),
             await self._store.notifications.count_pending(),
             await self._store.load(),
+            carried.waiting.by_capability if carried is not None else {},
         )
 
     def node_types(self) -> list[dict[str, Any]]:

@@ -29,6 +29,15 @@ class ExecutionCreated(TypedDict):
     """Place in the queue, 1 for the next one; null if it is not queued."""
 
 
+class WaitsForResponse(TypedDict):
+    """What an execution waits for that not every process can do."""
+
+    capability: str
+    """What a process has to be able to do: `local` is to run the embedded model."""
+    processes: int
+    """How many processes can, as of some seconds ago."""
+
+
 class UsageResponse(TypedDict):
     """The tokens and the cost of all model calls."""
 
@@ -227,6 +236,8 @@ class ExecutionResponse(TypedDict):
     logs: list[str]
     wave: WaveResponse
     queue_position: int | None
+    waits_for: NotRequired[WaitsForResponse]
+    """Why no process runs it: only some can. Left out otherwise."""
     waitingForInput: bool
     currentNodeId: str | None
     """The node of the oldest open request."""

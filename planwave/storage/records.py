@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from planwave.errors import StoreError
@@ -133,7 +134,8 @@ class ExecutionRecord:
     execution was accepted for running, and runs even after a restart. ``revision`` is that of the plan;
     None if the graph of the execution was changed. ``flow`` is the name that the plan had where the
     execution was started as a flow; None for one of a plan. ``created_by`` is who
-    created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of.
+    created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of. ``needs`` is the
+    capability without which no process can drive it; see ``service/executions/capabilities.py``.
     """
 
     execution_id: str
@@ -152,6 +154,7 @@ class ExecutionRecord:
     flow: str | None = None
     created_by: Principal | None = None
     parent_id: str | None = None
+    needs: str | None = None
 
     @property
     def flow_id(self) -> str | None:
@@ -230,6 +233,20 @@ class StoredLoad(NamedTuple):
     size: int = 0
     waiting: int = 0
     oldest: str | None = None
+
+
+class Waiting(NamedTuple):
+    """What waits for one of several processes.
+
+    Attributes:
+        executions: Those that were accepted and have not begun to run.
+        by_capability: Those that only processes with a capability can drive, with those that go on in one.
+        capable: How many processes are alive that have a capability, by capability.
+    """
+
+    executions: int = 0
+    by_capability: Mapping[str, int] = MappingProxyType({})
+    capable: Mapping[str, int] = MappingProxyType({})
 
 
 class StoreStats(NamedTuple):

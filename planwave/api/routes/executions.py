@@ -432,8 +432,11 @@ async def execution_state_json(
     events = await executions.events(execution_id)
     position = state.service.executions.driver.position(execution_id)
     document = await asyncio.to_thread(_state_json, events, position)
-    if await executions.interrupted([await executions.get(execution_id)]):
+    record, carried = await executions.get(execution_id), state.service.executions.driver.carried
+    if await executions.interrupted([record]):
         document["interrupted"] = True
+    if carried is not None and (waits_for := await carried.waits_for(record)) is not None:
+        document["waits_for"] = waits_for
     template, trace_id = state.settings.tracing_url_template, events[0].data.get("trace_id")
     if template is not None and trace_id is not None:
         document["trace_url"] = template.replace("{trace_id}", trace_id)

@@ -30,10 +30,12 @@ class Rest(NamedTuple):
         status: ``completed``, ``failed``, ``cancelled``; ``paused``: a command can continue it; ``starting``: it was not
             started yet; ``interrupted``: this process goes down, and another one has to go on.
         wake_at: When it is to be driven again although nobody submits it: the time for an answer is over.
+        needs: The capability that this process lacks and the execution needs: one that has it has to go on.
     """
 
     status: str
     wake_at: datetime | None = None
+    needs: str | None = None
 
 
 class Slot(Protocol):
@@ -83,7 +85,9 @@ class Carrier(Protocol):
         """Return the number of running places of an account, as far as this process knows."""
         ...
 
-    async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
+    async def submit(
+        self, execution_id: str, account: str, *, has_started: bool, needs: str | None = None
+    ) -> None:
         """Have an execution driven: for the first time, or once more after it came to rest.
 
         To submit one that waits changes nothing; one that is being driven is driven once more afterwards.
@@ -92,6 +96,7 @@ class Carrier(Protocol):
             execution_id: Which.
             account: Whose share of the running places it counts towards; see ``Principal.account``.
             has_started: It ran before, and goes before those of the account that did not.
+            needs: Hand it only to processes that have this capability; see ``executions/capabilities.py``.
 
         Raises:
             CarrierUnavailable: The carrier does not answer; try again.

@@ -59,8 +59,10 @@ class LocalCarrier:
         """Return the position in the queue; see ``Carrier``."""
         return self._places.position(execution_id)
 
-    async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
-        """Queue an execution; see ``Carrier``. Nothing is waited for."""
+    async def submit(
+        self, execution_id: str, account: str, *, has_started: bool, needs: str | None = None
+    ) -> None:
+        """Queue an execution; see ``Carrier``. Nothing is waited for, and no other process has what it needs."""
         submission = _Submission(account, has_started)
         if execution_id in self._slots:
             self._again[execution_id] = submission

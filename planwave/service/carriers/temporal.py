@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from temporalio import activity
 from temporalio.client import Client
@@ -19,15 +22,28 @@ from temporalio.common import Priority, WorkerDeploymentVersion, WorkflowIDReuse
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, TLSConfig
 from temporalio.worker import (
+    CustomSlotSupplier,
+    FixedSizeSlotSupplier,
     PollerBehaviorSimpleMaximum,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
     UnsandboxedWorkflowRunner,
     Worker,
     WorkerDeploymentConfig,
+    WorkerTuner,
 )
 
 from planwave.errors import InputError
 from planwave.service.carriers.carrier import CarrierLoad, CarrierUnavailable
-from planwave.service.carriers.execution_workflow import ACTIVITY, WORKFLOW, ExecutionWorkflow
+from planwave.service.carriers.execution_workflow import (
+    ACTIVITY,
+    WORKFLOW,
+    ExecutionWorkflow,
+    arguments,
+    queue_of,
+)
 
 if TYPE_CHECKING:
     from planwave.executor.messages import PlaceChange
@@ -48,6 +64,9 @@ _VERSION: Final = WorkerDeploymentConfig(
 )
 """Only shown. Without one the SDK hashes all modules at the start, and the event loop stands still for a second."""
 _ONE_POLL: Final = PollerBehaviorSimpleMaximum(maximum=1)
+_WORKFLOW_SLOTS: Final = 100
+_HANDED_ON_S: Final = 5.0
+"""After so long a worker is asked again that has handed an execution on."""
 _STARTED, _NEW = 2, 3
 """Priorities of Temporal: smaller numbers go first, 3 is the usual one."""
 
@@ -60,6 +79,7 @@ class TemporalCarrier:
         watchdog: Says whether this process makes progress, between two signs of life.
         drain_s: How long what is driven may go on once ``serve`` is cancelled.
         now: UTC time, the same in all processes.
+        capabilities: What this process can do that others may not: it is handed what needs that, too.
     """
 
     def __init__(
@@ -68,9 +88,11 @@ class TemporalCarrier:
         watchdog: Watchdog,
         drain_s: float,
         now: Callable[[], datetime],
+        capabilities: Collection[str] = (),
     ) -> None:
         self._settings, self._watchdog, self._drain_s = settings, watchdog, drain_s
         self._now = now
+        self._capabilities = sorted(capabilities)
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._driven = 0
@@ -98,14 +120,16 @@ class TemporalCarrier:
         """Return None: the task queue does not say."""
         return None
 
-    async def submit(self, execution_id: str, account: str, *, has_started: bool) -> None:
+    async def submit(
+        self, execution_id: str, account: str, *, has_started: bool, needs: str | None = None
+    ) -> None:
         """Start the workflow of an execution, or wake it; see ``Carrier``."""
         key = blake2b(account.encode(), digest_size=16).hexdigest()
         try:
             client = await self._connected()
             await client.start_workflow(
                 WORKFLOW,
-                args=[execution_id, self._settings.lease_s],
+                args=arguments(execution_id, self._settings.lease_s, needs),
                 id=execution_id,
                 task_queue=self._settings.task_queue,
                 start_signal="wake",
@@ -124,33 +148,16 @@ class TemporalCarrier:
 
         @activity.defn(name=ACTIVITY)
         async def drive_activity(execution_id: str) -> tuple[str, float | None]:
-            reason = ""
-            self._driven += 1
-            async with asyncio.TaskGroup() as tasks:
-                beating = tasks.create_task(self._beat())
-                try:
-                    rest = await drive(execution_id, _OwnSlot())
-                except Exception as error:  # noqa: BLE001 - the boundary to Temporal, which tries again
-                    rest, reason = None, str(error)
-                finally:
-                    self._driven -= 1
-                    beating.cancel()
-            if rest is None:
-                raise ApplicationError(reason, type="Broken", category=_LOGGED)
-            if rest.status == "interrupted":
-                raise ApplicationError(
-                    "this process goes down", type="Interrupted", category=_LOGGED
-                )
-            wake_in = None if rest.wake_at is None else rest.wake_at - self._now()
-            return rest.status, None if wake_in is None else _wake_in_s(wake_in)
+            return await self._drive(client, drive, execution_id)
 
-        worker = Worker(
+        shared = _SharedSlots(slots) if self._capabilities else None
+        open_worker = partial(
+            Worker,
             client,
-            task_queue=self._settings.task_queue,
-            workflows=[ExecutionWorkflow],
             activities=[drive_activity],
             workflow_runner=UnsandboxedWorkflowRunner(),
-            max_concurrent_activities=slots,
+            max_concurrent_activities=None if shared is not None else slots,
+            tuner=None if shared is None else shared.tuner(),
             deployment_config=_VERSION,
             # Polls of a worker that is frozen are still handed executions, each for a lease.
             activity_task_poller_behavior=_ONE_POLL,
@@ -162,17 +169,59 @@ class TemporalCarrier:
             max_heartbeat_throttle_interval=timedelta(seconds=lease_s / _BEATS_A_LEASE),
             graceful_shutdown_timeout=timedelta(seconds=self._drain_s),
         )
+        own_queue = self._settings.task_queue
+        workers = [
+            open_worker(task_queue=own_queue, workflows=[ExecutionWorkflow]),
+            *(open_worker(task_queue=queue_of(own_queue, each)) for each in self._capabilities),
+        ]
         async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(self._run(worker))
+            running = tasks.create_task(self._run(workers))
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(running)
-            await worker.shutdown()
+            async with asyncio.TaskGroup() as ending:
+                for worker in workers:
+                    ending.create_task(worker.shutdown())
 
-    async def _run(self, worker: Worker) -> None:
+    async def _drive(
+        self, client: Client, drive: Drive, execution_id: str
+    ) -> tuple[str, float | None]:
+        """Drive an execution, and give signs of life; return its status, and in how many seconds it goes on.
+
+        Raises:
+            ApplicationError: It is to be driven again, or by another process.
+        """
+        reason = ""
+        self._driven += 1
+        async with asyncio.TaskGroup() as tasks:
+            beating = tasks.create_task(self._beat())
+            try:
+                rest = await drive(execution_id, _OwnSlot())
+                if rest.needs is not None:
+                    workflow = client.get_workflow_handle(execution_id)
+                    await workflow.signal(ExecutionWorkflow.need, rest.needs, rpc_timeout=_RPC)
+            except Exception as error:  # noqa: BLE001 - the boundary to Temporal, which tries again
+                rest, reason = None, str(error)
+            finally:
+                self._driven -= 1
+                beating.cancel()
+        if rest is None:
+            raise ApplicationError(reason, type="Broken", category=_LOGGED)
+        if (
+            rest.needs is not None
+        ):  # a workflow in a worker of an older version does not know the signal
+            return "paused", _HANDED_ON_S
+        if rest.status == "interrupted":
+            raise ApplicationError("this process goes down", type="Interrupted", category=_LOGGED)
+        wake_in = None if rest.wake_at is None else rest.wake_at - self._now()
+        return rest.status, None if wake_in is None else _wake_in_s(wake_in)
+
+    async def _run(self, workers: Sequence[Worker]) -> None:
         self._is_serving = True
         try:
             with self._watchdog.watching():
-                await worker.run()
+                async with asyncio.TaskGroup() as tasks:
+                    for worker in workers:
+                        tasks.create_task(worker.run())
         finally:
             self._is_serving = False
 
@@ -210,6 +259,74 @@ class TemporalCarrier:
                         f"Temporal cannot be reached at {settings.address}: {error or 'no answer'}"
                     ) from error
             return self._client
+
+
+class _Permit(SlotPermit):
+    """A permit to poll a task queue, and to drive what comes of it."""
+
+    def __init__(self, task_queue: str) -> None:
+        self.task_queue = task_queue
+        self.is_used = False
+
+
+class _SharedSlots(CustomSlotSupplier):
+    """The slots of a process that polls several task queues: none of them holds the last slot while it is empty.
+
+    A poll takes no slot until an execution comes of it. So with two queues one execution more than there are slots may
+    be driven: where both polls get one in the same moment.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots, self._used = slots, 0
+        self._polling: Counter[str] = Counter()
+        self._loop = asyncio.get_running_loop()
+        self._freed = asyncio.Event()
+        self._lock = threading.Lock()
+        """The SDK calls all but ``reserve_slot`` from threads of its own."""
+
+    def tuner(self) -> WorkerTuner:
+        """Return the tuner of a worker with these slots for executions."""
+        few = FixedSizeSlotSupplier(_WORKFLOW_SLOTS)
+        return WorkerTuner.create_composite(
+            workflow_supplier=few,
+            activity_supplier=self,
+            local_activity_supplier=few,
+            nexus_supplier=few,
+        )
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        """Wait until a slot is free for the next execution of a task queue."""
+        while (permit := self.try_reserve_slot(ctx)) is None:
+            self._freed.clear()
+            await self._freed.wait()
+        return permit
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
+        """Return a permit, or None where no slot is free."""
+        with self._lock:
+            if self._used + self._polling[ctx.task_queue] >= self._slots:
+                return None
+            self._polling[ctx.task_queue] += 1
+        return _Permit(ctx.task_queue)
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """Count an execution that came of a poll."""
+        permit = cast("_Permit", ctx.permit)
+        with self._lock:
+            permit.is_used = True
+            self._polling[permit.task_queue] -= 1
+            self._used += 1
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        """Free the slot of an execution, or end a poll of which nothing came."""
+        permit = cast("_Permit", ctx.permit)
+        with self._lock:
+            if permit.is_used:
+                self._used -= 1
+            else:
+                self._polling[permit.task_queue] -= 1
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._freed.set)
 
 
 class _OwnSlot:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from planwave.errors import PlanwaveError
@@ -21,17 +22,18 @@ from planwave.service.executions.command_relay import CommandRelay
 from planwave.service.queries.digest import deadline_of
 from planwave.service.streaming.delta_relay import DeltaRelay
 from planwave.service.streaming.event_tail import POLL_S, EventTail
+from planwave.storage.records import Waiting
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from planwave.events import Event
     from planwave.service.carriers.carrier import Carrier
     from planwave.service.executions.command_rules import Command
     from planwave.service.executions.session import ExecutionSession
     from planwave.service.streaming.live_execution import LiveExecution
     from planwave.service.streaming.subscriptions import LiveExecutions
+    from planwave.shapes.executions import WaitsForResponse
     from planwave.storage.postgres.owners import ExecutionOwners
+    from planwave.storage.records import ExecutionRecord
     from planwave.storage.sql.store import Store
 
 _log = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ class CarriedExecutions:
         tail: Reads what other processes have stored.
         relay: Sends them commands.
         deltas: Sends them streamed text, and receives theirs.
-        waiting: How many accepted executions no process has begun to drive, as of some seconds ago.
+        waiting: How many executions wait for a process, as of some seconds ago.
     """
 
     def __init__(
@@ -73,13 +75,20 @@ class CarriedExecutions:
         carry_out: Callable[[str, Command], Awaitable[object]],
     ) -> None:
         self._store, self._owners, self._carrier = store, owners, carrier
+        self._live_executions = live_executions
         self.tail = EventTail(store, live_executions, publish)
         live_executions.catch_up = self.tail.catch_up
-        self.relay = CommandRelay(owners, store.notices, carry_out)
+
+        def read_events(execution_id: str, after: int) -> Awaitable[Sequence[Event]]:
+            return store.events(execution_id, after=after)
+
+        self.relay = CommandRelay(owners, store.notices, carry_out, read_events)
         self.deltas = DeltaRelay(store.notices, live_executions)
-        self.waiting = 0
+        self.waiting = Waiting()
         self._submissions: dict[str, tuple[str, bool]] = {}
         self._has_submissions = asyncio.Event()
+        self._is_away = False
+        self._lacking: set[str] = set()
 
     async def run(self) -> None:
         """Follow what other processes do, until cancelled."""
@@ -93,7 +102,7 @@ class CarriedExecutions:
     async def _count_waiting(self) -> None:
         while True:
             with suppress(PlanwaveError):  # the last count holds
-                self.waiting = (await self._store.load()).waiting
+                self.waiting = await self._owners.waiting()
             await asyncio.sleep(COUNT_S)
 
     # -- to the carrier ----------------------------------------------------------------------------
@@ -115,21 +124,26 @@ class CarriedExecutions:
             for start in range(0, len(ids), _SUBMITTED_AT_ONCE):
                 some = {each: waiting[each] for each in ids[start : start + _SUBMITTED_AT_ONCE]}
                 await self._submit_some(some)
+                if self._is_away:  # the sweep goes on: to ask for each takes long
+                    break
 
     async def _submit_some(self, some: dict[str, tuple[str, bool]]) -> None:
         known: list[str] = []
         try:
             before = await self._owners.clock()
+            needs = await self._owners.needs_of([*some])
         except PlanwaveError as error:
             _log.warning("executions wait: %s", error)
             return
 
         async def submit(execution_id: str, account: str, has_started: bool) -> None:
             try:
-                await self._carrier.submit(execution_id, account, has_started=has_started)
+                await self._carrier.submit(
+                    execution_id, account, has_started=has_started, needs=needs.get(execution_id)
+                )
                 known.append(execution_id)
             except CarrierUnavailable as error:
-                _log.warning("execution %s waits: %s", execution_id, error)
+                self._note_away(error)
             except Exception as error:  # noqa: BLE001 - a task boundary: the sweep submits it again
                 _log.warning("execution %s cannot be submitted: %s", execution_id, error)
 
@@ -137,8 +151,29 @@ class CarriedExecutions:
             for execution_id, (account, has_started) in some.items():
                 tasks.create_task(submit(execution_id, account, has_started))
         if known:
+            self._note_away(None)
             with suppress(PlanwaveError):  # they are submitted once more, which changes nothing
                 await self._owners.submitted(known, before)
+
+    def _note_away(self, error: CarrierUnavailable | None) -> None:
+        """Log once that the carrier does not answer, and once that it does again."""
+        if error is not None and not self._is_away:
+            _log.warning("%s; executions wait until it does", error)
+        elif error is None and self._is_away:
+            _log.warning("executions are handed over again")
+        self._is_away = error is not None
+
+    def _note_lacking(self) -> None:
+        """Log once that executions wait for what no process can do."""
+        lacking = {
+            each for each in self.waiting.by_capability if not self.waiting.capable.get(each)
+        }
+        for each in lacking - self._lacking:
+            _log.warning(
+                "%d executions wait for a process with the capability %s, and there is none",
+                self.waiting.by_capability[each], each,
+            )  # fmt: skip
+        self._lacking = lacking
 
     async def sweep(self) -> None:
         """Tell the carrier what others did not get to, and carry out commands whose owner is gone; until cancelled.
@@ -169,6 +204,21 @@ class CarriedExecutions:
             self.submit(execution_id, account, has_started=record.started_at is not None)
         self.relay.carry_out_all(tasks, await self._owners.left_commands(SWEEP_S))
         await self._owners.forget_old()
+        self._note_lacking()
+
+    async def add_need(self, execution_id: str, capability: str) -> None:
+        """Note that only processes with a capability can go on with an execution."""
+        await self._owners.add_need(execution_id, capability)
+
+    async def waits_for(self, record: ExecutionRecord) -> WaitsForResponse | None:
+        """Return what an execution waits for that not every process can do; None where it does not."""
+        needs, own = record.needs, record.execution_id
+        is_to_run = record.status == "executing" or (record.status == "starting" and record.queued)
+        if needs is None or not is_to_run or _is_driven_here(self._live_executions.get(own)):
+            return None
+        if await self._owners.is_elsewhere(own):
+            return None
+        return {"capability": needs, "processes": self.waiting.capable.get(needs, 0)}
 
     # -- drive -------------------------------------------------------------------------------------
 
@@ -206,6 +256,10 @@ class CarriedExecutions:
         return live.session is not None or await self._owners.is_elsewhere(live.execution_id)
 
 
+def _is_driven_here(live: LiveExecution | None) -> bool:
+    return live is not None and live.session is not None
+
+
 def rest_of(state: ExecutionState, *, was_accepted: bool = True) -> Rest:
     """Return how an execution rests; ``interrupted`` where it has something to do."""
     if must_run(state, was_accepted=was_accepted):
@@ -229,3 +283,10 @@ def must_run(state: ExecutionState, *, was_accepted: bool) -> bool:
         return was_accepted
     is_answered = state.status == "paused" and state.pause == WAITING and not state.requests
     return state.status == "executing" or is_answered
+
+
+def waited_s(state: ExecutionState, now: datetime) -> float:
+    """Return for how many seconds an execution has waited for its start; 0 where it goes on."""
+    if state.created_at is None or state.started_at is not None:
+        return 0.0
+    return max((now - datetime.fromisoformat(state.created_at)).total_seconds(), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -27,9 +27,11 @@ from planwave.service.executions.command_rules import (
     Command,
     Pause,
     Resume,
+    has_done,
 )
 
 if TYPE_CHECKING:
+    from planwave.events import Event
     from planwave.storage.notices import Notices
     from planwave.storage.postgres.owners import ExecutionOwners, OpenCommand
 
@@ -53,6 +55,7 @@ class CommandRelay:
         owners: Who drives what, and the commands.
         notices: Tells the others that there is something to read.
         carry_out: Carries out a command in this process.
+        events: Reads the events of an execution after one: whether an owner that is gone has carried out a command.
     """
 
     def __init__(
@@ -60,8 +63,10 @@ class CommandRelay:
         owners: ExecutionOwners,
         notices: Notices,
         carry_out: Callable[[str, Command], Awaitable[object]],
+        events: Callable[[str, int], Awaitable[Sequence[Event]]],
     ) -> None:
         self._owners, self._notices, self._carry_out = owners, notices, carry_out
+        self._events = events
         self._waiting: dict[int, asyncio.Event] = {}
         self._under_way: set[int] = set()
         self._lines: dict[str, deque[OpenCommand]] = {}
@@ -70,8 +75,13 @@ class CommandRelay:
         notices.subscribe("commands", lambda _: self._noted.set())
         notices.subscribe("outcomes", self._receive_outcome)
 
-    async def send(self, execution_id: str, command: Command) -> bool:
+    async def send(self, execution_id: str, command: Command, after: int = 0) -> bool:
         """Have the owner of an execution carry out a command; False where no other process drives it.
+
+        Args:
+            execution_id: Which execution.
+            command: The command.
+            after: The last event of the execution before it; 0 for any.
 
         Raises:
             PlanwaveError: What the command was refused with.
@@ -83,6 +93,7 @@ class CommandRelay:
             "kind": type(command).__name__,
             "fields": asdict(command),
             "by": current_principal().as_json(),
+            "after": after,
         }
         command_id = await self._owners.add_command(execution_id, document)
         if command_id is None:
@@ -174,9 +185,7 @@ class CommandRelay:
         error: dict[str, Any] | None = None
         try:
             command = _read_command(each.command)
-            by = Principal.from_json(each.command["by"])
-            with acting_as(by or current_principal()):
-                await self._carry_out(each.execution_id, command)
+            await self._carry_out_once(each, command)
         except (StoreError, ShuttingDown):
             raise  # it stays open: for a later look, or for the next owner
         except PlanwaveError as refused:
@@ -185,6 +194,18 @@ class CommandRelay:
             error |= {"code": refused.code, "hint": refused.hint}
         await self._owners.settle(each.command_id, {"error": error})
         self._notices.publish("outcomes", str(each.command_id))
+
+    async def _carry_out_once(self, each: OpenCommand, command: Command) -> None:
+        """Carry out a command, unless the events show that an owner has, which ended before it could say so."""
+        if not each.was_begun:
+            await self._owners.begin(each.command_id)
+        else:
+            events = await self._events(each.execution_id, each.command.get("after", 0))
+            if any(has_done(event, command) for event in events):
+                return
+        by = Principal.from_json(each.command["by"])
+        with acting_as(by or current_principal()):
+            await self._carry_out(each.execution_id, command)
 
 
 def _read_command(document: dict[str, Any]) -> Command:

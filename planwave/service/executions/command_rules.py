@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from planwave.errors import Conflict, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, ExecutionState
-from planwave.events.types import WAITING
+from planwave.events.request_text import field_of
+from planwave.events.types import REQUESTED, WAITING
 from planwave.executor.driver.commands import not_paused
 from planwave.executor.driver.execution import ALREADY_ENDED
 from planwave.graph.diagnostics import short_repr
@@ -30,6 +31,7 @@ from planwave.service.queries.digest import deadline_of
 if TYPE_CHECKING:
     import asyncio
 
+    from planwave.events import Event
     from planwave.executor.driver.execution import Execution
     from planwave.graph.model import Json
     from planwave.principals import PrincipalDocument
@@ -222,6 +224,28 @@ class Expire:
 
 Command: TypeAlias = Cancel | CancelNode | Pause | Resume | Answer | Expire
 """A command; ``check`` raises if the state does not allow it, ``send`` gives it to a driver."""
+
+
+def has_done(event: Event, command: Command) -> bool:
+    """Return whether an event is what a command brings about."""
+    data = event.data
+    match command:
+        case Cancel(cause):
+            return event.type == "execution.cancelled" and data.get("cause") == cause
+        case CancelNode(path, cause):
+            is_node = event.type == "node.cancelled" and event.path == path
+            return is_node and data.get("cause") == cause
+        case Pause():
+            return event.type == "execution.paused" and data.get("kind") == REQUESTED
+        case Resume():
+            is_command = data.get("reason") != "recovery" and "request_id" not in data
+            return event.type == "execution.resumed" and is_command
+        case Answer(request_id, answer, answered_by):
+            is_answer = "answer" in data and data.get("request_id") == request_id
+            is_same = field_of(data.get("answer"), "decision") == field_of(answer, "decision")
+            return is_answer and is_same and data.get("answered_by") == answered_by
+        case Expire():
+            return False
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from planwave.errors import (
     StaleEpoch,
     StoreError,
 )
-from planwave.events import ENDED_STATUS, Event, ExecutionState
+from planwave.events import ENDED_STATUS, Event
 from planwave.events.request_text import EDIT, field_of, is_timer
 from planwave.events.types import SupersededDocument
 from planwave.executor.driver.execution import ALREADY_ENDED
@@ -27,7 +27,7 @@ from planwave.graph.reading.documents import read_graph
 from planwave.principals import current_principal
 from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answer_deadlines import AnswerDeadlines
-from planwave.service.executions.carried import CarriedExecutions, is_due, must_run
+from planwave.service.executions.carried import CarriedExecutions, is_due, must_run, waited_s
 from planwave.service.executions.command_rules import (
     Answer,
     Cancel,
@@ -44,6 +44,7 @@ from planwave.service.executions.driver import ExecutionDriver
 from planwave.service.executions.recovery import Recovery
 from planwave.service.executions.run_spec import require_known_types
 from planwave.service.executions.session import ExecutionSession, set_aside_data
+from planwave.service.queries.digest import EVENTS_AT_ONCE
 from planwave.service.queries.history import ExecutionQueries
 from planwave.service.streaming.live_execution import LiveExecution
 from planwave.service.streaming.stored_execution import load_record
@@ -154,14 +155,14 @@ class ExecutionCommands(ExecutionQueries):
         """Whether a carrier hands executions to several processes."""
         return self.driver.carried is not None
 
-    async def _take_up(self, live: LiveExecution) -> None:
-        """Give an execution that a carrier hands over a session, where it has to be driven."""
+    async def _take_up(self, live: LiveExecution) -> str | None:
+        """Give an execution that is handed over a session, or return the capability that this process lacks for it."""
         carried = self.driver.carried
         if carried is None or live.session is not None:
-            return
+            return None
         await carried.tail.catch_up(live)
         if live.is_over:
-            return
+            return None
         await self._finish_edit(live)
         async with live.commands:
             now = self._dependencies.now()
@@ -169,12 +170,15 @@ class ExecutionCommands(ExecutionQueries):
                 await self._expire_handed_over(live, now)
             record = await load_record(self._store, live.execution_id)
             if not live.is_over and must_run(live.state, was_accepted=record.queued):
+                if record.needs not in (None, *self._dependencies.capabilities):
+                    return record.needs
                 session = ExecutionSession(
                     self._dependencies, live.execution_id, owners=self._store.owners
                 )
-                session.accepted_at = asyncio.get_running_loop().time() - _waited_s(live.state, now)
+                session.accepted_at = asyncio.get_running_loop().time() - waited_s(live.state, now)
                 live.mark_queued(session)
         carried.relay.look()
+        return None
 
     async def _expire_handed_over(self, live: LiveExecution, now: datetime) -> None:
         """End the time of the requests of an execution that waits; the caller holds ``live.commands``."""
@@ -216,7 +220,7 @@ class ExecutionCommands(ExecutionQueries):
             return False
         await carried.tail.catch_up(live)
         command.check(live.state)
-        if not await carried.relay.send(live.execution_id, command):
+        if not await carried.relay.send(live.execution_id, command, live.state.last_seq):
             return False
         await carried.tail.catch_up(live)
         return True
@@ -245,8 +249,10 @@ class ExecutionCommands(ExecutionQueries):
         self._recovery = self.tasks.create_task(recovery.run(records))
         return len(records)
 
-    def open_requests(self) -> list[OpenRequest]:
-        """Return what executions of this process wait for people to answer."""
+    async def open_requests(self) -> list[OpenRequest]:
+        """Return what executions wait for people to answer: of this process, or of all where several share them."""
+        if self.is_shared:
+            return [each.request for each in await self.pending_requests(EVENTS_AT_ONCE)]
         running = (each for each in self.live_executions if each.session is not None)
         return [
             *self._answer_deadlines.requests(),
@@ -584,10 +590,3 @@ class ExecutionCommands(ExecutionQueries):
                 await self.driver.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
-
-
-def _waited_s(state: ExecutionState, now: datetime) -> float:
-    """Return for how many seconds an execution has waited for its start; 0 where it goes on."""
-    if state.created_at is None or state.started_at is not None:
-        return 0.0
-    return max((now - datetime.fromisoformat(state.created_at)).total_seconds(), 0.0)

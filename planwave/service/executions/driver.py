@@ -50,7 +50,7 @@ class ExecutionDriver:
         document_writer: Writes the documents of executions that come to rest.
         on_idle: Called with an execution that is paused, with no running node.
         take_up: Called with an execution that a carrier of several processes hands over: gives it a session where
-            it has to be driven.
+            it has to be driven, or returns the capability that this process lacks for that.
         set_aside: Called with one whose stored events cannot be read.
 
     Attributes:
@@ -66,7 +66,7 @@ class ExecutionDriver:
         live_executions: LiveExecutions,
         document_writer: DocumentWriter,
         on_idle: Callable[[LiveExecution], None],
-        take_up: Callable[[LiveExecution], Awaitable[None]],
+        take_up: Callable[[LiveExecution], Awaitable[str | None]],
         set_aside: Callable[[str, Conflict], Awaitable[None]],
     ) -> None:
         self._dependencies = dependencies
@@ -125,7 +125,9 @@ class ExecutionDriver:
     @property
     def queued(self) -> int:
         """The number of queued executions; of all processes, where a carrier hands them to several."""
-        return self.carrier.load.waiting if self.carried is None else self.carried.waiting
+        return (
+            self.carrier.load.waiting if self.carried is None else self.carried.waiting.executions
+        )
 
     def running_of(self, account: str) -> int:
         """Return the number of running places of an account; see ``Principal.account``."""
@@ -329,8 +331,8 @@ class ExecutionDriver:
                 return Rest("paused")
             # It is handed over again where no sign of life came in time.
             await held.enter_async_context(live.driving)
-            if self.carried is not None:
-                await self._take_up(live)
+            if self.carried is not None and (lacks := await self._take_up(live)) is not None:
+                return Rest("interrupted", needs=lacks)
             session = live.session
             if session is None:  # what nobody has started stays as it is
                 return rest_of(live.state, was_accepted=False)
@@ -340,11 +342,32 @@ class ExecutionDriver:
                 await self._release(session)
                 raise
             await self._release(session)
-            return rest_of(live.state)
+            rest = rest_of(live.state)
+            return rest._replace(needs=session.lacks) if rest.status == "interrupted" else rest
+
+    async def hand_over(self, execution_id: str, capability: str) -> None:
+        """Have a process go on with an execution that has a capability; called by a node, which waits meanwhile.
+
+        Other nodes that run come to their end, as where this process goes down. Returns only where the execution is not
+        driven here.
+        """
+        live = self._held.get(execution_id)
+        if live is None or live.session is None or live.execution is None:
+            return
+        execution, live.session.lacks = live.execution, capability
+        execution.interrupt()
+        await asyncio.sleep(self._dependencies.limits.drain_s)
+        execution.interrupt(at_once=True)
+        await asyncio.Event().wait()
 
     async def _release(self, session: ExecutionSession) -> None:
         """Say that this process does not drive an execution any more, where others may."""
-        if self.carried is not None and session.epoch is not None:
+        if self.carried is None:
+            return
+        if session.lacks is not None:
+            need = partial(self.carried.add_need, session.execution_id, session.lacks)
+            await self.store_retry.write(need)
+        if session.epoch is not None:
             released = partial(self.carried.released, session.execution_id, session.epoch)
             await self.store_retry.write(released)
 
@@ -455,6 +478,9 @@ class ExecutionDriver:
                 live.execution.grant_place()
 
         slot.change(change, grant)
+        is_alone = live.session is not None and live.session.lacks is not None
+        if change == "freed" and is_alone and live.execution is not None:
+            live.execution.interrupt(at_once=True)  # only what waits for another process is left
 
     async def _refuse_unless_over(
         self, live: LiveExecution, session: ExecutionSession, error: PlanwaveError

@@ -478,11 +478,20 @@ class ExecutionService(ExecutionCommands):
             spec = replace(spec, trace_context=caller, trace_id=trace_id)
         waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
         at = self._dependencies.timestamp()
-        record, created = new_execution(spec, waves, execution_id, at, queued=queued)
+        needs = None if self.driver.carried is None else await self._needed_capability(spec)
+        record, created = new_execution(spec, waves, execution_id, at, queued=queued, needs=needs)
         await self._store_created(record, created, plan_record)
         for observer in () if queued else self._dependencies.observers:
             observer.created(record)
         return CreatedExecution(record, created, spec, program)
+
+    async def _needed_capability(self, spec: RunSpec) -> str | None:
+        """Return the capability that a new execution needs; see ``needed_capability``."""
+        # Lazy: test_a_directory_needs_nothing_of_temporal
+        from planwave.service.executions.capabilities import needed_capability
+
+        catalogue, providers = self._dependencies.catalogue, self._dependencies.providers
+        return await needed_capability(spec.graph, catalogue, providers, self._flows)
 
     async def _submit(self, creation: CreatedExecution) -> ExecutionRecord:
         session = ExecutionSession(

@@ -88,6 +88,7 @@ def new_execution(
     at: str,
     *,
     queued: bool = False,
+    needs: str | None = None,
     by: Principal | None = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Return the record and the first event of a new execution.
@@ -98,6 +99,7 @@ def new_execution(
         execution_id: Its id.
         at: When it is made, UTC, ISO 8601.
         queued: Its start is accepted with it.
+        needs: The capability without which no process can drive it.
         by: Who makes it; the current principal by default.
     """
     by = by or current_principal()
@@ -117,6 +119,7 @@ def new_execution(
         flow=spec.flow,
         created_by=by,
         parent_id=None if spec.parent is None else spec.parent["execution_id"],
+        needs=needs,
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 

@@ -110,6 +110,7 @@ class ExecutionSession:
     Attributes:
         accepted_at: When it was queued, event loop time.
         cancel_cause: Why it is to be cancelled as soon as it runs, or None.
+        lacks: The capability that it needs and this process does not have, where its run has shown one; or None.
         history: All that is stored, where it was started before.
         execution: Its driver; set from ``prepare`` on, until who drives it takes note of its rest.
     """
@@ -132,6 +133,7 @@ class ExecutionSession:
         self.epoch, self.is_recovery = epoch, is_recovery
         self.accepted_at = 0.0
         self.cancel_cause: str | None = None
+        self.lacks: str | None = None
         self.history: History | None = None
         self.execution: Execution | None = None
         self._last_seq, self._stored_bytes = 1, 0

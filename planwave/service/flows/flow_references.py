@@ -83,7 +83,7 @@ async def unknown_flows(graph: Graph, catalogue: NodeTypes, flows: FlowLookup) -
             continue
         place = _Place(node, path, f"/nodes/{numbers[outer]}", outer)
         try:
-            found = await _require(flow, flows)
+            found = await startable_flow(flow, flows)
         except InputError as error:
             code = NOT_APPROVED if error.code == NOT_APPROVED else UNKNOWN_FLOW
             findings.append(place.error(NodeFinding(code, error.message, "/data/flow", error.hint)))
@@ -118,7 +118,7 @@ class _Place(NamedTuple):
         )
 
 
-async def _require(flow: FlowName, flows: FlowLookup) -> Any:
+async def startable_flow(flow: FlowName, flows: FlowLookup) -> Any:
     """Return the revision of a flow that a node runs.
 
     Raises:

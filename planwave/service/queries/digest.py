@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CAPACITY: Final = 5_000
 """Digests in memory; one is a few hundred bytes, and the requests."""
-_EVENTS_AT_ONCE: Final = 20_000
+EVENTS_AT_ONCE: Final = 20_000
 """Events read for one page of a list; the digests of the other executions are missing until a later page."""
 
 
@@ -108,7 +108,7 @@ class DigestCache:
         self._cached: OrderedDict[tuple[str, int], ExecutionDigest] = OrderedDict()
 
     async def of(
-        self, records: Sequence[ExecutionRecord], *, most_events: float = _EVENTS_AT_ONCE
+        self, records: Sequence[ExecutionRecord], *, most_events: float = EVENTS_AT_ONCE
     ) -> dict[str, ExecutionDigest]:
         """Return digests by execution id, of as many executions as need not too many events."""
         digests: dict[str, ExecutionDigest] = {}

@@ -236,10 +236,14 @@ class ExecutionQueries:
         digests = await self.digests.of(records, most_events=inf)
         return [each for each in records if _is_waiting(digests.get(each.execution_id))]
 
-    async def pending_requests(self) -> Sequence[PendingRequest]:
-        """Return the open requests to people of all executions, the soonest deadline first."""
+    async def pending_requests(self, most_events: float = inf) -> Sequence[PendingRequest]:
+        """Return the open requests to people of all executions, the soonest deadline first.
+
+        Args:
+            most_events: Read no more than about so many events; what needs more is left out until a later call.
+        """
         records = await self._all(ACTIVE_STATUSES, None, {})
-        return pending_requests(records, await self.digests.of(records, most_events=inf))
+        return pending_requests(records, await self.digests.of(records, most_events=most_events))
 
     async def _all(
         self,

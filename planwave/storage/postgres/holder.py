@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from time import monotonic
@@ -34,8 +34,8 @@ _RENEW: Final = (
     "WHERE holder_id = %s AND expires_at > clock_timestamp() RETURNING clock_timestamp()"
 )
 _SAY_ALIVE: Final = (
-    "INSERT INTO holders (holder_id, expires_at, started_at, version, schema_version) "
-    "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s, %s) "
+    "INSERT INTO holders (holder_id, expires_at, started_at, version, schema_version, capabilities) "
+    "VALUES (%s, clock_timestamp() + make_interval(secs => %s), clock_timestamp(), %s, %s, %s) "
     "ON CONFLICT (holder_id) DO UPDATE SET expires_at = excluded.expires_at RETURNING clock_timestamp()"
 )
 _WITHDRAW: Final = (
@@ -53,6 +53,7 @@ class Holder:
         holder_id: Its id, which stands in what it claims.
         lease_s: How long it counts as alive after it said so last, by the clock of the server.
         migrations: The steps to the schema version that it knows.
+        capabilities: What its process can do that others may not.
         on_too_old: Called by the thread, at most once: it was frozen for longer than its lease, and newer processes do
             without the tables that it knows. It is not alive any more.
 
@@ -68,12 +69,14 @@ class Holder:
         lease_s: float = LEASE_S,
         *,
         migrations: Sequence[Migration] = MIGRATIONS,
+        capabilities: Collection[str] = (),
         on_too_old: Callable[[SchemaTooNew], None],
     ) -> None:
         self._transactions = transactions
         self._id = holder_id
         self._lease_s = lease_s
         self._migrations = migrations
+        self._capabilities = ",".join(sorted(capabilities))
         self._on_too_old = on_too_old
         self.oldest = 0
         self.clock = ServerClock()
@@ -141,7 +144,7 @@ class Holder:
             state = schema_state(connection)
             if state.oldest > version:
                 raise schema_too_new(state, version)
-            values = (self._id, self._lease_s, __version__, version)
+            values = (self._id, self._lease_s, __version__, version, self._capabilities)
             at = connection.exec_driver_sql(_SAY_ALIVE, values).scalar_one()
         self.oldest = state.oldest
         return at

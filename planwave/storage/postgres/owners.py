@@ -7,11 +7,23 @@ execution is the epoch; what is here says where commands go, and that nothing is
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from sqlalchemy import Connection, bindparam, delete, exists, select, text, update
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from planwave.errors import Conflict, StaleEpoch
 from planwave.events import ENDED_STATUS
@@ -19,19 +31,37 @@ from planwave.storage.errors import not_found
 from planwave.storage.notices import Notices
 from planwave.storage.postgres.followers import PostgresFollowers
 from planwave.storage.postgres.provider_shares import PostgresProviderShares
-from planwave.storage.records import DRIVEN_ELSEWHERE
+from planwave.storage.records import DRIVEN_ELSEWHERE, Waiting
 from planwave.storage.sql.lists import count_open
 from planwave.storage.sql.queries import Rows, raise_epoch
 from planwave.storage.sql.schema import commands, executions, holders, owners, submissions
 
 _KEPT_S: Final = 86_400.0
 """How long an outcome can be read."""
+_LEFT_S: Final = 60.0
+"""How long what belongs to an execution stays that was deleted, or has ended: longer than its last callers wait."""
 
 _NOW: Final = text("clock_timestamp()")
 _IS_ALIVE: Final = exists().where(
     holders.c.holder_id == owners.c.holder_id, holders.c.expires_at > _NOW
 )
 _IS_DRIVEN: Final = exists().where(owners.c.execution_id == executions.c.execution_id, _IS_ALIVE)
+_IS_STARTING: Final = and_(executions.c.status == "starting", executions.c.queued == 1)
+_WAITING: Final = select(func.count()).where(_IS_STARTING)
+_WAITING_FOR: Final = (
+    select(executions.c.needs, func.count())
+    .where(
+        executions.c.needs.is_not(None),
+        or_(_IS_STARTING, and_(executions.c.status == "executing", ~_IS_DRIVEN)),
+    )
+    .group_by(executions.c.needs)
+)
+_CAPABILITIES: Final = select(holders.c.capabilities).where(
+    holders.c.expires_at > _NOW, holders.c.capabilities != ""
+)
+_NEEDS: Final = select(executions.c.execution_id, executions.c.needs).where(
+    executions.c.needs.is_not(None)
+)
 _OTHER_OWNER: Final = select(owners.c.holder_id).where(
     owners.c.execution_id == bindparam("of"), owners.c.holder_id != bindparam("me"), _IS_ALIVE
 )
@@ -67,9 +97,9 @@ _OLD_SUBMISSIONS: Final = (
     .order_by(submissions.c.at)
     .limit(bindparam("most"))
 )
-_OPEN: Final = select(commands.c.id, commands.c.execution_id, commands.c.command).where(
-    commands.c.outcome.is_(None)
-)
+_OPEN: Final = select(
+    commands.c.id, commands.c.execution_id, commands.c.command, commands.c.begun_by.is_not(None)
+).where(commands.c.outcome.is_(None))
 _OUTCOME: Final = select(commands.c.outcome).where(commands.c.id == bindparam("of"))
 _OWNED: Final = _OPEN.where(
     exists().where(
@@ -80,15 +110,27 @@ _LEFT: Final = _OPEN.where(
     commands.c.at < text("clock_timestamp() - make_interval(secs => :age)"),
     ~exists().where(owners.c.execution_id == commands.c.execution_id, _IS_ALIVE),
 ).order_by(commands.c.id)
+_ENDED_BEFORE: Final = text(
+    "to_char((clock_timestamp() - make_interval(secs => :left)) AT TIME ZONE 'utc', 'YYYY-MM-DD\"T\"HH24\\:MI\\:SS')"
+)
 _FORGET: Final = (
     delete(commands).where(
-        commands.c.at < text("clock_timestamp() - make_interval(secs => :kept)"),
+        or_(
+            commands.c.at < text("clock_timestamp() - make_interval(secs => :kept)"),
+            and_(
+                commands.c.at < text("clock_timestamp() - make_interval(secs => :left)"),
+                ~exists().where(executions.c.execution_id == commands.c.execution_id),
+            ),
+        )
     ),
+    # Also where their process lives: it may have failed to say that it drives one no more.
     delete(owners).where(
-        ~_IS_ALIVE,
         ~exists().where(
             executions.c.execution_id == owners.c.execution_id,
-            executions.c.status.not_in(ENDED_STATUS),
+            or_(
+                executions.c.status.not_in(ENDED_STATUS),
+                executions.c.completed_at >= _ENDED_BEFORE,
+            ),
         ),
     ),
 )
@@ -107,11 +149,17 @@ class Taken(NamedTuple):
 
 
 class OpenCommand(NamedTuple):
-    """A command that has no outcome yet."""
+    """A command that has no outcome yet.
+
+    Attributes:
+        command_id, execution_id, command: Which command, and for what.
+        was_begun: An opening began to carry it out, and may have done so.
+    """
 
     command_id: int
     execution_id: str
     command: dict[str, Any]
+    was_begun: bool = False
 
 
 Change = Callable[[Connection], Any]
@@ -220,6 +268,40 @@ class ExecutionOwners:
         """Return how many executions of an account openings that are alive drive now."""
         return await self._read(lambda connection: count_open(connection, account, _IS_DRIVEN))
 
+    # -- capabilities ------------------------------------------------------------------------------
+
+    async def waiting(self) -> Waiting:
+        """Return how many executions wait for a process, and for which."""
+
+        def query(connection: Connection) -> Waiting:
+            names = [
+                name
+                for held in connection.execute(_CAPABILITIES).scalars()
+                for name in held.split(",")
+            ]
+            return Waiting(
+                connection.execute(_WAITING).scalar_one(),
+                {needs: count for needs, count in connection.execute(_WAITING_FOR)},
+                Counter(names),
+            )
+
+        return await self._read(query)
+
+    async def needs_of(self, execution_ids: Sequence[str]) -> dict[str, str]:
+        """Return the capabilities that executions need; those that any process can drive are left out."""
+        own = _NEEDS.where(executions.c.execution_id.in_(execution_ids))
+
+        def query(connection: Connection) -> dict[str, str]:
+            return {of: needs for of, needs in connection.execute(own)}
+
+        return await self._read(query)
+
+    async def add_need(self, execution_id: str, capability: str) -> None:
+        """Store that only processes with a capability can drive an execution from now on."""
+        own = update(executions).where(executions.c.execution_id == execution_id)
+        change = own.values(needs=capability)
+        await self._write(lambda connection: connection.execute(change), execution_id)
+
     def _other(self, connection: Connection, execution_id: str) -> bool:
         row = connection.execute(_OTHER_OWNER, {"of": execution_id, "me": self._me}).first()
         return row is not None
@@ -274,6 +356,11 @@ class ExecutionOwners:
         stored = await self._read(lambda connection: connection.execute(_OUTCOME, row).scalar())
         return None if stored is None else json.loads(stored)
 
+    async def begin(self, command_id: int) -> None:
+        """Note that this opening begins to carry out a command: the next owner has to look what came of it."""
+        own = update(commands).where(commands.c.id == command_id).values(begun_by=self._me)
+        await self._write(lambda connection: connection.execute(own))
+
     async def settle(self, command_id: int, outcome: dict[str, Any]) -> None:
         """Store what came of a command, once."""
         own = (
@@ -301,17 +388,20 @@ class ExecutionOwners:
     # -- upkeep ------------------------------------------------------------------------------------
 
     async def forget_old(self) -> None:
-        """Delete commands that nobody asks for any more, and owners of executions that have ended."""
+        """Delete commands that nobody asks for any more, and owners of executions that have ended.
+
+        Commands of executions that were deleted stay as long as their callers wait, others for a day.
+        """
 
         def change(connection: Connection) -> None:
             for statement in _FORGET:
-                connection.execute(statement, {"kept": _KEPT_S})
+                connection.execute(statement, {"kept": _KEPT_S, "left": _LEFT_S})
 
         await self._write(change)
 
 
 def _open_commands(rows: Sequence[Any]) -> list[OpenCommand]:
-    return [OpenCommand(own, of, json.loads(command)) for own, of, command in rows]
+    return [OpenCommand(own, of, json.loads(text_), begun) for own, of, text_, begun in rows]
 
 
 def _raised(connection: Connection, execution_id: str, queued: bool | None = None) -> int:

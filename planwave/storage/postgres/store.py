@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -97,6 +97,7 @@ class PostgresStore(Store):
         artifact_bytes: int = ARTIFACT_BYTES,
         lease_s: float = LEASE_S,
         is_carried: bool = False,
+        capabilities: Collection[str] = (),
     ) -> Self:
         """Open the store of a database, its tables up to date; blocks for some tens of milliseconds.
 
@@ -108,16 +109,16 @@ class PostgresStore(Store):
             artifact_bytes: The most JSON of an output value that is stored with its event.
             lease_s: How long keys and deliveries stay claimed by a process that was killed or frozen.
             is_carried: Whether a carrier hands executions to several processes: the store has ``owners`` then.
+            capabilities: What this process can do for executions that others may not.
 
         Raises:
             StoreError: ``store-unusable``: it cannot be reached, or is too old; ``storage-of-another-build``;
                 ``storage-locked``: another process drives its executions, or owns the directory.
             SchemaTooNew: A newer planwave made the tables, and does without those that this one knows.
         """
-        interruption = Interruption()
-        open_connection = partial(connect, url, interruption)
+        interruption, wait_ms = Interruption(), _WRITER_LOCK_TIMEOUT_MS
         try:
-            for_writer = partial(open_connection, lock_timeout_ms=_WRITER_LOCK_TIMEOUT_MS)
+            for_writer = partial(connect, url, interruption, lock_timeout_ms=wait_ms)
             transactions = PostgresTransactions(for_writer, is_carried=is_carried)
             try:
                 lock = _prepare(transactions.connection, read_only, directory, cls.migrations)
@@ -132,12 +133,21 @@ class PostgresStore(Store):
             writer = GroupCommitWriter(transactions)
             store = cls(readers, interruption, writer, transactions, artifact_bytes)
             store._lock = lock
-            store._hold(url, writer, lease_s, drives=directory is not None and not is_carried)
+            drives = directory is not None and not is_carried
+            store._hold(url, writer, lease_s, drives=drives, capabilities=capabilities)
         except (psycopg.Error, DBAPIError) as error:
             raise database_unusable(url, error) from error
         return store
 
-    def _hold(self, url: str, writer: GroupCommitWriter, lease_s: float, *, drives: bool) -> None:
+    def _hold(
+        self,
+        url: str,
+        writer: GroupCommitWriter,
+        lease_s: float,
+        *,
+        drives: bool,
+        capabilities: Collection[str],
+    ) -> None:
         """Say from now on that this opening is alive, and that it leads if it drives; close it if that fails.
 
         Raises:
@@ -158,6 +168,7 @@ class PostgresStore(Store):
                 self._instance_id,
                 lease_s,
                 migrations=self.migrations,
+                capabilities=capabilities,
                 on_too_old=writer.fail,
             )
             self._holder.start()

@@ -133,7 +133,7 @@ def merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
 
 EXECUTION_COLUMNS: Final = (
     "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
-    "epoch, queued, revision, flow, created_by, parent_id"
+    "epoch, queued, revision, flow, created_by, parent_id, needs"
 )
 TEXT_COLUMNS: Final = "execution, title, user_prompt, search"
 
@@ -158,6 +158,7 @@ def execution_row(key: int, op: AppendOp, record: ExecutionRecord) -> tuple[Any,
         None if record.flow is None else storable_text(record.flow),
         principal_text(record.created_by),
         record.parent_id,
+        record.needs,
     )
 
 

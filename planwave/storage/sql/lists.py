@@ -195,6 +195,7 @@ _EXECUTION: Final = (
     executions.c.flow,
     executions.c.created_by,
     executions.c.parent_id,
+    executions.c.needs,
 )
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
@@ -346,7 +347,7 @@ def approvals_text(approvals: Mapping[str, Approval]) -> str:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *fields, queued, revision, flow, created_by, parent_id = row
+    *fields, queued, revision, flow, created_by, parent_id, needs = row
     return ExecutionRecord(
         *fields,
         queued=bool(queued),
@@ -354,6 +355,7 @@ def execution_from_row(row: Any) -> ExecutionRecord:
         flow=flow,
         created_by=Principal.from_text(created_by),
         parent_id=parent_id,
+        needs=needs,
     )
 
 

@@ -28,7 +28,7 @@ from planwave.storage.sql.dialects import KEY, TEXT
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "52b34ed022791b8b52b5abe8fc26c97fda00f9cf1ad44a220c4172f0affe7203"
+SCHEMA_HASH: Final = "ea22869ac48182d6bd6934ac8b36fb8612034219f59a885f0b38d69f78a264f7"
 """The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -263,12 +263,14 @@ executions = Table(
     Column("flow", TEXT),
     Column("created_by", TEXT),
     Column("parent_id", TEXT),
+    Column("needs", TEXT),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
-principal as JSON, ``parent_id`` the execution that one is a fork of."""
+principal as JSON, ``parent_id`` the execution that one is a fork of, ``needs`` the capability without which no process
+can drive it."""
 
 execution_texts = Table(
     "execution_texts",
@@ -355,8 +357,10 @@ holders = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("version", TEXT, nullable=False),
     Column("schema_version", Integer, nullable=False),
+    Column("capabilities", TEXT, nullable=False, server_default=text("''")),
 )
-"""The openings of the store, each with the schema version that it knows. One that has not said for some time that it is alive has expired: what it
+"""The openings of the store, each with the schema version that it knows, and with what its process can do that
+others may not, separated by commas. One that has not said for some time that it is alive has expired: what it
 claimed is free. Times are those of the server."""
 
 artifacts = Table(
@@ -397,10 +401,12 @@ commands = Table(
     Column("at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
     Column("command", TEXT, nullable=False),
     Column("outcome", TEXT),
+    Column("begun_by", TEXT),
     Index("commands_open", "execution_id", "id", sqlite_where=text("outcome IS NULL")),
     Index("commands_by_age", "at"),
 )
-"""Commands for executions that another opening drives, and what came of each; both are JSON."""
+"""Commands for executions that another opening drives, and what came of each; both are JSON. ``begun_by`` is the
+opening that began to carry it out: it may have done so, and ended before it could say."""
 
 followers = Table(
     "followers",

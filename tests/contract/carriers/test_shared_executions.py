@@ -60,7 +60,7 @@ async def test_what_nobody_has_started_rests_although_it_is_handed_over(
         own = (await fleet.api.executions.create(make_plan(held_graph()))).execution_id
         driver = fleet.by_name["worker-0"].executions.driver
         slot: Any = None
-        assert await driver.drive(own, slot) == ("starting", None), "else it came again for ever"
+        assert await driver.drive(own, slot) == Rest("starting"), "else it came again for ever"
         record = await fleet.api.executions.get(own)
         assert (record.status, fleet.came) == ("starting", [])
 

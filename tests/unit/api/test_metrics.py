@@ -159,7 +159,7 @@ async def test_open_requests_are_counted_by_kind_also_those_of_an_earlier_proces
     async with asgi_client(application(second)) as client:
         await second.recover()
         (request,) = await second.executions.requests(record.execution_id)
-        await until(lambda: second.executions.open_requests() != [])
+        await until(lambda: second.executions._answer_deadlines.requests() != [])
         found = await scrape_metrics(client)
         assert found.value("planwave_requests_open", kind="approval") == 1
         assert 120 <= found.value("planwave_request_age_seconds") < 300

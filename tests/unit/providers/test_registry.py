@@ -327,3 +327,38 @@ def test_the_embedded_model_can_be_forbidden() -> None:
     for provider in (None, "local"):
         with pytest.raises(UnavailableProvider, match="the setting embedded_model is never"):
             providers.resolve(provider, None)
+
+
+def elsewhere(**settings: Any) -> ProviderRegistry:
+    known = registry(Embedded((False, "it is not installed", "install it")), **settings)
+    known.embedded_elsewhere = True
+    return known
+
+
+def test_steps_may_name_the_embedded_model_where_only_other_processes_run_it() -> None:
+    known = elsewhere(OPENAI_API_KEY="sk-o-1234567")
+    assert known.resolve("local", None) == ("local", "tiny")
+    assert known.resolve("local", "of-another-process") == ("local", "of-another-process")
+    (info,) = [each for each in known.list() if each.name == "local"]
+    assert info.available
+    assert "here it is not installed" in info.reason
+    assert known.is_elsewhere("local")
+    assert not known.is_elsewhere("openai")
+    with pytest.raises(UnavailableProvider, match="it is not installed"):
+        known.config("local")
+
+
+def test_what_can_be_called_here_is_the_default_before_what_others_run() -> None:
+    own = {
+        "own": {"kind": "openai-compatible", "base_url": "http://127.0.0.1:1/v1", "models": ["one"]}
+    }
+    assert elsewhere(providers=own).resolve(None, None) == ("own", "one")
+    assert elsewhere().resolve(None, None) == ("local", "tiny")
+    assert registry(Embedded(), providers=own).resolve(None, None) == ("local", "tiny")
+
+
+def test_a_forbidden_embedded_model_is_nowhere() -> None:
+    known = elsewhere(embedded_model="never")
+    assert not known.is_elsewhere("local")
+    with pytest.raises(UnavailableProvider, match="embedded_model is never"):
+        known.resolve("local", None)

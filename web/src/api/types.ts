@@ -1505,6 +1505,14 @@ export type ExecutionDigest = {
   waitingForInput: boolean;
 };
 
+/** What an execution waits for that not every process can do. */
+export type WaitsForResponse = {
+  /** What a process has to be able to do: `local` is to run the embedded model. */
+  capability: string;
+  /** How many processes can, as of some seconds ago. */
+  processes: number;
+};
+
 /** The state of an execution. */
 export type ExecutionResponse = {
   execution_id: string;
@@ -1524,6 +1532,8 @@ export type ExecutionResponse = {
   logs: string[];
   wave: WaveResponse;
   queue_position: number | null;
+  /** Why no process runs it: only some can. Left out otherwise. */
+  waits_for?: WaitsForResponse;
   waitingForInput: boolean;
   /** The node of the oldest open request. */
   currentNodeId: string | null;

@@ -37,10 +37,14 @@ class Pair:
         self.owner = owner.owners
         self.carried_out: list[tuple[str, Command, str]] = []
         self.fails: list[Exception] = []
+        self.events: dict[str, list[Event]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
-        self.sends = CommandRelay(sender.owners, sender.notices, self._carry_out)
-        self.carries = CommandRelay(owner.owners, owner.notices, self._carry_out)
+        self.sends = CommandRelay(sender.owners, sender.notices, self._carry_out, self._read)
+        self.carries = CommandRelay(owner.owners, owner.notices, self._carry_out, self._read)
+
+    async def _read(self, execution_id: str, after: int) -> list[Event]:
+        return [each for each in self.events.get(execution_id, ()) if each.seq > after]
 
     async def _carry_out(self, execution_id: str, command: Command) -> None:
         if execution_id == "x" and not isinstance(command, Cancel):
@@ -172,3 +176,30 @@ async def test_a_command_of_another_version_is_refused_and_holds_nothing_up(pair
     outcome = await pair.owner.outcome(unknown)
     assert outcome is not None
     assert outcome["error"]["code"] == "unknown-command"
+
+
+async def test_a_command_that_an_owner_carried_out_before_it_was_gone_is_not_carried_out_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be refused by now, or undo what was commanded since."""
+    settle = pair.owner.settle
+
+    async def fail(*_: object) -> None:
+        raise StoreError("this process ends here")
+
+    monkeypatch.setattr(pair.owner, "settle", fail)
+    sent: list[asyncio.Task[bool]] = []
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        for each in (Cancel("enough"), Pause()):
+            sent.append(tasks.create_task(pair.sends.send("x", each, after=1)))
+        while len(pair.carried_out) < 2:  # noqa: ASYNC110 - in another process
+            await asyncio.sleep(0.01)
+        pair.carried_out.clear()
+        pair.events["x"] = [
+            Event("x", 2, AT, "execution.cancelled", None, None, {"cause": "enough"})
+        ]
+        monkeypatch.setattr(pair.owner, "settle", settle)
+    assert [each.result() for each in sent] == [True, True]
+    assert {type(command) for _, command, _ in pair.carried_out} == {Pause}, (
+        "of that nothing is seen"
+    )

@@ -25,6 +25,7 @@ from planwave.service.executions.command_rules import (
     Expire,
     Pause,
     Resume,
+    has_done,
 )
 from planwave.service.executions.session import set_aside_data
 from planwave.service.service import Service
@@ -264,3 +265,43 @@ async def test_service_and_library_answer_the_same(name: str) -> None:
                 assert by_library.refusal is None, command
             else:
                 assert by_library == by_service, command
+
+
+BY: Any = {"kind": "token", "id": "t1", "name": "t"}
+DONE: dict[str, tuple[Command, tuple[str, str | None, dict[str, Any]]]] = {
+    "cancel": (Cancel("enough"), ("execution.cancelled", None, {"cause": "enough"})),
+    "cancel node": (CancelNode("a/b", "enough"), ("node.cancelled", "a/b", {"cause": "enough"})),
+    "pause": (Pause(), ("execution.paused", None, {"kind": "requested", "reason": "by request"})),
+    "resume": (Resume(), ("execution.resumed", None, {"epoch": 3})),
+    "answer": (
+        Answer("r1", {"decision": "send"}, BY),
+        ("node.answered", "a", {"request_id": "r1", "answer": {"decision": "send", "note": ""}, "answered_by": BY}),
+    ),
+    "approval": (
+        Answer("r2", {"decision": "approve"}, BY),
+        ("execution.resumed", None, {"request_id": "r2", "answer": {"decision": "approve"}, "answered_by": BY}),
+    ),
+}  # fmt: skip
+OTHERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    "another cause": ("execution.cancelled", None, {"cause": "too late"}),
+    "another node": ("node.cancelled", "a", {"cause": "enough"}),
+    "a wait": ("execution.paused", None, {"kind": "waiting"}),
+    "a takeover": ("execution.resumed", None, {"reason": "recovery", "epoch": 4}),
+    "another decision": (
+        "node.answered", "a", {"request_id": "r1", "answer": {"decision": "drop"}, "answered_by": BY},
+    ),
+    "another person": ("node.answered", "a", {"request_id": "r1", "answer": {"decision": "send"}}),
+    "a closed request": ("execution.resumed", None, {"request_id": "r2"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_an_event_shows_the_command_that_brought_it_about_and_no_other_one(name: str) -> None:
+    command, _ = DONE[name]
+    events = {each: event for each, (_, event) in DONE.items()} | OTHERS
+    shown = {
+        each
+        for each, (kind, path, data) in events.items()
+        if has_done(Event("x", 5, "2026-01-01T00:00:00Z", kind, path, None, data), command)
+    }
+    assert shown == {name}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,6 +14,7 @@ from planwave.events import Event
 from planwave.principals import Principal
 from planwave.providers.protocols import CallKey
 from planwave.service.quotas import Quotas
+from planwave.storage.postgres import owners as owners_module
 from planwave.storage.postgres.owners import ExecutionOwners
 from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import DRIVEN_ELSEWHERE, ExecutionRecord
@@ -282,3 +284,69 @@ async def test_a_call_is_recorded_by_its_owner_alone(
     await of(second).release("x", taken.epoch)
     with pytest.raises(StaleEpoch):
         await first.record(CallKey("x", "a", 1, 0, "hash"), {})
+
+
+async def test_what_needs_a_capability_is_known_and_counted_until_a_process_drives_it(
+    two: tuple[PostgresStore, PostgresStore], database_url: str
+) -> None:
+    first, second = two
+    for own in ("any", "bound", "unstarted", "later"):
+        record = ExecutionRecord(
+            own, None, "t", "g", "starting", AT,
+            queued=own != "unstarted", needs="local" if own in ("bound", "unstarted") else None,
+        )  # fmt: skip
+        await first.create_execution(record, created(own))
+    stored = await second.execution("bound")
+    assert stored is not None
+    assert stored.needs == "local"
+    assert await of(second).needs_of(["any", "bound", "none"]) == {"bound": "local"}
+    assert await of(second).waiting() == (3, {"local": 1}, {})
+    capable = PostgresStore.open(database_url, is_carried=True, capabilities=["local"])
+    taken = await of(capable).take("bound")
+    for own in ("bound", "later"):
+        epoch = taken.epoch if own == "bound" else (await of(first).take(own)).epoch
+        owner = capable if own == "bound" else first
+        await owner.append(own, epoch, [Event(own, 2, AT, "execution.started", None, None, {})])
+    await of(first).add_need("later", "local")
+    assert await of(second).waiting() == (1, {}, {"local": 1}), "both are driven"
+    await capable.close()
+    assert await of(second).waiting() == (1, {"local": 1}, {}), "its process is gone"
+    assert await of(second).needs_of(["later"]) == {"later": "local"}
+
+
+async def test_commands_of_a_deleted_execution_go_with_it_once_nobody_waits(
+    two: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two
+    commands: list[int] = []
+    for own in ("deleted", "kept"):
+        await add(first, own)
+        await of(first).take(own)
+        command = await of(second).add_command(own, {"kind": "cancel", "cause": "a secret"})
+        assert command is not None
+        commands.append(command)
+        await of(first).settle(command, {"error": None})
+    ended = [Event("deleted", 2, AT, "execution.cancelled", None, None, {})]
+    await first.append("deleted", 2, ended)
+    await first.delete_execution("deleted")
+    await of(first).forget_old()
+    assert await of(second).outcome(commands[0]) == {"error": None}, "its caller may wait for that"
+    monkeypatch.setattr(owners_module, "_LEFT_S", 0.0)
+    await of(first).forget_old()
+    assert [await of(second).outcome(each) for each in commands] == [None, {"error": None}]
+
+
+async def test_the_owner_of_what_has_ended_is_forgotten_although_its_process_lives(
+    two: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = two
+    for own, ended_at in (("long", AT), ("now", datetime.now(UTC).isoformat())):
+        await add(first, own)
+        taken = await of(first).take(own)
+        ended = Event(own, 2, ended_at, "execution.completed", None, None, {})
+        await first.append(own, taken.epoch, [ended])
+    await add(first, "open")
+    await of(first).take("open")
+    await of(first).forget_old()
+    found = {own: await of(second).is_elsewhere(own) for own in ("long", "now", "open")}
+    assert found == {"long": False, "now": True, "open": True}

@@ -88,12 +88,12 @@ def open_service(settings: Settings, *, drives: bool = False) -> Service:
 
     require_trusted(settings)
     _require_database(settings)
-    parts = _service_dependencies(settings, drives=drives)
+    parts = _service_dependencies(settings, drives)
     carrier = _open_carrier(settings, parts.store, parts.capabilities)
     return Service(replace(parts, carrier=carrier, drives=drives or carrier is None))
 
 
-def _service_dependencies(settings: Settings, *, drives: bool) -> ServiceDependencies:
+def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependencies:
     # Lazy: test_help_loads_no_heavy_library
     from planwave.nodes.services import NodeServices
     from planwave.service.chats.node_memory import ChatMemory
@@ -105,7 +105,7 @@ def _service_dependencies(settings: Settings, *, drives: bool) -> ServiceDepende
     limits, tracer = settings.limits, open_tracer(settings)
     providers, local = open_providers(settings)
     catalogue, renderer = open_catalogue(settings, providers), open_renderer(limits)
-    capabilities = _capabilities(settings, local, drives=drives)
+    capabilities = _capabilities(settings, local, drives)
     store, mcp = _open_store(settings, capabilities), open_mcp_servers(settings)
     lending = ParentCallRecorder(RetryingRecorder(store))
     models = open_models(settings, providers, lending, tracer, store.owners)
@@ -115,9 +115,8 @@ def _service_dependencies(settings: Settings, *, drives: bool) -> ServiceDepende
     services = partial(
         NodeServices, models, providers, flows=FlowResolver(store, catalogue, limits),
         planner=planner, limits=limits, outbound=outbound, mcp=mcp,
-        providers_fetch_images=settings.providers_fetch_images,
-        recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store),
-        approved_tools=store.approved_tools, now=store.now,
+        providers_fetch_images=settings.providers_fetch_images, approved_tools=store.approved_tools,
+        recorder=lending, secrets=secrets, redactor=redactor, memory=ChatMemory(store), now=store.now,
     )  # fmt: skip
 
     return ServiceDependencies(
@@ -146,10 +145,10 @@ def _service_dependencies(settings: Settings, *, drives: bool) -> ServiceDepende
     )
 
 
-def _capabilities(settings: Settings, local: LocalModelServers, *, drives: bool) -> frozenset[str]:
+def _capabilities(settings: Settings, local: LocalModelServers, drives: bool) -> frozenset[str]:
     """Return what this process can do for executions that others may not; found out once, at its start."""
-    is_wanted = drives and settings.carrier != "local" and settings.embedded_model != "never"
-    return frozenset(["local"] if is_wanted and local.availability()[0] else [])
+    is_asked = drives and settings.carrier != "local" and settings.embedded_model != "never"
+    return frozenset(["local"] if is_asked and local.availability()[0] else [])
 
 
 def _open_carrier(settings: Settings, store: Store, capabilities: frozenset[str]) -> Carrier | None:
@@ -173,8 +172,8 @@ def _open_carrier(settings: Settings, store: Store, capabilities: frozenset[str]
     from planwave.service.carriers.watchdog import Watchdog
 
     watchdog = Watchdog(settings.temporal.lease_s, lambda: store.stats, os._exit)
-    drain_s = settings.limits.drain_s
-    return TemporalCarrier(settings.temporal, watchdog, drain_s, store.now, capabilities)
+    limits, now = settings.limits, store.now
+    return TemporalCarrier(settings.temporal, watchdog, limits.drain_s, now, capabilities)
 
 
 def _require_database(settings: Settings) -> None:
@@ -444,9 +443,8 @@ def open_providers(
     substitute = substitute or process_calls.substitute
     if substitute is not None:
         return SubstituteProviders(settings, substitute), local
-    registry = ProviderRegistry(settings, local)
-    registry.embedded_elsewhere = settings.carrier != "local"
-    return registry, local
+    is_carried = settings.carrier != "local"
+    return ProviderRegistry(settings, local, embedded_elsewhere=is_carried), local
 
 
 def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None) -> Registry:

@@ -90,8 +90,6 @@ class ProviderRegistry:
         settings: Keys, endpoints and the defaults.
         local: The embedded model server, or None without one.
         environ: The environment for ``api_key_env``; by default that of the process.
-
-    Attributes:
         embedded_elsewhere: Whether other processes may run the embedded model for executions: steps may name it although
             it cannot be called here.
     """
@@ -102,8 +100,9 @@ class ProviderRegistry:
         local: LocalProvider | None = None,
         *,
         environ: Mapping[str, str] | None = None,
+        embedded_elsewhere: bool = False,
     ) -> None:
-        self.embedded_elsewhere = False
+        self._embedded_elsewhere = embedded_elsewhere
         self._settings = settings
         self._environ = os.environ if environ is None else environ
         self.local = local
@@ -203,7 +202,7 @@ class ProviderRegistry:
 
     @property
     def _may_be_elsewhere(self) -> bool:
-        return self.embedded_elsewhere and self._settings.embedded_model != "never"
+        return self._embedded_elsewhere and self._settings.embedded_model != "never"
 
     # -- one provider -------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -91,18 +91,28 @@ class Fleet:
         return self.by_name["api"]
 
     async def open(
-        self, name: str, *, drives: bool, graph: Graph | None = None, **more: Any
+        self,
+        name: str,
+        *,
+        drives: bool,
+        graph: Graph | None = None,
+        capabilities: frozenset[str] = frozenset(),
+        types: Sequence[Any] = (),
+        **more: Any,
     ) -> Service:
         # Not above: the SDK may be missing.
         from planwave.service.carriers.temporal import TemporalCarrier
 
-        store = PostgresStore.open(self._url, is_carried=True, lease_s=LEASE_S * 3)
+        store = PostgresStore.open(
+            self._url, is_carried=True, lease_s=LEASE_S * 3, capabilities=capabilities
+        )
         watchdog = Watchdog(LEASE_S * 20, lambda: store.stats, lambda code: None)
         parts = dependencies(
-            types=[Doors(name, self.came, self._doors), FailingNode()],
+            types=[Doors(name, self.came, self._doors), FailingNode(), *types],
             store=store,
-            carrier=TemporalCarrier(self._settings, watchdog, 20, store.now),
+            carrier=TemporalCarrier(self._settings, watchdog, 20, store.now, capabilities),
             now=store.now,
+            capabilities=capabilities,
             drives=drives,
             planner=FixedPlanner(make_plan(graph or held_graph())),
             **more,

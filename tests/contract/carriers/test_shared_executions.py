@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import planwave
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue
+from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.service.carriers.carrier import CarrierUnavailable, Rest
 from planwave.service.executions import carried as carried_module
 from planwave.service.executions.execution_service import ExecutionService
@@ -22,6 +26,7 @@ from planwave.storage.postgres.store import PostgresStore
 from planwave.storage.records import ExecutionRecord
 from tests.contract.carriers.conftest import Doors, Fleet, OpenFleet, held_graph, until, until_async
 from tests.support.graph.builders import make_plan
+from tests.support.llm.fake_providers import library_registry
 from tests.support.nodes.held_nodes import FailingNode
 from tests.support.service.dependencies import dependencies
 
@@ -372,3 +377,54 @@ async def test_plans_are_approved_and_edited_executions_retried_and_deleted(
         await fleet.api.maintenance.delete_execution(again)
         with pytest.raises(NotFound):
             await api.get(again)
+
+
+class Needy:
+    """A node type that only a process with a capability can run, as its run shows; it counts where it began."""
+
+    node_type = "needy"
+
+    def __init__(self, where: str, fleet: Fleet, can: bool) -> None:
+        self._where, self._fleet, self._can = where, fleet, can
+
+    async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        self._fleet.came.append((context.run_id, self._where))
+        if not self._can:
+            driver = self._fleet.by_name[self._where].executions.driver
+            async with context.idle():
+                await driver.hand_over(context.run_id, "local")
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
+async def test_a_worker_hands_on_what_only_a_run_shows_to_need_what_it_lacks(
+    open_fleet: OpenFleet,
+) -> None:
+    document = {
+        "nodes": [
+            {"id": "before", "type": "text", "data": {"text": "one"}},
+            {"id": "call", "type": "needy"},
+        ],
+        "edges": [{"source": "before", "target": "call", "data": {"channel": "flow"}}],
+    }
+    async with open_fleet(workers=0) as fleet:
+        lacking = Needy("worker-0", fleet, can=False)
+        graph = planwave.build(document, registry=library_registry(types=[lacking])).graph
+        api = await fleet.open("other", drives=False, types=[lacking])
+        await fleet.open("worker-0", drives=True, types=[lacking])
+        own = (await api.executions.execute(make_plan(graph))).execution_id
+        await until_async(lambda: _waits_for(api, own, 0))
+        able = Needy("worker-1", fleet, can=True)
+        await fleet.open("worker-1", drives=True, capabilities=frozenset(["local"]), types=[able])
+        assert (await api.executions.wait(own)).status == "completed"
+        assert fleet.came == [(own, "worker-0"), (own, "worker-1")]
+        ran = [
+            each.path for each in await api.executions.events(own) if each.type == "node.completed"
+        ]
+        assert sorted(ran) == ["before", "call"], "what had ended is not done again"
+
+
+async def _waits_for(service: Service, own: str, processes: int) -> bool:
+    carried = service.executions.driver.carried
+    assert carried is not None
+    found = await carried.waits_for(await service.executions.get(own))
+    return found == {"capability": "local", "processes": processes}

@@ -330,9 +330,8 @@ def test_the_embedded_model_can_be_forbidden() -> None:
 
 
 def elsewhere(**settings: Any) -> ProviderRegistry:
-    known = registry(Embedded((False, "it is not installed", "install it")), **settings)
-    known.embedded_elsewhere = True
-    return known
+    local = Embedded((False, "it is not installed", "install it"))
+    return ProviderRegistry(Settings(**settings), local, environ={}, embedded_elsewhere=True)
 
 
 def test_steps_may_name_the_embedded_model_where_only_other_processes_run_it() -> None:

@@ -59,9 +59,7 @@ class Missing:
 
 def providers(**settings: Any) -> ProviderRegistry:
     local = cast("LocalProvider", Missing())
-    known = ProviderRegistry(Settings(**settings), local, environ={})
-    known.embedded_elsewhere = True
-    return known
+    return ProviderRegistry(Settings(**settings), local, environ={}, embedded_elsewhere=True)
 
 
 FLOWS = {

@@ -443,8 +443,7 @@ def open_providers(
     substitute = substitute or process_calls.substitute
     if substitute is not None:
         return SubstituteProviders(settings, substitute), local
-    is_carried = settings.carrier != "local"
-    return ProviderRegistry(settings, local, embedded_elsewhere=is_carried), local
+    return ProviderRegistry(settings, local, embedded_elsewhere=settings.carrier != "local"), local
 
 
 def open_catalogue(settings: Settings, providers: ProviderRegistry | None = None) -> Registry:

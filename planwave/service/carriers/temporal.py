@@ -304,7 +304,8 @@ class _SharedSlots(CustomSlotSupplier):
     def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
         """Return a permit, or None where no slot is free."""
         with self._lock:
-            if self._used + self._polling[ctx.task_queue] >= self._slots:
+            # The SDK asks for the next permit while a poll waits, and uses it whatever has come of others by then.
+            if self._polling[ctx.task_queue] or self._used >= self._slots:
                 return None
             self._polling[ctx.task_queue] += 1
         return _Permit(ctx.task_queue)
@@ -316,6 +317,7 @@ class _SharedSlots(CustomSlotSupplier):
             permit.is_used = True
             self._polling[permit.task_queue] -= 1
             self._used += 1
+        self._wake()
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
         """Free the slot of an execution, or end a poll of which nothing came."""
@@ -325,6 +327,9 @@ class _SharedSlots(CustomSlotSupplier):
                 self._used -= 1
             else:
                 self._polling[permit.task_queue] -= 1
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._freed.set)
 

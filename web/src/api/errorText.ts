@@ -7,6 +7,9 @@ function asSentence(text: string): string {
   return /[.!?…]$/.test(start) ? start : `${start}.`;
 }
 
+/** In a way out that a program takes; the page has buttons for it. */
+const FOR_PROGRAMS = /\/api\/|Authorization:/;
+
 /** Returns an error as the API says it, and the way out where there is one. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) return problemText(error);
@@ -16,5 +19,6 @@ export function errorText(error: unknown): string {
 /** Returns a message and its hint as sentences. */
 export function problemText(problem: { message: string; hint?: string | null }): string {
   const message = asSentence(problem.message);
-  return problem.hint ? `${message} ${asSentence(problem.hint)}` : message;
+  const isForPeople = problem.hint && !FOR_PROGRAMS.test(problem.hint);
+  return isForPeople ? `${message} ${asSentence(problem.hint ?? "")}` : message;
 }

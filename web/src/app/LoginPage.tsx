@@ -1,5 +1,6 @@
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { errorText } from "@/api/errorText";
+import { ApiError } from "@/api/http";
 import { useLogin } from "@/api/mutations";
 import { useSession } from "@/api/session";
 import styles from "@/app/Layout.module.css";
@@ -11,7 +12,9 @@ import { usePageTitle } from "@/ui/pageTitle";
 export function LoginPage() {
   const [token, setToken] = useState("");
   const login = useLogin();
+  const field = useRef<HTMLInputElement>(null);
   usePageTitle("Log in");
+  useEffect(() => field.current?.focus(), []);
   return (
     <form
       className={styles.message}
@@ -31,7 +34,8 @@ export function LoginPage() {
           autoComplete="current-password"
           required
           value={token}
-          error={login.error ? errorText(login.error) : undefined}
+          ref={field}
+          error={login.error ? problemOf(login.error) : undefined}
           hint="The value of PLANWAVE_TOKEN where planwave serve runs."
           onChange={(event) => {
             setToken(event.target.value);
@@ -48,4 +52,9 @@ export function LoginPage() {
       </Button>
     </form>
   );
+}
+
+function problemOf(error: Error): string {
+  const isRefused = error instanceof ApiError && error.status === 401;
+  return isRefused ? "This is not the token of this planwave." : errorText(error);
 }

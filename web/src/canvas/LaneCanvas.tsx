@@ -200,7 +200,7 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         maxZoom={1.5}
         onPaneClick={() => onSelect([])}
         onMove={view.onMove}
-        attributionPosition="bottom-center"
+        attributionPosition="bottom-left"
       >
         <LaneOverlay
           lanes={layout.lanes}
@@ -283,6 +283,8 @@ function toLines(edges: readonly CanvasEdge[], marked: ReadonlySet<string>): Edg
     sourceHandle: sourceHandle ?? (isLink ? "link" : "flow"),
     targetHandle: targetHandle ?? (isLink ? "link" : "flow"),
     selected: marked.has(id),
+    // The cards say what they depend on; by default its label has ids.
+    ariaLabel: "",
     data: { isLink, colour },
   }));
 }

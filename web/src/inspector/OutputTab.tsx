@@ -3,8 +3,10 @@ import { useNode } from "@/api/queries";
 import type { NodeStatus } from "@/api/types";
 import { writeJson } from "@/json";
 import { openParents, parentsOf } from "@/stream/edges";
+import { withNames } from "@/stream/names";
 import { useRun } from "@/stream/RunProvider";
-import type { NodeState, RunState } from "@/stream/runState";
+import type { NodeState, RunError, RunState } from "@/stream/runState";
+import { waitingWords } from "@/stream/waiting";
 import { Button } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { formatAmount, formatTime } from "@/ui/format";
@@ -40,7 +42,12 @@ function Given({ executionId, node, onSelect }: OutputTabProps) {
   if (node.status === "completed" || node.status === "failed") {
     return <Stored executionId={executionId} node={node} />;
   }
-  return <NotThere {...{ executionId, node, onSelect }} />;
+  return (
+    <>
+      <NotThere {...{ executionId, node, onSelect }} />
+      {node.text.length > 0 && <Unfinished node={node} />}
+    </>
+  );
 }
 
 /** Why the attempt before failed, and when the next one begins. */
@@ -52,11 +59,16 @@ function BetweenAttempts({ executionId, node }: PartProps) {
         Attempt {node.attempt + 1} begins
         {node.retryAt === null ? " soon" : ` at ${formatTime(new Date(node.retryAt), true)}`}.
       </Note>
-      {node.error && (
-        <FailureBox error={node.error} where={node} traceback={step.data?.traceback} />
-      )}
+      {node.error && <Failure node={node} error={node.error} traceback={step.data?.traceback} />}
     </>
   );
+}
+
+type FailureProps = Pick<PartProps, "node"> & { error: RunError; traceback: string | undefined };
+
+function Failure({ node, error, traceback }: FailureProps) {
+  const message = useRun((run) => withNames(run.nodes, error.message));
+  return <FailureBox error={{ ...error, message }} where={node} traceback={traceback} />;
 }
 
 function Streaming({ node }: Pick<PartProps, "node">) {
@@ -86,6 +98,19 @@ function Streaming({ node }: Pick<PartProps, "node">) {
   );
 }
 
+/** What had been streamed when a step was cut off; it is kept as long as the page is open. */
+function Unfinished({ node: { text } }: Pick<PartProps, "node">) {
+  return (
+    <section aria-label="What it had written">
+      <p className={styles.quiet}>
+        It had written {formatAmount(text.length, "character")}, which other steps do not get:
+      </p>
+      {text.offset > 0 && <p className={styles.quiet}>…</p>}
+      <Text text={text.tail} />
+    </section>
+  );
+}
+
 /** What a step that runs has logged last as a warning, such as that its provider lets it wait. */
 function lastWarning(run: RunState, { path, spans }: NodeState): string | undefined {
   const since = spans.at(-1)?.from ?? "";
@@ -98,7 +123,7 @@ function Stored({ executionId, node }: PartProps) {
   return (
     <>
       {node.error && node.status === "failed" && (
-        <FailureBox error={node.error} where={node} traceback={step.data?.traceback} />
+        <Failure node={node} error={node.error} traceback={step.data?.traceback} />
       )}
       <Loaded query={step} label="Loading what came out">
         {({ outputs }) => {
@@ -141,7 +166,6 @@ function Output({ handle, output, tokens }: { handle: string; output: unknown; t
 
 const NOT_THERE: Partial<Record<NodeStatus, string>> = {
   pending: "Not started.",
-  waiting: "It waits for an answer.",
   skipped: "Skipped.",
   blocked: "Blocked.",
   cancelled: "Cancelled.",
@@ -154,13 +178,14 @@ function NotThere({ node, onSelect }: OutputTabProps) {
   const run = useRun((state) => state);
   const causes = causesOf(run, node);
   const needs = node.status === "pending" && causes.length > 0;
+  const state = node.status === "waiting" ? waitingWords(run, node) : NOT_THERE[node.status];
   return (
     <div className={styles.quiet}>
       <p>
-        <b>{NOT_THERE[node.status]}</b>{" "}
+        <b>{state}</b>{" "}
         {needs
           ? `Needs ${NAMES.format(causes.map((each) => each.name))}.`
-          : (node.reason ?? node.blockedBy?.error.message)}
+          : withNames(run.nodes, node.reason ?? node.blockedBy?.error.message ?? "")}
       </p>
       <div className={styles.shows}>
         {causes.map(({ path, name }) => (

@@ -4,6 +4,7 @@ import { useDocument, useNode, useResult } from "@/api/queries";
 import { showError } from "@/api/showError";
 import { type JsonNumber, writeJson } from "@/json";
 import { budgetLines } from "@/stream/budget";
+import { withNames } from "@/stream/names";
 import type { NodeState, RunError, RunState } from "@/stream/runState";
 import { tokenWords } from "@/stream/usage";
 import { Button } from "@/ui/Button";
@@ -158,7 +159,11 @@ function Failure({ run, error, onSelect }: FailureProps) {
   const step = useNode(run.executionId, failed?.path ?? "", failed !== undefined);
   return (
     <div className={parts.notes}>
-      <FailureBox error={error} where={failed ?? null} traceback={step.data?.traceback} />
+      <FailureBox
+        error={{ ...error, message: withNames(run.nodes, error.message) }}
+        where={failed ?? null}
+        traceback={step.data?.traceback}
+      />
       <div className={parts.shows}>
         {run.failures.map((path) => (
           <Button key={path} small onClick={() => onSelect(path)}>

@@ -3,6 +3,8 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useExplain } from "@/api/queries";
 import { queryKeys } from "@/api/queryKeys";
 import { TypeIcon } from "@/canvas/TypeIcon";
+import { withNames } from "@/stream/names";
+import { useRun } from "@/stream/RunProvider";
 import type { NodeState } from "@/stream/runState";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
@@ -144,6 +146,8 @@ function Foot({ executionId, node, onRunFromHere, onFork, forkObstacle }: StepIn
 function Why({ executionId, node }: { executionId: string; node: NodeState }) {
   const [isOpen, setOpen] = useState(false);
   const explanation = useExplain(executionId, node.path, isOpen);
+  const nodes = useRun((run) => run.nodes);
+  const reason = explanation.data && withNames(nodes, explanation.data.reason);
   return (
     <Popover
       open={isOpen}
@@ -155,7 +159,7 @@ function Why({ executionId, node }: { executionId: string; node: NodeState }) {
         </Button>
       }
     >
-      <p>{explanation.data?.reason ?? explanation.error?.message ?? "Looking it up …"}</p>
+      <p>{reason ?? explanation.error?.message ?? "Looking it up …"}</p>
     </Popover>
   );
 }

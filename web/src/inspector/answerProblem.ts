@@ -19,8 +19,12 @@ export function formErrors(error: Error | null): Record<string, string> {
   if (!(error instanceof ApiError)) return {};
   return Object.fromEntries(
     error.issues.flatMap(({ pointer, message }) => {
-      const name = pointer?.match(/^\/(?:form|value)\/([^/]+)/)?.[1];
-      return name ? [[name, message.replace(/^\S+: /, "")]] : [];
+      const inside = pointer?.match(/^\/(?:form|value)(?:\/(.+))?$/);
+      if (!inside) return [];
+      const missing = message.match(/"([^"]+)" is a required property$/)?.[1];
+      const path = [inside[1], missing].filter(Boolean).join("/");
+      if (!path) return [];
+      return [[path, missing ? "This is needed." : message.replace(/^\S+: /, "")]];
     }),
   );
 }

@@ -13,7 +13,7 @@ import { Timeline } from "./Timeline";
 import { presentOf, timelineRows } from "./timelineRows";
 import { useEarlierTimes } from "./useEarlierTimes";
 
-export type RunView = "steps" | "timeline" | "log" | "table";
+export type RunView = "steps" | "timeline" | "log" | "table" | "result";
 
 type BottomPanelProps = Folding & {
   run: RunState;
@@ -22,11 +22,13 @@ type BottomPanelProps = Folding & {
   onSelect: (path: string) => void;
   /** The steps by wave, where there is no room for them above. */
   steps?: ReactNode;
+  /** The run's own panel, where it has no place of its own. */
+  result?: ReactNode;
 };
 
 /** The run as timeline, log or table; on a phone as its steps too. */
 export function BottomPanel(props: BottomPanelProps) {
-  const { run, steps } = props;
+  const { run, steps, result } = props;
   const [wide, setWide] = useStoredState<RunView>("run.view", "timeline");
   const [narrow, setNarrow] = useStoredState<RunView>("run.phone", "steps");
   const [view, setView] = steps ? [narrow, setNarrow] : [wide, setWide];
@@ -36,6 +38,7 @@ export function BottomPanel(props: BottomPanelProps) {
     { value: "timeline", label: "Timeline" },
     { value: "log", label: "Log", count: logLines(run).length },
     { value: "table", label: "Table" },
+    ...(result ? [{ value: "result" as const, label: "Result" }] : []),
   ];
   return (
     <section className={styles.panel} aria-label="What ran when">
@@ -58,6 +61,7 @@ export function BottomPanel(props: BottomPanelProps) {
         {view === "timeline" && <TimelineView {...props} squeeze={squeeze} />}
         {view === "log" && <RunLog {...props} />}
         {view === "table" && <StepTable {...props} />}
+        {view === "result" && result}
       </div>
     </section>
   );

@@ -177,6 +177,8 @@ type PanelsProps = {
 /** Canvas, timeline and inspector, with lines between them that can be dragged. */
 function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
   const isPhone = useBreakpoint("phone");
+  // A step covers the page there; the run is one of its views.
+  const isInside = isPhone && selectedPath === null;
   const [isFollowing, setFollowing] = useState(run.endedAt === null);
   const [width, setWidth] = useStoredState<number>("run.inspector", 408);
   const [height, setHeight] = useStoredState<number>("run.timeline", 224);
@@ -209,6 +211,7 @@ function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
           {...{ now, selectedPath, onSelect }}
           {...folding}
           {...(isPhone && { steps: <StepLanes {...{ selectedPath, onSelect }} {...folding} /> })}
+          {...(isInside && { result: children })}
         />
       </div>
       <Splitter
@@ -219,7 +222,7 @@ function Panels({ run, now, selectedPath, onSelect, children }: PanelsProps) {
         largest={760}
         onChange={setWidth}
       />
-      {children}
+      {!isInside && children}
     </div>
   );
 }

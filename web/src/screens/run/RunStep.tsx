@@ -42,6 +42,8 @@ export function RunStep(props: RunStepProps) {
   if (!node) return null;
   const { onSelect } = choice;
   const [first] = requests;
+  // What is approved by a click on the card has to be on the card.
+  const asked = first && readRequest(first).tool && calling;
   return (
     <StepCard
       id={path}
@@ -57,6 +59,7 @@ export function RunStep(props: RunStepProps) {
       {...(first && detail === "words" && { words: "Open it to answer" })}
       {...(first &&
         detail === "full" && {
+          ...(asked && { meta: asked }),
           actions: (
             <WaitingActions
               request={first}
@@ -115,7 +118,7 @@ function callingWords(run: RunState, path: string): string {
   if (node === undefined) return "";
   if (node.status === "linked") return linkedWords(run, node);
   if (node.status === "waiting" && waitsForBudget(run, path)) return "Waits for a higher budget";
-  return isWorking(node) ? plainLine(currentCallWords(run, node)) : "";
+  return isWorking(node) || node.status === "waiting" ? plainLine(currentCallWords(run, node)) : "";
 }
 
 function waitsForBudget(run: RunState, path: string): boolean {

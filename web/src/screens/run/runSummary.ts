@@ -1,7 +1,7 @@
 import type { NodeStatus } from "@/api/types";
 import type { BudgetLine } from "@/stream/budget";
 import type { NodeState, RunState, WaveState } from "@/stream/runState";
-import { amountWords, formatDuration } from "@/ui/format";
+import { amountWords, formatAmount, formatDuration } from "@/ui/format";
 import { STATUS_WORDS } from "@/ui/Status";
 
 /** The order in which statuses are counted in the header. */
@@ -43,7 +43,9 @@ export function statusWords(run: RunState): string | undefined {
   const { current, total } = run.wave;
   if (run.status === "executing" && total > 1) return `Running, wave ${current} of ${total}`;
   if (run.status !== "paused") return undefined;
-  return run.pause === "waiting" && run.requests.size > 0 ? "Waiting for you" : "Paused";
+  if (run.pause === "waiting" && run.requests.size > 0) return "Waiting for you";
+  const running = countStatuses(run).find(({ status }) => status === "running")?.count ?? 0;
+  return running > 0 ? `Pausing, ${formatAmount(running, "step")} to end first` : "Paused";
 }
 
 /** Returns what is used of one amount: "$0.42 of $5.00". */

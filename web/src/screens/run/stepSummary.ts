@@ -1,6 +1,8 @@
 import { presentCalls } from "@/stream/callWords";
 import { openParents } from "@/stream/edges";
+import { withNames } from "@/stream/names";
 import type { NodeState, RunState } from "@/stream/runState";
+import { waitingWords } from "@/stream/waiting";
 import { formatAmount, formatClock, formatDuration } from "@/ui/format";
 import { oneLine, plainLine } from "@/ui/plainLine";
 
@@ -67,7 +69,7 @@ export function reasonOf(node: NodeState, run: RunState): string {
   switch (node.status) {
     case "failed":
     case "retrying":
-      return plainLine(node.error?.message ?? "");
+      return plainLine(withNames(run.nodes, node.error?.message ?? ""));
     case "blocked": {
       const cause = node.blockedBy?.node;
       return cause
@@ -75,9 +77,11 @@ export function reasonOf(node: NodeState, run: RunState): string {
         : plainLine(node.blockedBy?.error.message ?? "");
     }
     case "skipped":
-      return plainLine(node.reason ?? "");
+      return plainLine(withNames(run.nodes, node.reason ?? ""));
     case "pending":
       return needsOf(node, run);
+    case "waiting":
+      return waitingWords(run, node);
     case "cancelled":
       return plainLine(node.cause ?? "");
     default:

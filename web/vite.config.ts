@@ -32,7 +32,33 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0,
     // The page, and the frame in which diagrams are drawn.
-    rolldownOptions: { input: ["index.html", "diagram.html"] },
+    rolldownOptions: {
+      input: ["index.html", "diagram.html"],
+      output: {
+        // Each part that two screens share would be a file of its own, most of them below 1 kB: as many requests.
+        codeSplitting: {
+          groups: [
+            {
+              name: "controls",
+              test: /node_modules\/(@radix-ui|@floating-ui|react-remove-scroll|react-style-singleton|use-|aria-hidden)/,
+              minShareCount: 4,
+            },
+            {
+              name: "shared",
+              test: /\/src\/(json|api|app|ui|screens\/[A-Z]\w+)/,
+              minShareCount: 5,
+              includeDependenciesRecursively: false,
+            },
+            {
+              name: "goal",
+              test: /\/src\/(screens\/goal|screens\/WayOut|screens\/editor\/forecastWords|api\/sse|stream\/(waves|graphIndex)|canvas\/(layout|planLayout|grouping|PlanLanes|TypeIcon|WaveGlyph|RunStatus))/,
+              minShareCount: 2,
+              includeDependenciesRecursively: false,
+            },
+          ],
+        },
+      },
+    },
     // Mermaid comes in parts, some of them large, each with the first diagram that needs it.
     chunkSizeWarningLimit: 700,
   },

@@ -1,4 +1,4 @@
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { errorText } from "./errorText";
 
 /** Tells the reader of a request that has failed. */

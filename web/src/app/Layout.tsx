@@ -1,21 +1,28 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Outlet, useLocation, useNavigate } from "react-router";
 import { useSession } from "@/api/session";
 import styles from "@/app/Layout.module.css";
-import { LoginPage } from "@/app/LoginPage";
 import { NAVIGATION } from "@/app/navigation";
 import { SEARCH_FIELD_ID } from "@/app/SearchBox";
 import { ServiceNotice } from "@/app/ServiceNotice";
-import { ShortcutHelp } from "@/app/ShortcutHelp";
 import { BottomBar, TopBar } from "@/app/TopBar";
 import { LiveRegion } from "@/ui/announcer";
 import { EVERYWHERE, useShortcuts } from "@/ui/shortcuts";
-import { Toaster } from "@/ui/Toast";
+import { useToasts } from "@/ui/toasts";
+
+const LoginPage = lazy(() =>
+  import("@/app/LoginPage").then((module) => ({ default: module.LoginPage })),
+);
+const ShortcutHelp = lazy(() =>
+  import("@/app/ShortcutHelp").then((module) => ({ default: module.ShortcutHelp })),
+);
+const Toaster = lazy(() => import("@/ui/Toaster").then((module) => ({ default: module.Toaster })));
 
 /** What every page has: the bar, the keys, and the page itself. */
 export function Layout() {
   const [isHelpOpen, setHelpOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
+  const hasToasts = useToasts(({ shown }) => shown.length > 0);
   const needsLogin = useSession((session) => session.needsLogin);
   const openHelp = useCallback(() => setHelpOpen(true), []);
   useGlobalShortcuts(openHelp);
@@ -28,11 +35,14 @@ export function Layout() {
       <TopBar onHelp={openHelp} />
       <ServiceNotice />
       <main id="main" ref={main} className={styles.main} tabIndex={-1}>
-        {needsLogin ? <LoginPage /> : <Outlet />}
+        <Suspense>{needsLogin ? <LoginPage /> : <Outlet />}</Suspense>
       </main>
       <BottomBar />
-      <ShortcutHelp open={isHelpOpen} onClose={() => setHelpOpen(false)} />
-      <Toaster />
+      {/* Both are loaded when there is something to show. */}
+      <Suspense>
+        {isHelpOpen && <ShortcutHelp open onClose={() => setHelpOpen(false)} />}
+        {hasToasts && <Toaster />}
+      </Suspense>
       <LiveRegion />
     </div>
   );

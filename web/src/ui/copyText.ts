@@ -1,5 +1,5 @@
 import { formatAmount } from "@/ui/format";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 
 /** Copies a text and says so; a page that is not loaded over TLS or from this machine may not copy. */
 export async function copyText(text: string, name = formatAmount(text.length, "character")) {

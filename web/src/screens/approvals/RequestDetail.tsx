@@ -12,7 +12,7 @@ import { Markdown } from "@/ui/Markdown";
 import { Note } from "@/ui/Note";
 import { Status } from "@/ui/Status";
 import { useShortcuts } from "@/ui/shortcuts";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { DecisionBar } from "./DecisionBar";
 import { GivenAnswer } from "./GivenAnswer";
 import { PlanRequest } from "./PlanRequest";

@@ -13,7 +13,7 @@ import { formatMoment } from "@/ui/format";
 import { IconButton } from "@/ui/IconButton";
 import { Menu } from "@/ui/Menu";
 import { Skeleton } from "@/ui/Skeleton";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import styles from "./ChatList.module.css";
 import { chatLine, chatTitle } from "./chatWords";
 

@@ -3,7 +3,7 @@ import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Icon } from "@/ui/icons";
 import { useShortcuts } from "@/ui/shortcuts";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { ACCEPTED, type Attachment, attachmentFields, readAttachment } from "./attachments";
 import styles from "./Composer.module.css";
 

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { type KeyboardEvent, useState } from "react";
 import type { NodeTypeResponse } from "@/api/types";
 import { TypeIcon } from "@/canvas/TypeIcon";
 import { Button } from "@/ui/Button";
@@ -6,6 +6,7 @@ import { TextField } from "@/ui/Field";
 import { Popover } from "@/ui/Popover";
 import { useShortcuts } from "@/ui/shortcuts";
 import styles from "./AddStep.module.css";
+import { rankTypes } from "./rankTypes";
 
 type AddStepProps = {
   types: readonly NodeTypeResponse[];
@@ -17,7 +18,7 @@ export function AddStep({ types, onAdd }: AddStepProps) {
   const [isOpen, setOpen] = useState(false);
   const [filter, setFilter] = useState("");
   useShortcuts("The editor", [{ keys: "n", does: "Add a step", run: () => setOpen(true) }]);
-  const found = types.filter((type) => matches(type, filter));
+  const groups = rankTypes(types, filter);
   const add = (type: NodeTypeResponse | undefined) => {
     if (!type) return;
     onAdd(type);
@@ -37,9 +38,10 @@ export function AddStep({ types, onAdd }: AddStepProps) {
     >
       <form
         className={styles.picker}
+        onKeyDown={moveFocus}
         onSubmit={(event) => {
           event.preventDefault();
-          add(found[0]);
+          add(groups[0]?.types[0]);
         }}
       >
         <TextField
@@ -49,27 +51,36 @@ export function AddStep({ types, onAdd }: AddStepProps) {
           value={filter}
           onChange={(event) => setFilter(event.target.value)}
         />
-        <ul>
-          {found.map((type) => (
-            <li key={type.node_type}>
-              <button type="button" onClick={() => add(type)}>
-                <TypeIcon type={type.node_type} />
-                <b>{type.node_type}</b>
-                <span title={type.summary}>{type.summary}</span>
-              </button>
-            </li>
+        <div className={styles.groups}>
+          {groups.map((group) => (
+            <section key={group.label} aria-label={group.label}>
+              <h3>{group.label}</h3>
+              <ul>
+                {group.types.map((type) => (
+                  <li key={type.node_type}>
+                    <button type="button" onClick={() => add(type)}>
+                      <TypeIcon type={type.node_type} />
+                      <b>{type.node_type}</b>
+                      <span title={type.summary}>{type.summary}</span>
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            </section>
           ))}
-        </ul>
-        {found.length === 0 && <p>No type fits. Settings lists all types.</p>}
+        </div>
+        {groups.length === 0 && <p>No type fits. Settings lists all types.</p>}
       </form>
     </Popover>
   );
 }
 
-function matches(type: NodeTypeResponse, filter: string): boolean {
-  const text = `${type.node_type} ${type.summary} ${type.purpose}`.toLowerCase();
-  return filter
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+/** Moves between the field and the types with the arrow keys. */
+function moveFocus(event: KeyboardEvent<HTMLFormElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step === undefined) return;
+  event.preventDefault();
+  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>("input, li button")];
+  const at = stops.indexOf(document.activeElement as HTMLElement);
+  stops[Math.min(Math.max(at + step, 0), stops.length - 1)]?.focus();
 }

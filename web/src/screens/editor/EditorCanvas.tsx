@@ -4,7 +4,7 @@ import type { EdgeDocument, GraphDocument } from "@/api/types";
 import { type CanvasEdge, type CanvasStep, type CardDetail, LaneCanvas } from "@/canvas/LaneCanvas";
 import { plannedNodes } from "@/canvas/planLayout";
 import type { EdgeStatus } from "@/canvas/WaveEdge";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { EditorNode, type EditorNodeProps } from "./EditorNode";
 import styles from "./EditorScreen.module.css";
 import { connect, moveNodes, positionOf, refusalOf } from "./graphEdits";

@@ -2,7 +2,7 @@ import { useNavigate } from "react-router";
 import { useCreateFlow } from "@/api/mutations";
 import type { NamedGraph } from "@/screens/import/importSource";
 import { LazyImportDialog } from "@/screens/import/LazyImportDialog";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import type { EditorStore } from "./editorStore";
 import { readPlan } from "./readPlan";
 

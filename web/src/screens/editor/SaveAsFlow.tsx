@@ -6,7 +6,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { TextArea, TextField } from "@/ui/Field";
 import { Note } from "@/ui/Note";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import styles from "./SaveAsFlow.module.css";
 
 type SaveAsFlowProps = {

@@ -3,7 +3,7 @@ import { useNavigate } from "react-router";
 import { errorText } from "@/api/errorText";
 import { useExecute } from "@/api/mutations";
 import type { RunOptions } from "@/screens/goal/goalDraft";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 
 /** Saves a plan, runs it and leads to its run.
  *

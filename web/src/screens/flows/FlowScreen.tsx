@@ -16,7 +16,7 @@ import { Note } from "@/ui/Note";
 import { usePageTitle } from "@/ui/pageTitle";
 import { Skeleton } from "@/ui/Skeleton";
 import { saveJsonFile } from "@/ui/saveFile";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { DeletePlan } from "./DeletePlan";
 import { FlowRevisions } from "./FlowRevisions";
 import styles from "./FlowScreen.module.css";

@@ -6,7 +6,7 @@ import { useGoalDraft } from "@/screens/goal/goalDraft";
 import { stopPlan } from "@/screens/goal/planWriting";
 import { problem, renderRoutes, startTestApi, type TestApi } from "@/testApi";
 import { listenToKeys } from "@/ui/shortcuts";
-import { Toaster } from "@/ui/Toast";
+import { Toaster } from "@/ui/Toaster";
 import { TooltipProvider } from "@/ui/Tooltip";
 
 const OPENAI = {

@@ -5,7 +5,7 @@ import { executeRequest, useGoalDraft } from "@/screens/goal/goalDraft";
 import { usePlanWriting, writePlan } from "@/screens/goal/planWriting";
 import { announce } from "@/ui/announcer";
 import { formatAmount } from "@/ui/format";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 
 /** Returns a function that starts planning; planning continues while another page is open. */
 export function useMakePlan(): (request: PlanRequest) => Promise<void> {

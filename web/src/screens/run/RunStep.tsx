@@ -12,7 +12,7 @@ import { fieldOf } from "@/stream/json";
 import { useRun } from "@/stream/RunProvider";
 import { newNodeState, type RunState } from "@/stream/runState";
 import { plainLine } from "@/ui/plainLine";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 import { useNow } from "@/ui/useNow";
 import type { Folding } from "./folding";
 import { InnerSteps } from "./InnerSteps";

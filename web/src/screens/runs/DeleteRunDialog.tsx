@@ -5,7 +5,7 @@ import type { ExecutionSummary } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { Note } from "@/ui/Note";
-import { showToast } from "@/ui/Toast";
+import { showToast } from "@/ui/toasts";
 
 interface DeleteRunDialogProps {
   /** The run that is asked about; null while nothing is. */

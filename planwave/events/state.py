@@ -147,7 +147,9 @@ class ExecutionState:
         if self.graph is None:
             return Result({})
         last = LastNodes.of_document(self.graph)
-        delivered = ((each, self.nodes[each].delivered) for each in {*last.ends, *last.sinks})
+        delivered = (
+            (each, self.nodes[each].delivered) for each in {*last.ends, *last.sinks, *last.starts}
+        )
         return last.result({node_id: outputs for node_id, outputs in delivered if outputs})
 
     @property

@@ -178,6 +178,7 @@ class CreatedData(TypedDict):
     created_by: NotRequired[PrincipalDocument]
     trace_context: NotRequired[dict[str, str]]
     trace_id: NotRequired[Annotated[str, OPERATOR_ONLY]]
+    goal_template: NotRequired[str]
     written_by: NotRequired[Literal["model"]]
     flows: NotRequired[list[str]]
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from planwave.errors import InputError
+from planwave.errors import InputError, TemplateError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
 from planwave.executor.scheduling.waves import WaveBarrier
+from planwave.expressions import TaskTemplate
 from planwave.expressions.json_text import copy_json
 from planwave.graph.json_values import (
     MAX_VALUE_DEPTH,
@@ -18,9 +19,9 @@ from planwave.graph.json_values import (
     json_findings,
     to_json_each,
 )
-from planwave.graph.model import Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_text
-from planwave.graph.protocols import InputAdapter
+from planwave.graph.protocols import DeclaresInputs, InputAdapter
 from planwave.validation import json_type
 
 _MAX_NODES_LISTED = 20
@@ -84,13 +85,87 @@ def plan_inputs(
 
 def _plan_entries(program: Program, preset: Mapping[int, Mapping[str, Json]]) -> InputPlan:
     """Find what inputs choose by themselves."""
-    chosen = program.entry_nodes & preset.keys()
+    # What only declares inputs, and leads nowhere, gives them to tasks wherever the run begins.
+    entries = program.entry_nodes - declarations(program)
+    chosen = entries & preset.keys()
     if not chosen:
         return InputPlan(preset, frozenset(), None)
-    dropped = program.entry_nodes - chosen
+    dropped = entries - chosen
     reached = program.walk(chosen, forward=True)
     part = program.walk(reached, forward=False, stops=dropped | preset.keys())
+    part |= program.entry_nodes - entries
     return InputPlan(preset, dropped, frozenset(part | dropped))
+
+
+def declarations(program: Program) -> frozenset[int]:
+    """Return the entry nodes that declare fields and that no edge leaves."""
+    index, outgoing = program.topology.index, program.topology.outgoing
+    return frozenset(
+        number for node_id in program.inputs.fields if not outgoing[number := index[node_id]]
+    )
+
+
+def flow_inputs(program: Program, entry: InputPlan) -> dict[str, Json]:
+    """Return the inputs of the flow by name, as a run of that part of a program has them.
+
+    They are known before the run: from the values that entry nodes are settled with, or else from
+    their data. Fields of an entry node that was not chosen count only where no other declares them.
+    """
+    by_name: dict[str, Json] = {}
+    index = program.topology.index
+    numbers = sorted(
+        (index[each] for each in program.inputs.fields), key=entry.dropped.__contains__
+    )
+    for number in reversed(numbers):
+        value = _input_value(program, number, entry)
+        names = program.inputs.fields[program.topology.ids[number]]
+        if isinstance(value, dict):
+            by_name |= {name: value[name] for name in names if name in value}
+    if program.inputs.whole is not None and any(
+        DEFAULT_TARGET_HANDLE in step.task.names for step in program.steps if step.task is not None
+    ):
+        number = index[program.inputs.whole]
+        if number in entry.preset or isinstance(
+            program.steps[number].implementation, DeclaresInputs
+        ):
+            by_name[DEFAULT_TARGET_HANDLE] = _input_value(program, number, entry)
+    return by_name
+
+
+def _input_value(program: Program, number: int, entry: InputPlan) -> Json:
+    step = program.steps[number]
+    given = entry.preset.get(number, {}).get(step.facts.outputs[0].name)
+    if isinstance(step.implementation, DeclaresInputs):
+        return step.implementation.input_value(step.node.data, given)
+    return given
+
+
+def require_tasks(program: Program, entry: InputPlan) -> dict[str, Json]:
+    """Check before a run that its inputs have what its tasks name, and return these inputs.
+
+    Raises:
+        InputError: ``invalid-inputs``.
+    """
+    inputs = flow_inputs(program, entry)
+    for number, step in enumerate(program.steps):
+        if step.task is None or not (entry.part is None or number in entry.part):
+            continue
+        render_task(step.task, inputs, f"the task of node {step.node.id!r}")
+    return inputs
+
+
+def render_task(task: TaskTemplate, inputs: Mapping[str, Json], what: str) -> str:
+    """Return a task or the goal for some inputs.
+
+    Raises:
+        InputError: ``invalid-inputs``: an input that it names has no value.
+    """
+    try:
+        return task.render(inputs)
+    except TemplateError as error:
+        message = f"{what} names an input without a value: {error.message}"
+        hint = "give the input, or a default to its field in the schema of the start"
+        raise InputError(message, code="invalid-inputs", hint=hint) from error
 
 
 def _node_numbers(program: Program, node_ids: Sequence[str], option: str) -> set[int]:
@@ -128,10 +203,12 @@ def validate_inputs(
 
     Args:
         program: The graph they are for.
-        inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node.
+        inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node, or
+            ``{field: value}`` for the fields that it declares.
 
     Returns:
-        ``{node_id: {handle: value}}``; validating these again changes nothing.
+        ``{node_id: {handle: value}}``, with the defaults of what is not given; validating these
+        again changes nothing.
 
     Raises:
         InputError: As ``copy_inputs``, and ``invalid-inputs`` if the type rejects them.
@@ -163,29 +240,34 @@ def copy_inputs(program: Program, inputs: Mapping[str, Json] | None) -> dict[str
     if inputs is None:
         return {}
     pairs = _require_object(inputs, "inputs")
-    entry = _flat_entry_node(program, pairs)
-    if entry is not None:
-        pairs = {entry: pairs}
+    pairs = _by_node(program, pairs)
     return {
         node_id: _checked_values(program, _node_number(program, node_id), values)
         for node_id, values in pairs.items()
     }
 
 
-def _flat_entry_node(program: Program, inputs: Mapping[Any, Json]) -> str | None:
-    """Return the id of the one entry node of flat inputs, or None if the inputs are not flat."""
+def _by_node(program: Program, inputs: Mapping[Any, Json]) -> Mapping[Any, Json]:
+    """Return inputs by node: flat ones are the outputs of the one entry node, or fields that it declares."""
     if len(program.entry_nodes) != 1 or not inputs:
-        return None
+        return inputs
     (number,) = program.entry_nodes
     step, index = program.steps[number], program.topology.index
-    is_flat = all(
-        isinstance(key, str) and key not in index and has_output(step.facts, key) for key in inputs
-    )
-    return step.node.id if is_flat else None
+    if any(not isinstance(key, str) or key in index for key in inputs):
+        return inputs
+    if all(has_output(step.facts, key) for key in inputs):
+        return {step.node.id: inputs}
+    if inputs.keys() <= {*program.inputs.fields.get(step.node.id, ())}:
+        return {step.node.id: {step.facts.outputs[0].name: dict(inputs)}}
+    return inputs
 
 
 def _adapted_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:
     step = program.steps[number]
+    first = step.facts.outputs[0].name if step.facts.outputs else ""
+    if first in values and step.node.id in program.inputs.fields:
+        given = step.implementation.input_value(step.node.data, values[first])
+        return {**values, first: given}
     if not isinstance(step.implementation, InputAdapter):
         return values
     try:

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 from planwave.executor.scheduling.types import SchedulingRules
-from planwave.expressions import Template, compile_template
+from planwave.expressions import TaskTemplate, Template, compile_task, compile_template
+from planwave.graph.flow_inputs import NO_INPUTS, flow_inputs_of
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes, ReusableResult, strongest_effect
@@ -37,6 +38,7 @@ class BoundNode:
     Attributes:
         template: The expressions in ``node.data``, or None if there are none.
         handles: The outputs with a fixed name, as in ``BoundType``.
+        task: Its description, compiled; None for one without braces.
     """
 
     node: Node
@@ -44,6 +46,7 @@ class BoundNode:
     implementation: Any
     template: Template | None
     handles: frozenset[str]
+    task: TaskTemplate | None = None
 
 
 class Program:
@@ -61,6 +64,7 @@ class Program:
             what is linked to them; none where no node has ``join: any``.
         versions: ``{type name: version}`` of the types whose version is not 1.
         has_links: Whether nodes may resolve links.
+        inputs: The inputs of the flow by name.
 
     Raises:
         InputError: A node's type is unknown.
@@ -78,6 +82,7 @@ class Program:
         self.entry_nodes = frozenset(
             self._nodes_of(name for name, kind in kinds if has_entries and kind.facts.entry)
         )
+        self.inputs = flow_inputs_of(graph, catalogue) if self.entry_nodes else NO_INPUTS
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
         )
@@ -198,7 +203,8 @@ class Program:
         template = None
         if node.data:
             template = compile_template(dict(node.data), fields=facts.template_fields)
-        return BoundNode(node, facts, implementation, template, handles)
+        task = compile_task(node.description) if node.description else None
+        return BoundNode(node, facts, implementation, template, handles, task)
 
 
 def _bind_type(node: Node, catalogue: NodeTypes) -> BoundType:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from planwave.executor.program import Program
+from planwave.expressions import FLOW_INPUTS
 from planwave.graph.model import Arrival, Json
 from planwave.graph.outputs import Outputs
 from planwave.graph.protocols import WrittenBy
@@ -39,6 +40,17 @@ class GraphValues:
         self.written_by = written_by
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
         self.join_winners: dict[int, int] = {}
+
+    def task_of(self, node: int) -> str:
+        """Return the task of a node, with the inputs of the flow in place of their names.
+
+        Raises:
+            TemplateError: An input has no value.
+        """
+        step = self.program.steps[node]
+        if step.task is None:
+            return step.node.description
+        return step.task.render(cast("Mapping[str, Json]", self.variables.get(FLOW_INPUTS, {})))
 
     def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
         """Return what reached a node so far, in edge order; of ``join: any``, only the winner's."""

@@ -8,6 +8,9 @@ NODES: Final = "nodes"
 ROOT_VARIABLES: Final = ("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT")
 """Variables of every template, besides the node's own input handles."""
 
+FLOW_INPUTS: Final = "inputs of the flow"
+"""Under this key the variables of a run hold the inputs of its flow by name; no template can name it."""
+
 FUNCTIONS: Final = ("range", "dict", "namespace")
 """Functions of every template."""
 

@@ -307,6 +307,22 @@ class InputAdapter(Protocol):
 
 
 @runtime_checkable
+class DeclaresInputs(Protocol):
+    """An entry type whose nodes may declare fields: inputs of the flow that tasks and templates name."""
+
+    def input_fields(self, data: Mapping[str, Json]) -> Sequence[str]:
+        """Return the names of the fields that a node declares; none where it declares none."""
+        ...
+
+    def input_value(self, data: Mapping[str, Json], given: Json = None) -> Json:
+        """Return the value of the node's first output, with the defaults of what is not given.
+
+        Must be idempotent: its own result is returned unchanged.
+        """
+        ...
+
+
+@runtime_checkable
 class ReusableResult(Protocol):
     """A type whose results depend on more than the data and inputs of its nodes."""
 
@@ -489,11 +505,12 @@ class NodeTypes(Protocol):
         """Return whether a socket of one type accepts values of another type."""
         ...
 
-    def for_subgraph(self, names: Iterable[str]) -> NodeTypes:
+    def for_subgraph(self, names: Iterable[str], inputs: Iterable[str] = ()) -> NodeTypes:
         """Return a catalogue of the same types for checking a graph nested in a node.
 
         Args:
             names: Variables that expressions of the nested graph may use in addition.
+            inputs: Inputs of the flow around it, which its tasks may name too.
         """
         ...
 

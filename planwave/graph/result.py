@@ -9,6 +9,7 @@ from planwave.expressions.json_text import to_text
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, DataValue, Graph, Json
 
 _END_TYPE: Final = "end"
+_START_TYPE: Final = "start"
 
 OutputsByNode = Mapping[str, Mapping[str, DataValue]]
 
@@ -46,11 +47,13 @@ class LastNodes(NamedTuple):
 
     Attributes:
         ends: Its ``end`` nodes.
-        sinks: Its nodes that no flow edge leaves, apart from edges of the handle ``error``.
+        sinks: Its other nodes that no flow edge leaves, apart from edges of the handle ``error``.
+        starts: Its ``start`` nodes that none leaves, which only declare the inputs of the flow.
     """
 
     ends: tuple[str, ...]
     sinks: tuple[str, ...]
+    starts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph) -> Self:
@@ -79,19 +82,21 @@ class LastNodes(NamedTuple):
         types = dict(nodes)
         return cls(
             tuple(node_id for node_id, kind in types.items() if kind == _END_TYPE),
-            tuple(node_id for node_id in types if node_id not in followed),
+            tuple(n for n, kind in types.items() if n not in followed and kind != _START_TYPE),
+            tuple(n for n, kind in types.items() if n not in followed and kind == _START_TYPE),
         )
 
     def result(self, outputs: OutputsByNode) -> Result:
         """Return the result of a run.
 
-        It comes from the ``end`` nodes that delivered something, or else from the last nodes that did.
+        It comes from the ``end`` nodes that delivered something, or else from the last nodes that did;
+        what a ``start`` that leads nowhere was given is no result, unless there is no other.
         An error that a node delivered is not its result.
 
         Args:
             outputs: The outputs of the completed nodes, by node id.
         """
-        for node_ids in (self.ends, self.sinks):
+        for node_ids in (self.ends, self.sinks, self.starts):
             delivered = {
                 node_id: own
                 for node_id in node_ids

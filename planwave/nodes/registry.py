@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
 from planwave.errors import InputError, PermanentError
+from planwave.expressions import check_task, has_template
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.flow_inputs import flow_inputs_of
 from planwave.graph.model import DEFAULT_POLICY, Graph, Json, Node
 from planwave.graph.protocols import EffectByField, NodeTypeInfo, SchemaOutput
 from planwave.graph.reading.policy import policy_limit_findings
@@ -107,6 +109,7 @@ class Registry:
         self._checks = DataChecks(limits)
         self._cached_index: tuple[weakref.ref[Graph], GraphIndex] | None = None
         self._variable_names: tuple[str, ...] = ()
+        self._input_names: tuple[str, ...] = ()
         self.depth = 0
         self.warnings: list[Diagnostic] = []
         for implementation in types:
@@ -326,8 +329,9 @@ class Registry:
             Origin("module", module, file) if package is None else Origin("package", package, file)
         )
 
-    def for_subgraph(self, names: Iterable[str]) -> Registry:
+    def for_subgraph(self, names: Iterable[str], inputs: Iterable[str] = ()) -> Registry:
         within = copy(self)
+        within._input_names = tuple(dict.fromkeys((*self._input_names, *inputs)))
         within._variable_names = tuple(dict.fromkeys((*self._variable_names, *names)))
         within.depth = self.depth + 1
         within._cached_index = None
@@ -337,14 +341,24 @@ class Registry:
         passed: Sequence[Diagnostic] = ()
         if node.policy is not DEFAULT_POLICY:
             passed = policy_limit_findings(node, self._limits or BUILT_IN_LIMITS)
+        if has_template(node.description):
+            passed = [*passed, *self._check_task(node, graph)]
         spec = self._specs.get(node.type)
         if spec is None or not (spec.needs_check if node.data else spec.needs_check_empty):
             return passed
         node_findings = self._checks.findings(spec, node, self._index_of(graph), self._look_up)
         findings = [*passed, *(_to_diagnostic(finding, node, graph) for finding in node_findings)]
         for held in inline_graphs(spec, node) if spec.type_info.graph_fields else ():
-            findings += check_subgraph(held, node, self.for_subgraph(held.names), self._limits)
+            fields = flow_inputs_of(graph, self).fields.values()
+            inside = self.for_subgraph(held.names, (name for own in fields for name in own))
+            findings += check_subgraph(held, node, inside, self._limits)
         return findings
+
+    def _check_task(self, node: Node, graph: Graph) -> Iterator[Diagnostic]:
+        most = None if self._limits is None else self._limits.template_bytes
+        for error in check_task(node.description, self._index_of(graph).inputs, max_bytes=most):
+            message = f"the task of node {node.id!r}: {error.message}"
+            yield Diagnostic(error.code, "error", message, "/description", node.id, hint=error.hint)
 
     def _index_of(self, graph: Graph) -> GraphIndex:
         """Return the index of a graph, cached while the same graph is checked node by node."""
@@ -356,6 +370,7 @@ class Registry:
                     graph,
                     self._specs,
                     self._variable_names,
+                    (*self._input_names, *flow_inputs_of(graph, self).names),
                     tools=self.tools,
                     secrets=self._secrets,
                     redirect_hosts=self._redirect_hosts,

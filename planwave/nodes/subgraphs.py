@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, ClassVar, Final, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Final, NamedTuple, Self, cast, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from planwave.errors import GraphInvalid, LimitExceeded, PermanentError, PlanwaveError
-from planwave.expressions import has_template
+from planwave.expressions import FLOW_INPUTS, has_template
 from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.inputs import Inputs
@@ -273,7 +273,9 @@ def _read_wired_graph(
     field: str, document: Mapping[str, Json], names: Iterable[str], context: FlowContext
 ) -> Graph:
     """Read and check a graph that a wire brought."""
-    inside = context.runtime.catalogue.for_subgraph((*context.runtime.variables, *names))
+    variables = context.runtime.variables
+    inputs = cast("Mapping[str, Json]", variables.get(FLOW_INPUTS, {}))
+    inside = context.runtime.catalogue.for_subgraph((*variables, *names), inputs)
     _, findings = read_and_check(document, inside, limits_of(context))
     if errors_in(findings):
         invalid = GraphInvalid(findings)

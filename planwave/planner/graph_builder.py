@@ -105,7 +105,9 @@ class _DraftBuilder:
         if not self._build_subgraphs(node, node_type, data, pointer):
             document["data"] = ALREADY_REPORTED
         document["name"] = node.name or node.id
-        document["description"] = node.description or ""
+        document["description"] = escape_templates(node.description or "")
+        if document["description"] != (node.description or ""):
+            self.fixes.append(f"braces in the task of node {node.id!r} are taken literally")
         facts = self.catalogue.type_info(node_type)
         policy = node.policy if facts is None or node.policy is not None else facts.policy
         if policy or node.policy is not None:

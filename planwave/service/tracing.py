@@ -131,7 +131,9 @@ class _TracedExecution:
         self.tool_texts: dict[str, Mapping[str, str]] = {}
         last = LastNodes((), ()) if state.graph is None else LastNodes.of_document(state.graph)
         delivering = [
-            state.nodes[each] for each in {*last.ends, *last.sinks} if each in state.nodes
+            state.nodes[each]
+            for each in {*last.ends, *last.sinks, *last.starts}
+            if each in state.nodes
         ]
         self.last = last
         self.outputs = {node.path: node.outputs for node in delivering}

@@ -47,7 +47,9 @@ class Visibility:
         self._chosen = None if visible is None else frozenset(visible)
         last = LastNodes.of_document(graph)
         self._closing = frozenset(filter(self._is_closing, last.ends if visible is None else ()))
-        self._sinks = frozenset(last.ends if is_subgraph and last.ends else last.sinks)
+        self._sinks = frozenset(
+            last.ends if is_subgraph and last.ends else last.sinks or last.starts
+        )
         self._subgraphs = {
             f"{each}[{name}]": (each, Visibility(value, is_subgraph=True))
             for each, node in self._nodes.items()

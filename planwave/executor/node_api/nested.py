@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import LimitExceeded, PermanentError
-from planwave.executor.inputs import adapt_inputs, copy_inputs, plan_inputs
+from planwave.executor.inputs import adapt_inputs, copy_inputs, flow_inputs, plan_inputs
 from planwave.executor.linked_graphs import (
     ByNode,
     linked_graph,
@@ -34,10 +34,10 @@ from planwave.executor.state import (
 )
 from planwave.executor.values import GraphValues
 from planwave.expressions.json_text import copy_json
-from planwave.expressions.variables import NODES
+from planwave.expressions.variables import FLOW_INPUTS, NODES
 from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.json_values import NotJson, to_json, to_json_each
-from planwave.graph.model import DataValue, Graph, Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.graph.protocols import NodeTypes, WrittenBy
 from planwave.graph.subgraphs import subgraphs_of
@@ -337,6 +337,10 @@ def create_graph_run(
     # Node ids of options are those of the execution's own graph.
     entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
     names = host.variables if variables is None else variables
+    if own := flow_inputs(program, entry):
+        around = dict(cast("Mapping[str, Json]", names.get(FLOW_INPUTS, {})))
+        around.pop(DEFAULT_TARGET_HANDLE, None)  # the whole input of another graph
+        names = {**names, FLOW_INPUTS: around | own}
     values = GraphValues(program, prefix, names, written_by)
     for node, preset in entry.preset.items():
         values.outputs[node] = {h: DataValue("any", v) for h, v in preset.items()}

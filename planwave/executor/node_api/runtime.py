@@ -70,8 +70,12 @@ class GraphLookups:
         return self.values.written_by
 
     def get_node(self, node_id: str) -> Node:
-        """Return a node; InputError ``unknown-node`` if there is none."""
-        return self.values.program.steps[self._node_number(node_id)].node
+        """Return a node, its task as the run reads it; InputError ``unknown-node`` if there is none."""
+        number = self._node_number(node_id)
+        step = self.values.program.steps[number]
+        if step.task is None:
+            return step.node
+        return step.node._replace(description=self.values.task_of(number))
 
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
@@ -80,7 +84,7 @@ class GraphLookups:
         graph = self.values.program.graph
         return [
             e
-            for e in graph.incoming.get(self.get_node(node_id).id, ())
+            for e in graph.incoming.get(self._checked_id(node_id), ())
             if channel in (None, e.channel) and target_handle in (None, e.target_handle)
         ]
 
@@ -91,7 +95,7 @@ class GraphLookups:
         graph = self.values.program.graph
         return [
             e
-            for e in graph.outgoing.get(self.get_node(node_id).id, ())
+            for e in graph.outgoing.get(self._checked_id(node_id), ())
             if channel in (None, e.channel) and source_handle in (None, e.source_handle)
         ]
 
@@ -111,6 +115,10 @@ class GraphLookups:
     def catalogue(self) -> NodeTypes:
         """The node types."""
         return self.values.program.catalogue
+
+    def _checked_id(self, node_id: str) -> str:
+        self._node_number(node_id)
+        return node_id
 
     def _node_number(self, node_id: str) -> int:
         number = self.values.program.topology.index.get(node_id)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from planwave.executor.values import GraphValues
-from planwave.expressions import compile_template
+from planwave.expressions import FLOW_INPUTS, compile_template
 from planwave.expressions.templates import TemplateEngine
 from planwave.expressions.variables import NODES
 from planwave.graph.inputs import Inputs
@@ -36,6 +37,8 @@ class TemplateVariables:
             return self._variables[root]
         if root == DEFAULT_TARGET_HANDLE and root not in self._inputs and len(self._inputs) == 1:
             return next(iter(self._inputs.values())).value
+        if root not in self._inputs and root != DEFAULT_TARGET_HANDLE:
+            return cast("Mapping[str, Json]", self._variables.get(FLOW_INPUTS, {}))[root]
         return self._inputs[root].value
 
     def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:

@@ -217,7 +217,7 @@ class _KeyParts:
         facts: dict[str, Json] = {
             "type": step.node.type,
             "version": self._version(step),
-            "description": step.node.description,
+            "description": values.task_of(node),
             "data": data,
             # The socket type is left out: an input value from outside the graph has no socket type.
             "arrivals": [

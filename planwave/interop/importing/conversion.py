@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from planwave.expressions import escape_templates
 from planwave.graph.model import Json
 from planwave.interop.importing.drafts import GraphDraft, Target, new_edge, owners_of, reroute
 from planwave.interop.importing.regions import drawn_back_edges
@@ -185,6 +186,8 @@ class SourceNode:
             "type": node_type,
             "name": name or self.name or new_id,
         }
+        # In files of other programs braces in a task mean nothing here: they stay as they are.
+        description = escape_templates(description)
         optional = {"description": description, "data": dict(data or {}), "policy": policy}
         node |= {field: value for field, value in optional.items() if value}
         if self._position is not None:

@@ -27,6 +27,7 @@ class GraphIndex:
     """The parts of one graph that the checks of its nodes read.
 
     ``specs`` are the node types by name, ``names`` the variables of its expressions besides inputs,
+    ``inputs`` the inputs of the flow, which tasks may name too,
     ``tools`` the tools that nodes may name, ``secrets`` the names of secrets that have a value,
     ``mcp_servers`` those of MCP servers, ``redirect_hosts`` the hosts that answers may redirect to; None where
     that is not known.
@@ -37,6 +38,7 @@ class GraphIndex:
         graph: Graph,
         specs: Mapping[str, RegisteredType],
         names: Sequence[str] = (),
+        inputs: Sequence[str] = (),
         *,
         tools: ToolRegistry | None = None,
         secrets: Collection[str] | None = None,
@@ -47,7 +49,8 @@ class GraphIndex:
         self.by_id, self.incoming, self.outgoing = graph.by_id, graph.incoming, graph.outgoing
         self._linked = materialized_ids(graph)
         self._specs = specs
-        self.variable_names = names
+        self.inputs = inputs
+        self.variable_names = (*names, *inputs)
         self.mcp_servers, self.redirect_hosts = mcp_servers, redirect_hosts
         self.tools, self.secrets = tools, secrets
         self._steps_left = _MAX_WALK_STEPS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import Field
@@ -46,7 +46,27 @@ class Start(NodeType):
     entry = expects_input = True
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
-        return "" if data.initial_input is None else copy_json(data.initial_input)
+        return self.input_value({"schema": data.declared, "initialInput": data.initial_input})
+
+    def input_fields(self, data: Mapping[str, Json]) -> Sequence[str]:
+        """Return the names of the fields of the input, where the schema declares any."""
+        return tuple(_properties(data))
+
+    def input_value(self, data: Mapping[str, Json], given: Json = None) -> Json:
+        """Return what a run is given, over ``initialInput``, over the defaults of the schema."""
+        initial = data.get("initialInput")
+        properties = _properties(data)
+        if given is not None and not (properties and isinstance(given, dict)):
+            return given
+        value: dict[str, Json] = {}
+        for name, field in properties.items():
+            if isinstance(field, dict) and "default" in field:
+                value[name] = copy_json(field["default"])
+        if not (value or given is not None or isinstance(initial, dict)):
+            return "" if initial is None else copy_json(initial)
+        for part in (_object(initial), _object(given)):
+            value |= cast("dict[str, Json]", copy_json(part))
+        return value
 
     def input_schema(self, data: Mapping[str, Json]) -> Mapping[str, Any] | None:
         """Return the JSON Schema of the input, as far as the data of a node declare one."""
@@ -62,3 +82,13 @@ class Start(NodeType):
         for error in check_schema(cast("Json", data.declared)):
             pointer = f"/data/schema{error.pointer}"
             yield NodeFinding("invalid-data", f"data.schema: {error.message}", pointer, error.hint)
+
+
+def _properties(data: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return the fields that the schema of a node declares, by name."""
+    return _object(_object(data.get("schema")).get("properties"))
+
+
+def _object(value: Json) -> dict[str, Json]:
+    """Return a value that is an object; an empty one in place of any other."""
+    return cast("dict[str, Json]", value) if isinstance(value, dict) else {}

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from planwave.errors import Conflict, InputError, ShuttingDown
 from planwave.events import Event, ExecutionState
 from planwave.events.request_text import EDIT, field_of, is_plan_approval
-from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
+from planwave.executor.inputs import validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.diagnostics import Diagnostic
@@ -29,6 +29,7 @@ from planwave.service.executions.run_spec import (
     ReplacedExecution,
     RunSpec,
     new_execution,
+    rendered_spec,
     run_spec_from_events,
 )
 from planwave.service.executions.session import ExecutionSession
@@ -476,7 +477,7 @@ class ExecutionService(ExecutionCommands):
             caller = tracer.current_context()
             trace_id = tracer.trace_id_of(execution_id, caller)
             spec = replace(spec, trace_context=caller, trace_id=trace_id)
-        waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
+        spec, waves = rendered_spec(spec, program)
         at = self._dependencies.timestamp()
         needs = None if self.driver.carried is None else await self._needed_capability(spec)
         record, created = new_execution(spec, waves, execution_id, at, queued=queued, needs=needs)

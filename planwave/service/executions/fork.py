@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.errors import Conflict, InputError, InvalidChanges
 from planwave.events import ENDED_NODE, ExecutionState
 from planwave.events.paths import ancestor_paths, outermost_path
-from planwave.executor.inputs import validate_inputs
+from planwave.executor.inputs import declarations, validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.checking.checker import check
@@ -205,6 +205,10 @@ def fork_spec(
     require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
+    # Tasks read the inputs of the flow, so the changed output of what gives them is an input.
+    givers = declarations(program) if len(program.entry_nodes) > 1 else program.entry_nodes
+    declared = {program.topology.ids[n] for n in givers} & program.inputs.fields.keys()
+    inputs = {**fork.inputs, **{n: fork.preset.pop(n) for n in declared & fork.preset.keys()}}
     preset = validate_inputs(program, fork.preset)
     options = before.options if request.options is None else request.options
     if request.options is None or options.budget is None:  # as a person may have raised it
@@ -214,7 +218,8 @@ def fork_spec(
     spec = replace(
         before,
         graph=fork.graph,
-        inputs=validate_inputs(program, fork.inputs),
+        inputs=validate_inputs(program, inputs),
+        goal=before.goal_template or before.goal,
         options=options,
         parent=parent_data(parent.execution_id, fork.rerun, preset, is_retry=request.is_retry),
         approval=approval_of_fork(parent, new_hash, required=require_approval),

@@ -127,7 +127,8 @@ class PlanEdits:
                 return await self._plans.edit(
                     state.plan_id, [change], expected={state.plan_hash}, author="person", note=note
                 )
-        plan = replace(checked.plan, user_prompt=state.goal, title=state.title)
+        goal = before.goal_template or state.goal
+        plan = replace(checked.plan, user_prompt=goal, title=state.title)
         return checked._replace(plan=plan)
 
     async def _stored_plan(self, state: ExecutionState, new_hash: Json) -> PlanRecord:

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from planwave.errors import InputError
+from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
 from planwave.events.types import typed_event
 from planwave.events.unreadable import unreadable_error
+from planwave.executor.inputs import plan_inputs, render_task, require_tasks, wave_count
 from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.expressions import check_task, compile_task, has_template
+from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import title_of_steps
 from planwave.graph.protocols import NodeTypes
@@ -32,7 +36,8 @@ class RunSpec:
         graph: Its graph.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
         options: How to run it.
-        goal: The goal in the user's words.
+        goal: The goal in the user's words, with the inputs in place of their names.
+        goal_template: The goal as it was written, where it names inputs; a fork renders it again.
         title: The title of its plan.
         plan_id: The plan, where it is stored.
         revision: The revision of the plan; None where the graph is that of no revision.
@@ -53,6 +58,7 @@ class RunSpec:
     inputs: Mapping[str, Mapping[str, Json]]
     options: RunOptions
     goal: str = ""
+    goal_template: str | None = None
     title: str = ""
     plan_id: str | None = None
     revision: int | None = None
@@ -67,6 +73,29 @@ class RunSpec:
     flows: Sequence[str] | None = None
     trace_context: Mapping[str, str] = field(default_factory=dict[str, str])
     trace_id: str | None = None
+
+
+def rendered_spec(spec: RunSpec, program: Program) -> tuple[RunSpec, int]:
+    """Return a specification with the goal for its inputs, and how many waves it will have.
+
+    Raises:
+        GraphInvalid: The goal has something else than inputs in braces.
+        InputError: ``invalid-inputs``: the goal or a task names an input without a value; the options
+            leave nothing to run.
+    """
+    entry = plan_inputs(program, spec.inputs, spec.options)
+    inputs = require_tasks(program, entry)
+    names, written = program.inputs.goal_names, spec.goal_template or spec.goal
+    goal, template = written, None
+    if names is not None and has_template(written):
+        if errors := [
+            Diagnostic(each.code, "error", f"the goal: {each.message}", "/goal", hint=each.hint)
+            for each in check_task(written, names)
+        ]:
+            raise GraphInvalid(errors)
+        if (compiled := compile_task(written)) is not None:
+            goal, template = render_task(compiled, inputs, "the goal"), written
+    return replace(spec, goal=goal, goal_template=template), wave_count(program, entry)
 
 
 class ReplacedExecution(NamedTuple):
@@ -130,6 +159,7 @@ def _facts(spec: RunSpec, waves: int) -> dict[str, Any]:
         facts |= {"plan_id": spec.plan_id, "revision": spec.revision, "plan_hash": spec.plan_hash}
     facts |= {"graph": spec.graph.document, "options": spec.options.as_json(), "waves": waves}
     others = {
+        "goal_template": spec.goal_template,
         "inputs": spec.inputs or None,
         "trigger": spec.trigger,
         "parent": spec.parent,
@@ -203,6 +233,7 @@ def run_spec_from_events(
         inputs=facts.get("inputs") or {},
         options=run_options,
         goal=facts.get("goal") or "",
+        goal_template=facts.get("goal_template"),
         title=facts.get("title") or "",
         plan_id=facts.get("plan_id"),
         revision=facts.get("revision"),

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, cast, get_args
 from planwave.errors import InputError, NotFound, PlanwaveError
 from planwave.events import Event, ExecutionState, fold
 from planwave.executor.driver.execution import utc_now
-from planwave.executor.inputs import plan_inputs, validate_inputs, wave_count
+from planwave.executor.inputs import validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
@@ -20,7 +20,12 @@ from planwave.json_types import written_plainly
 from planwave.nodes.authoring.signatures import require_choice
 from planwave.principals import LIBRARY
 from planwave.service.executions.fork import ForkRequest, fork_spec, require_owned
-from planwave.service.executions.run_spec import RunSpec, new_execution, run_spec_from_events
+from planwave.service.executions.run_spec import (
+    RunSpec,
+    new_execution,
+    rendered_spec,
+    run_spec_from_events,
+)
 from planwave.service.executions.session import is_driven_here
 from planwave.service.library.graphs import BuiltGraph
 from planwave.service.library.stores import (
@@ -146,7 +151,7 @@ def with_message(
 
 
 def _create(spec: RunSpec, program: Program) -> LoadedRun:
-    waves = wave_count(program, plan_inputs(program, spec.inputs, spec.options))
+    spec, waves = rendered_spec(spec, program)
     record, created = new_execution(spec, waves, new_id(), utc_now(), by=LIBRARY)
     return LoadedRun(record=record, spec=spec, events=[created], program=program, epoch=1)
 

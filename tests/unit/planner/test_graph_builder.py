@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import SecretStr
 
-from planwave.expressions import compile_template
+from planwave.expressions import compile_task, compile_template
 from planwave.graph.protocols import NodeTypeInfo
 from planwave.graph.reading.unreadable import ALREADY_REPORTED
 from planwave.nodes.authoring.node_type import NodeData
@@ -295,3 +295,27 @@ def test_the_first_allowed_type_is_the_default_and_other_types_are_errors() -> N
         "type-not-allowed", "/nodes/1/data/body/nodes/0/type",
     )  # fmt: skip
     assert finding.hint == "it may use llm, loop"
+
+
+@pytest.mark.parametrize(
+    "task", ["Say {{ city }}", "{% if x %}", "{# no #}", "{{ open", "{{ '%}' }}"]
+)
+def test_braces_in_a_task_of_a_model_stay_literal(task: str) -> None:
+    body = {"nodes": [reply_node("b", description=task)], "edges": []}
+    draft = draft_of(
+        reply_node("a", description=task),
+        reply_node("l", type="loop", data={"items": ["x"], "body": body}),
+    )
+    agent, loop = draft.document["nodes"]
+    for node in (agent, loop["data"]["body"]["nodes"][0]):
+        template = compile_task(node["description"])
+        assert template is not None
+        assert template.names == ()
+        assert template.render({"city": "Rome", "x": True}) == task
+    assert "braces in the task of node 'a' are taken literally" in draft.fixes
+
+
+def test_a_task_without_double_braces_is_not_changed() -> None:
+    draft = draft_of(reply_node("a", description='Reply with {"city": {"days": 3}}'))
+    assert draft.document["nodes"][0]["description"] == 'Reply with {"city": {"days": 3}}'
+    assert draft.fixes == []

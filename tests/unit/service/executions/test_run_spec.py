@@ -19,6 +19,7 @@ VALUES: dict[str, Any] = {
     "inputs": {"a": {"output": "x"}},
     "options": RunOptions(max_parallel=3),
     "goal": "a goal",
+    "goal_template": "a {{ what }}",
     "title": "A title",
     "plan_id": "p1",
     "revision": 4,

@@ -247,19 +247,22 @@ def copy_inputs(program: Program, inputs: Mapping[str, Json] | None) -> dict[str
     }
 
 
-def _by_node(program: Program, inputs: Mapping[Any, Json]) -> Mapping[Any, Json]:
-    """Return inputs by node: flat ones are the outputs of the one entry node, or fields that it declares."""
-    if len(program.entry_nodes) != 1 or not inputs:
+def _by_node(program: Program, inputs: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return inputs by node: flat ones are outputs of the one entry node, or fields that entries declare."""
+    steps, index, fields = program.steps, program.topology.index, program.inputs.fields
+    if not inputs or any(key in index for key in inputs):
         return inputs
-    (number,) = program.entry_nodes
-    step, index = program.steps[number], program.topology.index
-    if any(not isinstance(key, str) or key in index for key in inputs):
+    if len(program.entry_nodes) == 1:
+        (number,) = program.entry_nodes
+        if all(has_output(steps[number].facts, key) for key in inputs):
+            return {steps[number].node.id: inputs}
+    if not inputs.keys() <= {name for names in fields.values() for name in names}:
         return inputs
-    if all(has_output(step.facts, key) for key in inputs):
-        return {step.node.id: inputs}
-    if inputs.keys() <= {*program.inputs.fields.get(step.node.id, ())}:
-        return {step.node.id: {step.facts.outputs[0].name: dict(inputs)}}
-    return inputs
+    return {
+        node_id: {steps[index[node_id]].facts.outputs[0].name: own}
+        for node_id, names in fields.items()
+        if (own := {name: inputs[name] for name in names if name in inputs})
+    }
 
 
 def _adapted_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:

@@ -44,6 +44,8 @@ def flow_inputs_of(graph: Graph, catalogue: NodeTypes) -> FlowInputs:
         if facts is None or not facts.entry:
             continue
         entries.append(node.id)
+        if not node.data:
+            continue  # it declares nothing
         implementation = catalogue.implementation(node.type)
         if isinstance(implementation, DeclaresInputs) and (
             names := implementation.input_fields(node.data)

@@ -68,6 +68,14 @@ class SetTitle:
 
 
 @dataclass(frozen=True, slots=True)
+class SetGoal:
+    """Change the goal of the plan."""
+
+    op: ClassVar = "set_goal"
+    goal: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReplaceGraph:
     """Replace the graph; a node without ``ui`` keeps that of the node of its id."""
 
@@ -76,7 +84,15 @@ class ReplaceGraph:
 
 
 Operation: TypeAlias = (
-    AddNode | UpdateNode | RemoveNode | AddEdge | RemoveEdge | Rename | SetTitle | ReplaceGraph
+    AddNode
+    | UpdateNode
+    | RemoveNode
+    | AddEdge
+    | RemoveEdge
+    | Rename
+    | SetTitle
+    | SetGoal
+    | ReplaceGraph
 )
 
 

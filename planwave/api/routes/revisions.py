@@ -103,6 +103,13 @@ class SetTitleOperation(RequestModel):
     title: str = Field(description=f"One line of at most {MAX_TITLE_CHARS} characters.")
 
 
+class SetGoalOperation(RequestModel):
+    """Changes the goal of the plan; of a flow also its description, which is the goal of its executions."""
+
+    op: Literal["set_goal"]
+    goal: str = Field(description="A template over the inputs of the flow; see `goal_chars`.")
+
+
 class ReplaceGraphOperation(RequestModel):
     """Replaces the graph; a node without `ui` keeps that of the node of its id."""
 
@@ -118,6 +125,7 @@ OperationModel = Annotated[
     | RemoveEdgeOperation
     | RenameOperation
     | SetTitleOperation
+    | SetGoalOperation
     | ReplaceGraphOperation,
     Field(discriminator="op"),
 ]
@@ -131,6 +139,7 @@ _CLASSES: Final[Mapping[str, type[edits.Operation]]] = {
         edits.RemoveEdge,
         edits.Rename,
         edits.SetTitle,
+        edits.SetGoal,
         edits.ReplaceGraph,
     )
 }

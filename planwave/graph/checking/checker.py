@@ -33,6 +33,7 @@ from planwave.graph.checking.inputs import (
 from planwave.graph.checking.partial import PartialGraph, without_consequences
 from planwave.graph.checking.policies import check_policies
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
+from planwave.graph.flow_inputs import flow_inputs_of
 from planwave.graph.model import ERROR_HANDLE, LINK, Edge, Graph, Json, Node
 from planwave.graph.ports import outputs_of
 from planwave.graph.protocols import NodeTypeInfo, NodeTypes
@@ -224,10 +225,13 @@ class GraphChecker:
         reportable = {
             kind for kind, facts in self.type_infos.items() if facts is None or facts.entry
         } - self.stand_ins
+        declarations = self._declarations() if reportable else frozenset[str]()
         first: dict[str, Node] = {}
         for number, node in enumerate(nodes) if reportable else ():
             if node.type not in reportable or node.type == UNREADABLE:
                 continue
+            if node.id in declarations:
+                continue  # it only declares inputs, wherever the run begins
             if self.type_infos[node.type] is None:
                 findings.append(self._unknown_type(node, number))
             elif node.type in first:
@@ -348,6 +352,11 @@ class GraphChecker:
     def _suggest(self, name: str, names: Collection[str]) -> str | None:
         self._suggestions_left -= 1
         return closest_match(name, names) if self._suggestions_left >= 0 else None
+
+    def _declarations(self) -> Set[str]:
+        """Return the ids of the entry nodes that declare inputs and that no edge leaves."""
+        fields = flow_inputs_of(self.graph, self.catalogue).fields
+        return {node_id for node_id in fields if not self.graph.outgoing.get(node_id)}
 
     def _unknown_type(self, node: Node, number: int) -> Diagnostic:
         types = list(self.catalogue.names())

@@ -30,6 +30,7 @@ from planwave.graph.operations import (
     RemoveNode,
     Rename,
     ReplaceGraph,
+    SetGoal,
     SetTitle,
     UpdateNode,
 )
@@ -47,12 +48,14 @@ _CHANGES_NODES: Final = (AddNode, UpdateNode, ReplaceGraph)
 class PlanContent(NamedTuple):
     """What operations change: the title of a plan and its graph document, with lists of objects.
 
-    ``findings`` are warnings of a change: what a rename could not follow.
+    ``findings`` are warnings of a change: what a rename could not follow; ``goal`` is the new goal,
+    None where it stays.
     """
 
     title: str
     graph: Mapping[str, Json]
     findings: tuple[Diagnostic, ...] = ()
+    goal: str | None = None
 
 
 def apply_operations(
@@ -77,7 +80,7 @@ def apply_operations(
         editor.apply(operation, f"/operations/{number}")
     editor.rename_references()
     graph = {NODES: editor.nodes, EDGES: editor.edges}
-    return PlanContent(editor.title, graph, editor.findings())
+    return PlanContent(editor.title, graph, editor.findings(), editor.goal)
 
 
 def keep_ui(graph: Mapping[str, Json], present: Mapping[str, Json]) -> dict[str, Json]:
@@ -100,7 +103,7 @@ class _Editor:
     """
 
     def __init__(self, content: PlanContent, catalogue: NodeTypes) -> None:
-        self.title = content.title
+        self.title, self.goal = content.title, content.goal
         self.nodes: list[_Item] = [*content.graph[NODES]]
         self.edges: list[_Item] = [*content.graph[EDGES]]
         self._catalogue = catalogue
@@ -125,6 +128,8 @@ class _Editor:
                 self._rename(node_id, new_id, pointer)
             case SetTitle(title):
                 self.title = title.strip()
+            case SetGoal(goal):
+                self.goal = goal
             case ReplaceGraph(graph):
                 self.nodes = keep_ui(graph, {NODES: self.nodes})[NODES]
                 self.edges = _with_ids(graph[EDGES], [])

@@ -33,6 +33,8 @@ from planwave.storage.records import is_interrupted
 
 NodeChanges = Mapping[str, Mapping[str, Json]]
 """``{node_id: {"description"?: text, "data"?: merge patch} | {"outputs": {handle: value}}}``."""
+ByNode = Mapping[str, Mapping[str, Json]]
+"""Values by node id and output handle."""
 
 CHANGES: Final = "/changes"
 _RERUN: Final = "/rerun"
@@ -205,11 +207,7 @@ def fork_spec(
     require_known_types(before.graph, catalogue)
     raise_for_run(check(fork.graph, catalogue, limits))
     program = Program(fork.graph, catalogue)
-    # Tasks read the inputs of the flow, so the changed output of what gives them is an input.
-    givers = declarations(program) if len(program.entry_nodes) > 1 else program.entry_nodes
-    declared = {program.topology.ids[n] for n in givers} & program.inputs.fields.keys()
-    inputs = {**fork.inputs, **{n: fork.preset.pop(n) for n in declared & fork.preset.keys()}}
-    preset = validate_inputs(program, fork.preset)
+    given, preset = _declared(program, fork)
     options = before.options if request.options is None else request.options
     if request.options is None or options.budget is None:  # as a person may have raised it
         raised = {} if parent.budget is None else parent.budget.limits
@@ -218,7 +216,7 @@ def fork_spec(
     spec = replace(
         before,
         graph=fork.graph,
-        inputs=validate_inputs(program, inputs),
+        inputs=given,
         goal=before.goal_template or before.goal,
         options=options,
         parent=parent_data(parent.execution_id, fork.rerun, preset, is_retry=request.is_retry),
@@ -231,6 +229,22 @@ def fork_spec(
         # A changed graph is not the flow, so that access tokens do not see it.
         spec = replace(spec, plan_hash=new_hash, revision=None, flow=None)
     return spec, program
+
+
+def _declared(program: Program, fork: Fork) -> tuple[ByNode, ByNode]:
+    """Return the inputs of a fork, and the other outputs that nodes are settled with.
+
+    The changed output of a node that declares inputs of the flow is an input: tasks read it before the
+    run begins.
+
+    Raises:
+        InputError: They do not fit the graph.
+    """
+    givers = declarations(program) if len(program.entry_nodes) > 1 else program.entry_nodes
+    ids = {program.topology.ids[n] for n in givers} & program.inputs.fields.keys()
+    given = {node_id: own for node_id, own in fork.preset.items() if node_id in ids}
+    others = {node_id: own for node_id, own in fork.preset.items() if node_id not in ids}
+    return validate_inputs(program, {**fork.inputs, **given}), validate_inputs(program, others)
 
 
 def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:

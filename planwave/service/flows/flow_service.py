@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, NotFound
+from planwave.expressions import has_template
 from planwave.graph.checking.checker import check
 from planwave.graph.editing.editor import PlanContent
 from planwave.graph.reading.documents import read_graph
@@ -407,6 +408,8 @@ class FlowResolver:
 
 
 def _default_description(plan: PlanRecord) -> str:
+    if has_template(plan.user_prompt):
+        return plan.user_prompt  # it names inputs, which the title does not
     return plan.title if plan.user_prompt else ""
 
 

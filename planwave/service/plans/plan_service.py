@@ -26,6 +26,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planwave.errors import GraphInvalid, LimitExceeded, NotFound, PreconditionFailed
+from planwave.expressions import has_template
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.editing.editor import PlanContent, apply_operations
@@ -354,8 +355,9 @@ class PlanService(PlanQueries):
             record = replace(with_import(saved.plan, change.imported), edits=plan.edits + 1)
             saved = saved._replace(plan=record)
         name = None if change.takes_name else change.name or plan.name
-        description = plan.description if change.description is None else change.description
-        if (name, description) == (plan.name, plan.description):
+        present = saved.plan.description
+        description = present if change.description is None else change.description
+        if (name, description) == (plan.name, present):
             return saved
         renamed = replace(saved.plan, name=name, description=description, edits=plan.edits + 1)
         return saved._replace(plan=renamed)
@@ -370,8 +372,9 @@ class PlanService(PlanQueries):
     ) -> _Saved:
         present = {name: plan.document[name] for name in GRAPH_PARTS}
         content = apply(PlanContent(plan.title, present))
-        self._require_within_limits(content.graph)
+        self._require_within_limits(content.graph, content.goal or "")
         report = self.check(content.graph)
+        planned = _with_goal(plan, content.goal)
         if not change.takes_drafts:
             raise_for_graph(report.diagnostics)
         graph = report.graph_document() or dict(content.graph)
@@ -379,14 +382,14 @@ class PlanService(PlanQueries):
         report = replace(report, diagnostics=(*report.diagnostics, *content.findings))
         if digest == plan.hash:
             is_same = canonical_json(graph) == canonical_json(present)
-            if is_same and content.title == plan.title:
+            if is_same and content.title == plan.title and planned is plan:
                 return _Saved(plan, None, report.diagnostics)
-            document = {**plan.document, **graph, "title": content.title}
+            document = {**planned.document, **graph, "title": content.title}
             changed = replace(
-                plan, title=content.title, document=document, edits=plan.edits + 1, plain=False
+                planned, title=content.title, document=document, edits=plan.edits + 1, plain=False
             )
             return _Saved(changed, None, report.diagnostics)
-        next_plan = self._next_revision(plan, content.title, graph, digest, report, author, note)
+        next_plan = self._next_revision(planned, content.title, graph, digest, report, author, note)
         return _Saved(next_plan, current_revision(plan), report.diagnostics)
 
     def _next_revision(
@@ -425,9 +428,9 @@ class PlanService(PlanQueries):
             plain=False,
         )
 
-    def _require_within_limits(self, graph: Mapping[str, Json]) -> None:
+    def _require_within_limits(self, graph: Mapping[str, Json], goal: str = "") -> None:
         limits = self._dependencies.limits
-        sizes = {name: len(graph[name]) for name in GRAPH_PARTS}
+        sizes = {name: len(graph[name]) for name in GRAPH_PARTS} | {"goal_chars": len(goal)}
         for name, size in {**sizes, "plan_bytes": len(dumps_trusted(graph))}.items():
             if size > getattr(limits, name):
                 raise LimitExceeded(name, getattr(limits, name), size)
@@ -469,6 +472,20 @@ class PlanService(PlanQueries):
     def check_graph(self, graph: Graph) -> list[Diagnostic]:
         """Return the diagnostics of a graph that is about to run."""
         return check(graph, self._dependencies.catalogue, self._dependencies.limits)
+
+
+def _with_goal(plan: PlanRecord, goal: str | None) -> PlanRecord:
+    """Return a plan with another goal: the same object where it stays.
+
+    The description of a flow is the goal of its executions, so it follows where it is that goal, and
+    where inputs are named in either.
+    """
+    if goal is None or goal == plan.user_prompt:
+        return plan
+    is_goal = plan.description == plan.user_prompt or has_template(goal + plan.description)
+    description = goal if plan.name is not None and is_goal else plan.description
+    document = {**plan.document, "user_prompt": goal}
+    return replace(plan, user_prompt=goal, description=description, document=document, plain=False)
 
 
 async def require_stored_plan(

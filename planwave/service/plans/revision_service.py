@@ -32,7 +32,7 @@ class RevisionService(RevisionQueries):
         author: Editor = "api",
         note: str = "",
     ) -> PlanRecord:
-        """Restore the title and the graph of a revision of a plan; durable when this returns.
+        """Restore the title, the goal and the graph of a revision of a plan; durable when this returns.
 
         Nodes that the plan has now keep their ``ui``. Without a difference, nothing is changed.
 
@@ -56,7 +56,7 @@ class RevisionService(RevisionQueries):
         def change(content: PlanContent) -> PlanContent:
             graph = {name: document[name] for name in GRAPH_PARTS}
             bare = keep_ui(_without_shared_ui(graph, content.graph), content.graph)
-            return PlanContent(source.title, bare)
+            return PlanContent(source.title, bare, goal=document.get("user_prompt"))
 
         note = note or f"revision {revision} restored"
         edited = await self._plans.change(

@@ -22,6 +22,7 @@ export const queryKeys = {
   executions: (filters: ExecutionFilters) => ["executions", filters] as const,
   lastCompleted: (planId: string) => ["executions", "completed", planId] as const,
   execution: (executionId: string) => ["execution", executionId] as const,
+  lineage: (executionId: string) => ["execution", executionId, "lineage"] as const,
   document: (executionId: string) => ["execution", executionId, "document"] as const,
   result: (executionId: string) => ["execution", executionId, "result"] as const,
   node: (executionId: string, path: string) => ["execution", executionId, "node", path] as const,

@@ -225,6 +225,7 @@ export type CreatedData = {
   created_by?: PrincipalDocument;
   trace_context?: Record<string, string>;
   trace_id?: string;
+  goal_template?: string;
   written_by?: "model";
   flows?: string[];
 };
@@ -2327,6 +2328,13 @@ export type SetTitleOperation = {
   title: string;
 };
 
+/** Changes the goal of the plan; of a flow also its description, which is the goal of its executions. */
+export type SetGoalOperation = {
+  op: "set_goal";
+  /** A template over the inputs of the flow; see `goal_chars`. */
+  goal: string;
+};
+
 /** Replaces the graph; a node without `ui` keeps that of the node of its id. */
 export type ReplaceGraphOperation = {
   op: "replace_graph";
@@ -2340,7 +2348,7 @@ export type PlanEditRequest = {
   /** Why; it is stored with the revision. */
   note?: string;
   /** Applied in order; see the limit `plan_operations`. */
-  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | ReplaceGraphOperation)[];
+  operations: (AddNodeOperation | UpdateNodeOperation | RemoveNodeOperation | AddEdgeOperation | RemoveEdgeOperation | RenameOperation | SetTitleOperation | SetGoalOperation | ReplaceGraphOperation)[];
 };
 
 /** A goal to be planned. */

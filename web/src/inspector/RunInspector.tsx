@@ -20,6 +20,7 @@ import { FailureBox } from "./FailureBox";
 import { Loaded } from "./Loaded";
 import parts from "./parts.module.css";
 import { openQuestions } from "./requestFields";
+import { SelectableWords } from "./SelectableWords";
 import styles from "./StepInspector.module.css";
 import { Text } from "./Text";
 
@@ -34,6 +35,8 @@ type RunInspectorProps = {
   onSelect: (path: string) => void;
   /** Shows the result over the whole width. */
   onRead: () => void;
+  /** What can be done with words that are selected in the goal; without a selection they are empty. */
+  onWords?: ((words: string) => ReactNode) | undefined;
 };
 
 const TABS: readonly { value: RunTab; label: string }[] = [
@@ -44,7 +47,8 @@ const TABS: readonly { value: RunTab; label: string }[] = [
 ];
 
 /** The run itself: its result, its goal, its cost. */
-export function RunInspector({ run, request, tab, onTab, onSelect, onRead }: RunInspectorProps) {
+export function RunInspector(props: RunInspectorProps) {
+  const { run, request, tab, onTab, onSelect, onRead, onWords } = props;
   return (
     <aside className={styles.inspector} aria-label="The run" tabIndex={-1}>
       <header className={styles.head}>
@@ -66,7 +70,7 @@ export function RunInspector({ run, request, tab, onTab, onSelect, onRead }: Run
           <Result run={run} onSelect={onSelect} />
         </Panel>
         <Panel value="goal">
-          <Text text={run.goal || "This run was started without a goal."} />
+          <Goal run={run} onWords={onWords} />
           {run.createdBy && (
             <p className={parts.quiet}>Created by {principalWords(run.createdBy)}.</p>
           )}
@@ -80,6 +84,17 @@ export function RunInspector({ run, request, tab, onTab, onSelect, onRead }: Run
       </Tabs>
       <footer className={styles.foot}>Choose a step to see its input, prompt and output.</footer>
     </aside>
+  );
+}
+
+/** The goal, with what can be done with words of it. */
+function Goal({ run, onWords }: Pick<RunInspectorProps, "run" | "onWords">) {
+  if (!run.goal) return <p className={parts.quiet}>This run was started without a goal.</p>;
+  if (!onWords) return <Text text={run.goal} />;
+  return (
+    <SelectableWords action={onWords}>
+      <Text text={run.goal} />
+    </SelectableWords>
   );
 }
 

@@ -19,6 +19,7 @@ from planwave.graph.operations import (
     RemoveNode,
     Rename,
     ReplaceGraph,
+    SetGoal,
     SetTitle,
     UpdateNode,
     operation_json,
@@ -183,6 +184,8 @@ def test_name_that_a_person_gave_survives_a_rename() -> None:
 def test_title_is_set_without_surrounding_space() -> None:
     assert applied(SetTitle("  New title ")).title == "New title"
     assert applied(SetTitle("x" * 200)).title == "x" * 200
+    assert applied(SetTitle("x")).goal is None
+    assert applied(SetGoal("Go to {{ city }}")).goal == "Go to {{ city }}"
 
 
 def test_replaced_graph_keeps_the_ui_of_nodes_without_one() -> None:

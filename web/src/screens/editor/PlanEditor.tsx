@@ -1,8 +1,10 @@
 import { useState } from "react";
+import { useSearchParams } from "react-router";
 import { useStore } from "zustand";
 import { useEditPlan, useRestoreRevision } from "@/api/mutations";
 import { showError } from "@/api/showError";
 import type { PlanResponse } from "@/api/types";
+import { Button } from "@/ui/Button";
 import { Note } from "@/ui/Note";
 import { Tag } from "@/ui/Tag";
 import { createEditorStore, type EditorStore } from "./editorStore";
@@ -27,7 +29,8 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
   const { check, errors, isDraft } = useGraphCheck(store);
   const blocked = errors && `Fix ${errors} to run`;
   const run = useRunPlan(plan.plan_id, autosave.flush, blocked);
-  const comparison = useComparison(plan.plan_id, saved.revision);
+  const ran = Number(useSearchParams()[0].get("ran"));
+  const comparison = useComparison(plan.plan_id, saved.revision, ran || null);
   const changes = useWholeChanges(plan.plan_id, store, autosave);
   return (
     <>
@@ -69,6 +72,14 @@ export function PlanEditor({ plan }: { plan: PlanResponse }) {
           blocked={blocked}
           flush={autosave.flush}
         />
+        {ran > 0 && ran < saved.revision && (
+          <Note>
+            The run used revision {ran}; this is revision {saved.revision}, which is newer.{" "}
+            <Button small onClick={() => changes.restore(ran)}>
+              Restore {ran}
+            </Button>
+          </Note>
+        )}
         {plan.name !== null && isDraft && (
           <Note kind="warning">
             This is a draft. Whoever calls the flow starts{" "}

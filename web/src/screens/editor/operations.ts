@@ -7,6 +7,7 @@ import type {
   PlanEditRequest,
   RenameOperation,
   ReplaceGraphOperation,
+  SetGoalOperation,
 } from "@/api/types";
 import { writeJson } from "@/json";
 
@@ -21,7 +22,7 @@ export type PlanContent = {
 /** A change of a plan that the editor makes by itself, as `PATCH /api/plans/{id}` takes it. */
 export type PlanOperation = Exclude<
   PlanEditRequest["operations"][number],
-  RenameOperation | ReplaceGraphOperation
+  RenameOperation | ReplaceGraphOperation | SetGoalOperation
 >;
 
 /** Returns the operations that lead from one content to another; nodes are known by id.

@@ -5,9 +5,9 @@ import type { NodeDocument } from "@/api/types";
 const NONE: readonly NodeDocument[] = [];
 
 /** The revision that the plan is compared with: a chosen one, else the one that was opened. */
-export function useComparison(planId: string, revision: number) {
+export function useComparison(planId: string, revision: number, first: number | null = null) {
   const [opened] = useState(revision);
-  const [chosen, choose] = useState<number | null>(null);
+  const [chosen, choose] = useState<number | null>(first);
   const usual = revision > opened ? opened : revision - 1;
   const since = chosen === null || chosen >= revision ? usual : chosen;
   const [isShown, show] = useState(false);

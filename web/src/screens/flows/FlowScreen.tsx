@@ -19,6 +19,7 @@ import { saveJsonFile } from "@/ui/saveFile";
 import { showToast } from "@/ui/toasts";
 import { DeletePlan } from "./DeletePlan";
 import { FlowRevisions } from "./FlowRevisions";
+import { FlowRuns } from "./FlowRuns";
 import styles from "./FlowScreen.module.css";
 import { flowFile } from "./flowInputs";
 import { draftWords } from "./planWords";
@@ -70,6 +71,10 @@ function Flow({ flow }: { flow: FlowResponse }) {
           <section className={styles.card}>
             <h2>{isOld ? `Run revision ${old.data?.revision ?? ""}` : "Run it"}</h2>
             {shown && <RunFlow key={shown.revision} flow={shown} />}
+          </section>
+          <section className={styles.card}>
+            <h2>Runs</h2>
+            <FlowRuns planId={flow.plan_id} />
           </section>
           <section className={styles.card}>
             <h2>Revisions</h2>

@@ -7,12 +7,15 @@ import { Button, ButtonLink } from "@/ui/Button";
 import { copyText } from "@/ui/copyText";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, type MenuItem } from "@/ui/Menu";
+import { editPath } from "./Lineage";
 
 type RunActionsProps = {
   run: RunState;
   /** Its status says that it runs, and nobody runs it. */
   isInterrupted: boolean;
   onFork: () => void;
+  /** Makes what a fork ran the newest revision of its plan. */
+  onKeep: () => void;
   /** Shows the run's stored JSON. */
   onJson: () => void;
 };
@@ -54,7 +57,9 @@ function LiveActions({ run, isInterrupted, onFork, onJson }: RunActionsProps) {
   );
 }
 
-function EndedActions({ run, onFork, onJson }: RunActionsProps) {
+function EndedActions({ run, onFork, onJson, onKeep }: RunActionsProps) {
+  // A changed plan is that of no revision.
+  const isFork = run.parent !== null && run.planId !== null && run.revision === null;
   const retry = useRetry(run.executionId);
   const navigate = useNavigate();
   const fork = useFork(run.executionId);
@@ -66,7 +71,7 @@ function EndedActions({ run, onFork, onJson }: RunActionsProps) {
   return (
     <>
       {run.planId && (
-        <ButtonLink icon="edit" to={`/plans/${run.planId}`}>
+        <ButtonLink icon="edit" to={editPath(run)}>
           Edit the plan
         </ButtonLink>
       )}
@@ -76,6 +81,11 @@ function EndedActions({ run, onFork, onJson }: RunActionsProps) {
       <Button icon="fork" onClick={onFork}>
         Fork
       </Button>
+      {isFork && (
+        <Button icon="tick" onClick={onKeep}>
+          Keep in the plan
+        </Button>
+      )}
       {hasFailed ? (
         <Button
           icon="retry"

@@ -15,6 +15,7 @@ import {
 } from "@/ui/format";
 import { Icon } from "@/ui/icons";
 import { Status } from "@/ui/Status";
+import { Lineage, RunSource } from "./Lineage";
 import styles from "./RunHeader.module.css";
 import {
   budgetWords,
@@ -54,6 +55,7 @@ export function RunHeader({ run, isInterrupted, now, actions }: RunHeaderProps) 
         <Counts run={run} />
         <Facts run={run} now={now} />
       </div>
+      <Lineage run={run} />
     </header>
   );
 }
@@ -91,6 +93,7 @@ function Facts({ run, now }: { run: RunState; now: number }) {
       {budget.length > 0 && (calls > 0 || run.warned.length > 0) && <Budget lines={budget} />}
       {run.recoveries > 0 && <span>{recoveryWords(run.recoveries)}</span>}
       {saved >= 1 && <span>side by side saved {formatDuration(saved)}</span>}
+      <RunSource run={run} />
       <TraceLink executionId={run.executionId} />
       {started && <span className={styles.started}>started {startWords(new Date(started))}</span>}
     </>

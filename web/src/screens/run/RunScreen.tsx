@@ -16,6 +16,7 @@ import { Loaded } from "@/inspector/Loaded";
 import { RunInspector, type RunTab } from "@/inspector/RunInspector";
 import { openQuestions, requestsAt } from "@/inspector/requestFields";
 import { StepInspector, type StepTab } from "@/inspector/StepInspector";
+import { MakeInputButton } from "@/screens/flows/MakeInput";
 import { RunProvider, useRun, useRunConnection } from "@/stream/RunProvider";
 import type { NodeState, RunState } from "@/stream/runState";
 import { announce } from "@/ui/announcer";
@@ -34,6 +35,7 @@ import { ConnectionNote } from "./ConnectionNote";
 import { ForkDialog } from "./ForkDialog";
 import { useFolding } from "./folding";
 import { forkObstacle, outerStep } from "./forkObstacle";
+import { KeepInPlan } from "./KeepInPlan";
 import { OpenRequest } from "./OpenRequest";
 import { PlanApproval, planRequestOf } from "./PlanApproval";
 import { ResultReader } from "./ResultReader";
@@ -89,6 +91,7 @@ function LoadedRun() {
   const isInterrupted = useInterrupted(run.status === "executing" ? run.executionId : null);
   const [selected, select] = useSelectedStep(run);
   const [isReading, read] = useReading();
+  const [isKeeping, setKeeping] = useState(false);
   const [forking, setForking] = useState<{ path: string | null } | null>(null);
   const [runTab, setRunTab] = useState<RunTab>("result");
   useAnnouncements(run);
@@ -105,6 +108,7 @@ function LoadedRun() {
         run={run}
         isInterrupted={isInterrupted}
         onFork={() => setForking({ path: selected ? outerStep(selected.path) : null })}
+        onKeep={() => setKeeping(true)}
         onJson={showJson}
       />
     </>
@@ -133,9 +137,15 @@ function LoadedRun() {
               onTab={setRunTab}
               onSelect={select}
               onRead={() => read(true)}
+              onWords={(words) =>
+                run.planId !== null && <MakeInputButton planId={run.planId} words={words} />
+              }
             />
           )}
         </Panels>
+      )}
+      {isKeeping && run.planId !== null && (
+        <KeepInPlan run={run} planId={run.planId} onClose={() => setKeeping(false)} />
       )}
       {forking && <ForkDialog run={run} path={forking.path} onClose={() => setForking(null)} />}
     </div>

@@ -39,16 +39,6 @@ def is_literal(text: str) -> bool:
     return not has_template(rest)
 
 
-def literal_text(text: str) -> str:
-    """Return the text that one of ``is_literal`` stands for."""
-    parts, rest = list[str](), text
-    while _RAW in rest:
-        before, _, rest = rest.partition(_RAW)
-        raw, _, rest = rest.partition(_END_RAW)
-        parts += [before, raw]
-    return "".join((*parts, rest))
-
-
 def _split_endraw(text: str) -> list[str]:
     """Cut a text so that no part holds a whole ``endraw``, which would end the literal early."""
     parts = text.split("endraw")

@@ -7,7 +7,7 @@ filters are taken: a task is rendered wherever it is read, without waiting for t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from planwave.errors import TemplateError
 from planwave.expressions.errors import (
@@ -19,9 +19,10 @@ from planwave.expressions.errors import (
 )
 from planwave.expressions.filters import UNDEFINED_VALUE
 from planwave.expressions.json_text import Json, to_text
-from planwave.expressions.literals import is_literal, literal_text
 from planwave.expressions.paths import ValuePath, evaluate_path
 from planwave.expressions.templates import DEFAULT_OUTPUT_BYTES, has_template
+
+_RAW: Final = ("{% raw %}", "{% endraw %}")
 
 
 class TaskTemplate(NamedTuple):
@@ -63,21 +64,33 @@ def compile_task(text: str) -> TaskTemplate | None:
     """
     if not has_template(text):
         return None
-    if is_literal(text):
-        return TaskTemplate((literal_text(text),), ())
     # Lazy: test_building_and_running_a_graph_without_a_model_loads_no_sdk
     from planwave.expressions.syntax import expression_tokens, parse_template
 
-    program = parse_template(text)
-    has_comment = any(token.kind == "comment_begin" for token in expression_tokens(text))
-    if program.parts is None or has_comment:
-        raise TemplateError(
-            "a task or goal takes only the names of inputs in braces, such as {{ city }}",
-            code=FORBIDDEN,
-            hint=LITERAL_HINT,
-        )
-    return TaskTemplate(
-        program.parts, tuple(dict.fromkeys(variable.name for variable in program.references))
+    parse_template(text)  # finds what is wrong with its syntax
+    parts: list[str | ValuePath] = []
+    names: dict[str, None] = {}
+    begin = None
+    for token in expression_tokens(text):
+        if token.kind == "variable_begin" and token.value == "{{":
+            begin = token.end
+        elif token.kind == "variable_end" and token.value == "}}":
+            program = parse_template(f"{{{{{text[begin : token.start]}}}}}")
+            parts += program.parts or _refuse()
+            names |= dict.fromkeys(variable.name for variable in program.references)
+            begin = None
+        elif token.kind == "data":
+            parts.append(text[token.start : token.end])
+        elif begin is None and token.value not in _RAW:
+            _refuse()
+    return TaskTemplate(tuple(parts), tuple(names))
+
+
+def _refuse() -> NoReturn:
+    raise TemplateError(
+        "a task or goal takes only the names of inputs in braces, such as {{ city }}",
+        code=FORBIDDEN,
+        hint=LITERAL_HINT,
     )
 
 

@@ -12,11 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from planwave.expressions import escape_templates
 from planwave.graph.model import Json
 from planwave.interop.importing.drafts import GraphDraft, Target, new_edge, owners_of, reroute
 from planwave.interop.importing.regions import drawn_back_edges
 from planwave.interop.importing.secrets import Removed, holds_withheld, plain, secret_name
+from planwave.interop.importing.templates import literal
 
 if TYPE_CHECKING:
     from planwave.shapes.imports import (
@@ -187,7 +187,7 @@ class SourceNode:
             "name": name or self.name or new_id,
         }
         # In files of other programs braces in a task mean nothing here: they stay as they are.
-        description = escape_templates(description)
+        description = literal(description)
         optional = {"description": description, "data": dict(data or {}), "policy": policy}
         node |= {field: value for field, value in optional.items() if value}
         if self._position is not None:

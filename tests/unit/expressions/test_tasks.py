@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import TemplateError
 from planwave.expressions import check_task, compile_task, compile_template, escape_templates
+from planwave.interop.importing.templates import literal
 from tests.unit.expressions.test_literals import TEXTS
 
 NAMES = ("city", "days", "trip")
@@ -38,6 +39,12 @@ def test_an_input_takes_the_place_of_its_name() -> None:
 def test_a_text_without_braces_and_one_that_is_escaped_are_themselves(text: str) -> None:
     assert rendered(escape_templates(text)) == text
     assert codes(escape_templates(text)) == []
+
+
+@given(TEXTS)
+def test_a_text_of_another_program_is_itself(text: str) -> None:
+    assert rendered(literal(text)) == text
+    assert codes(literal(text)) == []
 
 
 @given(TEXTS, JSON)

@@ -200,7 +200,7 @@ function Canvas(props: LaneCanvasProps & { sizes: LayoutSizes }) {
         maxZoom={1.5}
         onPaneClick={() => onSelect([])}
         onMove={view.onMove}
-        attributionPosition={isEdited ? "bottom-center" : "bottom-left"}
+        attributionPosition={editing ? "bottom-center" : "bottom-left"}
       >
         <LaneOverlay
           lanes={layout.lanes}

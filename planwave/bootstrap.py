@@ -142,6 +142,7 @@ def _service_dependencies(settings: Settings, drives: bool) -> ServiceDependenci
         redactor=redactor,
         audit=open_audit_log(settings, store.now),
         capabilities=capabilities,
+        spend_warn_usd=settings.spend_warn_usd_per_day,
     )
 
 

@@ -473,6 +473,8 @@ class Settings(EnvFirstSettings):
     """Whether spans hold prompts, replies, and arguments and results of tools (``content``), without the secrets of the settings."""
     tracing_url_template: Annotated[str, AfterValidator(parse_trace_url)] | None = None
     """The page of a trace, with ``{trace_id}``, such as `https://jaeger.example/trace/{trace_id}`; the page of a run links to it."""
+    spend_warn_usd_per_day: float | None = Field(default=None, gt=0, le=1_000_000)
+    """US dollars a day, UTC, from which on the log and the page warn; planning counts, and nothing is stopped. None warns never."""
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Finished executions older than this are deleted; None keeps all."""
     audit_log: bool | None = None

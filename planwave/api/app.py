@@ -32,6 +32,7 @@ from planwave.api.routes import (
     docs,
     events,
     execution_commands,
+    execution_lists,
     executions,
     exports,
     flows,
@@ -43,6 +44,7 @@ from planwave.api.routes import (
     plans,
     revisions,
     sessions,
+    spend,
     tokens,
     websocket,
 )
@@ -69,6 +71,7 @@ ROUTERS: Final = (
     plans.router,
     revisions.router,
     executions.router,
+    execution_lists.router,
     execution_commands.router,
     forks.router,
     forks.diff_router,
@@ -87,6 +90,7 @@ ROUTERS: Final = (
     events.router,
     sessions.router,
     tokens.router,
+    spend.router,
     health.router,
 )
 

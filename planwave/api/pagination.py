@@ -29,7 +29,9 @@ from planwave.settings import Limits
 from planwave.storage.chats import ChatRecord
 from planwave.storage.notifications import NotificationRecord
 from planwave.storage.records import (
+    NEWEST_FIRST,
     ExecutionRecord,
+    ExecutionSort,
     PageCursor,
     PlanRecord,
     PlanRevision,
@@ -96,9 +98,14 @@ RevisionChoice = Annotated[
         examples=[1],
     ),
 ]
-Search = Annotated[
+SearchExecutions = Annotated[
     str | None,
-    Query(alias="q", description="Only those with this in title or goal.", max_length=1_000),
+    Query(
+        alias="q",
+        description="Only those with all these words, or parts of words, whatever their case: in name, title, goal, tags, "
+        "note, inputs, the tasks of their steps, or their result once they have paused or ended; or with this id.",
+        max_length=1_000,
+    ),
 ]
 SearchPlans = Annotated[
     str | None,
@@ -182,6 +189,28 @@ def decode_cursor(cursor: str | None) -> PageCursor | None:
     return PageCursor(match[1], match[2])
 
 
+def decode_sorted_cursor(cursor: str | None, sort: ExecutionSort) -> PageCursor | None:
+    """Return the position that a cursor names in a list of executions of this order.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page of this order ever ended with it.
+    """
+    if cursor is None or sort.by == "created":
+        return decode_cursor(cursor)
+    match _json_of(cursor):
+        case [str(created_at), str(execution_id), str() | int() | float() as value] if isinstance(
+            value, str
+        ) == (sort.by == "name") and _is_number_or_text(value):
+            return PageCursor(created_at, execution_id, value)
+        case _:
+            raise _invalid_cursor()
+
+
+def _is_number_or_text(value: str | float) -> bool:
+    """Return whether a database takes a value, which a client may have made."""
+    return isinstance(value, str) or abs(value) < _MOST_SEQ
+
+
 def decode_request_cursor(cursor: str | None) -> tuple[str, ...] | None:
     """Return the place in the list of all open requests that a cursor names.
 
@@ -220,8 +249,8 @@ def _json_of(cursor: str) -> Any:
         return None
 
 
-def encode_request_cursor(order: Sequence[str | int]) -> str:
-    """Return the cursor of a place in a list of requests."""
+def encode_request_cursor(order: Sequence[str | float | None]) -> str:
+    """Return the cursor of a place in a list of requests, or of executions in another order than their age."""
     return urlsafe_b64encode(orjson.dumps(order)).decode("ascii")
 
 
@@ -247,11 +276,15 @@ def _invalid_cursor() -> InputError:
     )
 
 
-def paginate(records: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
+def paginate(
+    records: Sequence[_Record], size: int, sort: ExecutionSort = NEWEST_FIRST
+) -> tuple[Sequence[_Record], str | None]:
     """Return a page and the cursor of the next one, from at most one record more than the page holds."""
     if len(records) <= size:
         return records, None
     last = records[size - 1]
+    if isinstance(last, ExecutionRecord) and sort.by != "created":
+        return records[:size], encode_request_cursor([*sort.cursor_after(last)])
     place = f"{last.created_at} {_record_id(last)}"
     return records[:size], urlsafe_b64encode(place.encode()).decode("ascii")
 

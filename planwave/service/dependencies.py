@@ -181,6 +181,7 @@ class ServiceDependencies:
         carrier: Hands executions to any of several processes that share the store; None where this one is alone.
         drives: Whether this process drives executions.
         capabilities: What it can do for executions that others may not; see ``service/executions/capabilities.py``.
+        spend_warn_usd: What may be spent on a day before there is a warning; None for any amount.
     """
 
     store: Store
@@ -210,6 +211,7 @@ class ServiceDependencies:
     carrier: Carrier | None = None
     drives: bool = True
     capabilities: frozenset[str] = frozenset()
+    spend_warn_usd: float | None = None
 
     def timestamp(self) -> str:
         """Return the present UTC time in the format of events."""

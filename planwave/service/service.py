@@ -100,6 +100,7 @@ class Service:
         chats: Conversations whose replies are executions.
         notifications: Who is told of executions, and what was sent.
         access_tokens: What programs may use.
+        spending: What was spent on calls of models.
         maintenance: Deletion, and idempotency keys.
         leader: What is done by one process at a time of those that share a database.
         audit: The audit log; None where none is kept.
@@ -115,6 +116,7 @@ class Service:
         self.leader = Leader(self._store)
         self.closing: list[Callable[[], object]] = []
         self.plans = PlanService(dependencies)
+        self.spending = self.plans.spending
         self.revisions = RevisionService(dependencies, self.plans)
         self.flows = FlowService(dependencies, self.plans)
         self.flow_tools = FlowTools(dependencies, self.flows)

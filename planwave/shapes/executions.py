@@ -76,7 +76,17 @@ class ExecutionDigest(TypedDict):
     waitingForInput: bool
 
 
-class ExecutionSummary(TypedDict):
+class LabelsResponse(TypedDict):
+    """What people call an execution."""
+
+    name: str | None
+    """In place of the title; null where nobody gave one."""
+    tags: list[str]
+    note: str
+    starred: bool
+
+
+class ExecutionSummary(LabelsResponse):
     """An execution as lists show it."""
 
     execution_id: str
@@ -94,6 +104,9 @@ class ExecutionSummary(TypedDict):
     created_at: str
     started_at: str | None
     completed_at: str | None
+    planning: UsageResponse | None
+    """What the calls used that wrote its plan, which are paid once for all its executions and are not among its own
+    `usage`; null for a plan that no model wrote."""
     digest: NotRequired[ExecutionDigest]
     """Only with `digest=1`; left out where it takes long to find: it is there the next time."""
 
@@ -216,7 +229,7 @@ class PendingRequestsResponse(TypedDict):
     """For the next page; null on the last one."""
 
 
-class ExecutionResponse(TypedDict):
+class ExecutionResponse(LabelsResponse):
     """The state of an execution."""
 
     execution_id: str
@@ -244,6 +257,8 @@ class ExecutionResponse(TypedDict):
     requests: list[OpenRequestResponse]
     """The open ones, oldest first."""
     usage: UsageResponse
+    planning: UsageResponse | None
+    """What the calls used that wrote its plan; as in lists."""
     budget: BudgetResponse | None
     """What it may use; null where nothing limits it."""
     error: ErrorDocument | None

@@ -54,7 +54,7 @@ class PlanDocument(GraphDocument):
     fixes: list[str]
     """Corrections of the model's reply."""
     attempts: list[dict[str, Any]]
-    """`{reply, finish_reason, diagnostics, usage}` of each model call."""
+    """`{reply, finish_reason, diagnostics, usage}` of each model call that wrote it; `GET /api/spend` counts them as planning."""
     forecast: dict[str, Any]
     """As of the revision, in the form of `GET …/forecast`; empty for a draft with errors."""
 

@@ -44,9 +44,12 @@ _ORIGIN: Final = (
 
 
 def build_document(
-    events: Sequence[Event], record: ExecutionRecord, calls: Iterable[StoredCall] = ()
+    events: Sequence[Event],
+    record: ExecutionRecord,
+    calls: Iterable[StoredCall] = (),
+    state: ExecutionState | None = None,
 ) -> DocumentResponse:
-    """Return the document of an execution.
+    """Return the document of an execution; ``state`` is that after its events, where it is known.
 
     ``result`` has the value of the execution and the ids of the nodes that it comes from; see
     ``planwave.graph.result``. ``nodes`` are in graph order, then nested nodes in the order they started. The ``result`` of a node
@@ -58,7 +61,7 @@ def build_document(
     ``requests`` are open; ``answers`` a node received; ``reentries`` are its repetitions after crashes.
     ``calls`` are its recorded calls; see ``call_documents.py``. ``events`` are all from 1 on, in order.
     """
-    members = _members(events, record, calls)
+    members = _members(events, record, calls, state or fold(events))
     nodes: list[DocumentNode] = list(members["nodes"])
     results = {each["path"]: each["result"] for each in nodes if each["result"] is not None}
     return cast("DocumentResponse", {**members, "nodes": nodes, "node_results": results})
@@ -77,7 +80,7 @@ def document_pieces(
     ``names`` are the members of the document that are wanted; None for all. One that is interrupted
     says so.
     """
-    members: _Document = _members(events, record, calls)
+    members: _Document = _members(events, record, calls, fold(events))
     if is_interrupted:
         members["interrupted"] = True
     before = b"{"
@@ -104,10 +107,12 @@ def _separated(opening: bytes, pieces: Iterable[bytes], closing: bytes) -> Itera
 
 
 def _members(
-    events: Sequence[Event], record: ExecutionRecord, calls: Iterable[StoredCall]
+    events: Sequence[Event],
+    record: ExecutionRecord,
+    calls: Iterable[StoredCall],
+    state: ExecutionState,
 ) -> _Document:
     """Return the members of a document in order; ``nodes`` and ``node_results`` are iterators."""
-    state = fold(events)
     return {
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,

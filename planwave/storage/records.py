@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
@@ -125,6 +126,23 @@ class PlanRevision:
     approval: Approval | None = None
 
 
+class ExecutionLabels(NamedTuple):
+    """What people say of an execution, to find it again.
+
+    Attributes:
+        name: In place of the title; None for the title.
+        tags: In the order given.
+    """
+
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    starred: bool = False
+
+
+NO_LABELS: Final = ExecutionLabels()
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionRecord:
     """An execution as lists show it; the store updates it from appended events.
@@ -136,6 +154,8 @@ class ExecutionRecord:
     execution was started as a flow; None for one of a plan. ``created_by`` is who
     created it; None where an older planwave did. ``parent_id`` is the execution that it is a fork of. ``needs`` is the
     capability without which no process can drive it; see ``service/executions/capabilities.py``.
+    ``tokens``, ``cost_usd`` (the known part) and ``duration_s`` (from start to end) are those of its last pause or
+    its end; None before.
     """
 
     execution_id: str
@@ -155,6 +175,10 @@ class ExecutionRecord:
     created_by: Principal | None = None
     parent_id: str | None = None
     needs: str | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    duration_s: float | None = None
+    labels: ExecutionLabels = NO_LABELS
 
     @property
     def flow_id(self) -> str | None:
@@ -275,10 +299,65 @@ class StoreStats(NamedTuple):
 
 
 class PageCursor(NamedTuple):
-    """A position in a list, newest first: after this item, even if it was deleted since."""
+    """A position in a list: after this item, even if it was deleted since.
+
+    ``value`` is what the list is sorted by, if that is not the time of creation.
+    """
 
     created_at: str
     id: str
+    value: str | float | None = None
+
+
+ExecutionOrder = Literal["created", "duration", "cost", "tokens", "name"]
+
+
+class ExecutionSort(NamedTuple):
+    """The order of a list of executions; equal ones by age. What is not known yet counts as the least."""
+
+    by: ExecutionOrder = "created"
+    descending: bool = True
+
+    def cursor_after(self, record: ExecutionRecord) -> PageCursor:
+        """Return the position after an execution."""
+        value: str | float | None
+        match self.by:
+            case "created":
+                value = None
+            case "duration":
+                value = -1.0 if record.duration_s is None else record.duration_s
+            case "cost":
+                value = -1.0 if record.cost_usd is None else record.cost_usd
+            case "tokens":
+                value = -1 if record.tokens is None else record.tokens
+            case "name":
+                value = ascii_lower(record.labels.name or record.title)
+        return PageCursor(record.created_at, record.execution_id, value)
+
+
+NEWEST_FIRST: Final = ExecutionSort()
+
+
+class ExecutionFilters(TypedDict, total=False):
+    """Which executions a list has; one that is None or left out does not apply.
+
+    ``text``: words that it has in title, goal, labels, steps or result, or its id; ``since`` and ``until``: created
+    from then on, and before then, UTC; ``tag``: that it has; ``starred``: whether somebody starred it; ``as_flow``:
+    whether it was started as a flow.
+    """
+
+    text: str | None
+    since: str | None
+    until: str | None
+    plan_id: str | None
+    tag: str | None
+    starred: bool | None
+    as_flow: bool | None
+
+
+def ascii_lower(text: str) -> str:
+    """Return a text as the databases lower it: the letters A to Z only."""
+    return re.sub("[A-Z]", lambda each: each[0].lower(), text)
 
 
 class AnsweredRequest(NamedTuple):

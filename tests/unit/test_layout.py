@@ -91,14 +91,16 @@ WITHOUT_TEST_FILE: Mapping[str, str] = {
     "service/queries": "answered caller_urls dependency_view",
     "service/streaming": "delta_coalescing stored_execution",
     "service/triggers": "event_streams forms payloads reply_nodes running trigger_service",
-    "shapes": "catalog chats common executions graphs imports openai plans streams triggers",
+    "shapes": "catalog chats common executions graphs imports openai plans spend streams triggers",
     "storage": (
         "access_tokens call_documents chats errors leadership notices notifications triggers"
     ),
     "storage/postgres": "appends holder sessions transactions",
-    "storage/sql": "appends locks outbox queries schema store",
+    "storage/sql": "appends execution_facts locks outbox queries schema store",
     "storage/sqlite": "memory migrations transactions",
-    "storage/sql/stores": ("access_tokens approved_tools chats notifications revisions triggers"),
+    "storage/sql/stores": (
+        "access_tokens approved_tools chats notifications revisions spend triggers"
+    ),
     "triggers": "adapter webhook_answers webhooks",
 }
 """The modules without a test file of their own, by folder: tested through their users, or by suites."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.access_rules import access_token, flow_to_run, listed_flow, require_flow
+from planwave.api.access_rules import flow_to_run, require_flow
 from planwave.api.dependencies import (
     AUTHENTICATED,
     AppState,
@@ -27,14 +27,7 @@ from planwave.api.dependencies import (
 )
 from planwave.api.json_body import json_body
 from planwave.api.pagination import (
-    Cursor,
     ExecutionId,
-    PageSize,
-    PlanIdFilter,
-    Search,
-    decode_cursor,
-    page_size,
-    paginate,
     validate_id,
 )
 from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
@@ -43,7 +36,6 @@ from planwave.api.schemas.examples import (
     CREATED,
     DOCUMENT,
     EXECUTION,
-    EXECUTIONS,
     EXPLANATION,
     GOAL,
     GRAPH,
@@ -57,21 +49,19 @@ from planwave.api.schemas.requests import Documented, GoalModel, RequestModel, R
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.logs.typed_log import execution_log_entries
+from planwave.events.usage import UsageTotal
 from planwave.executor.options import RunOptions
-from planwave.principals import principal_json
 from planwave.service.executions.execution_service import Executable, PlanRef
+from planwave.service.executions.labels import labels_json
 from planwave.service.flows.flow_queries import FlowRef, flow_not_found
-from planwave.service.queries.digest import ExecutionDigest
 from planwave.service.queries.history import ExecutionQueries
 from planwave.service.service import Service
-from planwave.shapes.common import ExecutionStatus, GraphDocument
+from planwave.shapes.common import GraphDocument
 from planwave.shapes.executions import (
     DocumentNode,
     DocumentResponse,
     ExecutionCreated,
     ExecutionResponse,
-    ExecutionsResponse,
-    ExecutionSummary,
     ExplainResponse,
     ResultResponse,
 )
@@ -267,62 +257,6 @@ async def run(
 
 
 @router.get(
-    "/api/executions",
-    operation_id="listExecutions",
-    summary="List executions",
-    responses={**success(ExecutionsResponse, "One page.", EXECUTIONS), **problems(422)},
-)
-async def list_executions(
-    request: Request,
-    service: ServiceDep,
-    status: Annotated[
-        ExecutionStatus | None, Query(description="Only those that are this.")
-    ] = None,
-    q: Search = None,
-    since: Annotated[
-        str | None,
-        Query(
-            description="Only those made at this time or later, ISO 8601; without a zone, UTC.",
-            examples=["2026-01-31T12:00:00Z"],
-        ),
-    ] = None,
-    plan_id: PlanIdFilter = None,
-    waiting: Annotated[
-        bool, Query(description="Only those that wait for an answer of a person.")
-    ] = False,
-    digest: Annotated[
-        bool, Query(description="Tell of each how far it is: steps, waves, models, usage.")
-    ] = False,
-    counts: Annotated[
-        bool, Query(description="Tell how many there are of each status, on all pages.")
-    ] = False,
-    cursor: Cursor = None,
-    limit: PageSize = None,
-) -> Response:
-    """Return executions, newest first, page by page."""
-    size = page_size(limit, service.limits)
-    filters: dict[str, Any] = {"text": q, "since": since, "plan_id": listed_flow(request, plan_id)}
-    # Runs of the plan before it had a name, and of its drafts, are not for tokens.
-    filters["as_flow"] = access_token(request) is not None
-    records = await service.executions.list(
-        status=status,
-        waiting=waiting,
-        before=decode_cursor(cursor),
-        limit=size + 1,
-        **filters,
-    )
-    page, next_cursor = paginate(records, size)
-    digests = await service.executions.digests.of(page) if digest else {}
-    listed: ExecutionsResponse = {
-        "executions": await _summaries(service, page, digests),
-        "next_cursor": next_cursor,
-    }
-    if counts:
-        listed["counts"] = await service.executions.count(**filters)
-    return json_response(listed)
-
-
-@router.get(
     "/api/executions/{execution_id}",
     operation_id="getExecution",
     summary="Look at an execution",
@@ -394,20 +328,6 @@ async def explain_node(
     return json_response(await executions.explain(execution_id, path))
 
 
-@router.delete(
-    "/api/executions/{execution_id}",
-    operation_id="deleteExecution",
-    summary="Delete an execution",
-    status_code=204,
-    response_description="It is gone.",
-    responses=problems(404, 409),
-)
-async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
-    """Delete an execution that has ended: its events, its results and its document."""
-    await service.maintenance.delete_execution(execution_id)
-    return Response(status_code=204)
-
-
 async def log_response(executions: ExecutionQueries, execution_id: str, after: int = 0) -> Response:
     """Return the typed log of an execution: the entries of events after ``after``.
 
@@ -431,8 +351,12 @@ async def execution_state_json(
     """
     events = await executions.events(execution_id)
     position = state.service.executions.driver.position(execution_id)
-    document = await asyncio.to_thread(_state_json, events, position)
-    record, carried = await executions.get(execution_id), state.service.executions.driver.carried
+    record = await executions.get(execution_id)
+    planned = await state.service.plans.planning([record.plan_id])
+    document = await asyncio.to_thread(
+        _state_json, events, position, record, planned.get(record.plan_id or "")
+    )
+    carried = state.service.executions.driver.carried
     if await executions.interrupted([record]):
         document["interrupted"] = True
     if carried is not None and (waits_for := await carried.waits_for(record)) is not None:
@@ -443,7 +367,12 @@ async def execution_state_json(
     return document
 
 
-def _state_json(events: Sequence[Event], queue_position: int | None) -> ExecutionResponse:
+def _state_json(
+    events: Sequence[Event],
+    queue_position: int | None,
+    record: ExecutionRecord,
+    planning: UsageTotal | None,
+) -> ExecutionResponse:
     state = fold(events)
     return {
         "execution_id": state.execution_id,
@@ -462,6 +391,7 @@ def _state_json(events: Sequence[Event], queue_position: int | None) -> Executio
         "currentNodeId": state.current_node_id,
         "requests": [request.as_json() for request in state.requests.values()],
         "usage": state.usage.as_json(),
+        "planning": None if planning is None else planning.as_json(),
         "budget": state.budget_json(),
         "error": state.error,
         "failures": state.failures,
@@ -478,6 +408,7 @@ def _state_json(events: Sequence[Event], queue_position: int | None) -> Executio
         "created_at": state.created_at,
         "started_at": state.started_at,
         "completed_at": state.completed_at,
+        **labels_json(record.labels),
     }
 
 
@@ -560,41 +491,3 @@ def created_response(service: Service, record: ExecutionRecord, status: int) -> 
         "position": service.executions.driver.position(record.execution_id),
     }
     return json_response(document, status, location=f"/api/executions/{record.execution_id}")
-
-
-async def _summaries(
-    service: Service, page: Sequence[ExecutionRecord], digests: Mapping[str, ExecutionDigest]
-) -> list[ExecutionSummary]:
-    cut_off = await service.executions.interrupted(page)
-    return [
-        _summary(
-            record,
-            digests.get(record.execution_id),
-            is_interrupted=record.execution_id in cut_off,
-        )
-        for record in page
-    ]
-
-
-def _summary(
-    record: ExecutionRecord, digest: ExecutionDigest | None, *, is_interrupted: bool
-) -> ExecutionSummary:
-    document: ExecutionSummary = {
-        "execution_id": record.execution_id,
-        "plan_id": record.plan_id,
-        "revision": record.revision,
-        "flow": record.flow,
-        "created_by": principal_json(record.created_by),
-        "title": record.title,
-        "user_prompt": record.user_prompt,
-        "status": record.status,
-        "timestamp": record.created_at,
-        "created_at": record.created_at,
-        "started_at": record.started_at,
-        "completed_at": record.completed_at,
-    }
-    if digest is not None:
-        document["digest"] = digest.as_json()
-    if is_interrupted:
-        document["interrupted"] = True
-    return document

@@ -252,9 +252,35 @@ PENDING_REQUESTS: Final[_Json] = {
     "total": 1,
     "next_cursor": None,
 }
+LABELS: Final[_Json] = {
+    "name": "Water, first try",
+    "tags": ["notes"],
+    "note": "",
+    "starred": True,
+}
+_AMOUNTS: Final[_Json] = {
+    "calls": 8,
+    "input_tokens": 9_120,
+    "output_tokens": 2_412,
+    "cost_usd": 0.0117,
+    "unpriced_calls": 0,
+    "planning_tokens": 2_604,
+    "planning_cost_usd": 0.0021,
+    "runs": 2,
+}
+SPEND: Final[_Json] = {
+    "since": "2026-01-01",
+    "until": "2026-01-31",
+    "by": "day",
+    "groups": [{"key": "2026-01-31", "name": None, **_AMOUNTS}],
+    "total": _AMOUNTS,
+    "warning": None,
+}
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
+            **LABELS,
+            "planning": None,
             **_ENDED_FIELDS,
             "revision": 1,
             "flow": None,
@@ -278,6 +304,8 @@ EXECUTIONS: Final[_Json] = {
 }
 EXECUTION: Final[_Json] = {
     **_ENDED_FIELDS,
+    **LABELS,
+    "planning": None,
     "plan_hash": HASH,
     "revision": 1,
     "flow": None,

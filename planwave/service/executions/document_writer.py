@@ -1,10 +1,10 @@
-"""Keeps the JSON documents beside the store up to date."""
+"""Projects executions: keeps the JSON documents beside the store, and what lists show of them, up to date."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from planwave.errors import StoreError
-from planwave.events import Event
+from planwave.events import Event, fold
 from planwave.storage.documents import build_document, document_text, write_documents
+from planwave.storage.execution_facts import ExecutionFacts, facts_of
 from planwave.storage.files import delete_document
 from planwave.storage.records import ExecutionRecord, StoredCall
 from planwave.storage.sql.errors import is_store_failure
@@ -33,28 +34,33 @@ _MAX_RELEASED: Final = 256
 """What is left of so many executions may wait to be let go of; that of others does not."""
 
 
-class _Text(NamedTuple):
-    """A document as text, and the last event it shows; or why it cannot be made."""
+class _Projection(NamedTuple):
+    """A document as text, the facts of its execution, and the last event that they show; or why they cannot be made."""
 
     text: bytes
     seq: int
+    facts: ExecutionFacts | None = None
     error: Exception | None = None
 
 
 class DocumentWriter:
-    """Writes ``{execution_id}.json`` at every pause and end, from what is stored.
+    """Writes ``{execution_id}.json`` and the facts of an execution at every pause and end, from what is stored.
 
     An async context manager; leaving it writes what is due. With an exception that is left to the
     next start, as is what is to be kept afterwards.
 
     Args:
         store: Where the events are.
-        directory: Where the documents go; None writes none.
+        directory: Where the documents go; None writes none, only facts.
+
+    Attributes:
+        on_spent: Called after facts were stored.
     """
 
     def __init__(self, store: Store, directory: Path | None) -> None:
         self._store = store
         self._directory = directory
+        self.on_spent: Callable[[], Awaitable[None]] | None = None
         self._due: dict[str, asyncio.Future[None]] = {}
         self._in_progress: dict[str, asyncio.Future[None]] = {}
         self._failed: dict[str, None] = {}
@@ -92,16 +98,15 @@ class DocumentWriter:
     def schedule(self, execution_id: str, release_after: object = None) -> None:
         """Have the document of an execution written that was paused or has ended.
 
-        It is written within a second, or at once after ``flush``; not at all without a
-        directory. What fails is tried again as soon as another one could be written, or by the
-        next start; what cannot be shown, by the next start only.
+        It is written within a second, or at once after ``flush``. What fails is tried again as soon as
+        another one could be written, or by the next start; what cannot be shown, by the next start only.
 
         Args:
             execution_id: Which.
             release_after: An object to be released from memory afterwards: freeing thousands of
                 objects apart is work that others need not wait for either. It should not be large.
         """
-        if self._directory is None or (self._is_leaving and self._writer is None):
+        if self._is_leaving and self._writer is None:
             return
         if release_after is not None and len(self._released_after_write) < _MAX_RELEASED:
             self._released_after_write[execution_id] = release_after
@@ -111,7 +116,7 @@ class DocumentWriter:
         if self._writer is None:
             self._flush_requested.clear()
             self._next_at = loop.time() + self._apart_s
-            self._writer = self._tasks.create_task(self._write_all(self._directory))
+            self._writer = self._tasks.create_task(self._write_all())
 
     def flush(self) -> None:
         """Have what is due written now."""
@@ -127,9 +132,9 @@ class DocumentWriter:
             self.flush()
             await asyncio.wait(under_way)
 
-    async def _write_all(self, directory: Path) -> None:
+    async def _write_all(self) -> None:
         try:
-            await self._write_due(directory)
+            await self._write_due()
         finally:
             self._release_waiters()
 
@@ -142,7 +147,7 @@ class DocumentWriter:
                 waiter.set_result(None)
         self._in_progress, self._due = {}, {}
 
-    async def _write_due(self, directory: Path) -> None:
+    async def _write_due(self) -> None:
         now = asyncio.get_running_loop().time
         while self._due:
             with suppress(TimeoutError):
@@ -152,7 +157,7 @@ class DocumentWriter:
             self._in_progress, self._due = self._due, {}
             ids, failed, odd = iter(self._in_progress), set[str](), set[str]()
             while some := list(islice(ids, _AT_ONCE)):
-                missed, unshown = await self._write(directory, some)
+                missed, unshown = await self._write(some)
                 failed, odd = failed | missed, odd | unshown
                 for each in some:
                     self._in_progress[each].set_result(None)
@@ -171,22 +176,29 @@ class DocumentWriter:
             self.schedule(each)
             self.flush()
 
-    async def _write(
-        self, directory: Path, execution_ids: Sequence[str]
-    ) -> tuple[set[str], set[str]]:
+    async def _write(self, execution_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Write some documents; give those that could not be, and those that can never be."""
         failed: dict[str, Exception]
-        odd = set[str]()
+        directory, odd = self._directory, set[str]()
         try:
-            calls = await self._store.calls(execution_ids)
-            projections = await self._store.project_each(execution_ids, partial(_text_of, calls))
+            project = _facts_alone
+            if directory is not None:
+                project = partial(_project, await self._store.calls(execution_ids))
+            projections = await self._store.project_each(execution_ids, project)
             whole = {of: each for of, each in projections.items() if each.error is None}
             failed = {of: each.error for of, each in projections.items() if each.error is not None}
             odd = {of for of, error in failed.items() if not _is_transient(error)}
-            failed |= await write_documents(directory, {of: whole[of].text for of in whole})
-            seqs = {of: whole[of].seq for of in whole if of not in failed}
-            for deleted in await self._store.set_document_seqs(seqs):
-                delete_document(directory, deleted)
+            if directory is not None:
+                failed |= await write_documents(directory, {of: whole[of].text for of in whole})
+            done = {of: each for of, each in whole.items() if of not in failed}
+            for deleted in await self._store.set_document_seqs(
+                {of: each.seq for of, each in done.items()},
+                {of: each.facts for of, each in done.items() if each.facts is not None},
+            ):
+                if directory is not None:
+                    delete_document(directory, deleted)
+            if self.on_spent is not None:
+                await self.on_spent()
         except Exception as error:  # noqa: BLE001 - a task boundary: runs go on without documents
             failed = dict.fromkeys(execution_ids, error)
         for execution_id, error in failed.items():
@@ -199,14 +211,22 @@ def _is_transient(error: Exception) -> bool:
     return isinstance(error, StoreError) or is_store_failure(error)
 
 
-def _text_of(
-    calls: Mapping[str, Sequence[StoredCall]],
+def _project(
+    calls: Mapping[str, Sequence[StoredCall]] | None,
     record: ExecutionRecord,
     read: Callable[[], list[Event]],
-) -> _Text:
+) -> _Projection:
+    """Project an execution; without ``calls`` only its facts."""
     try:
         events = read()
-        document = build_document(events, record, calls.get(record.execution_id, ()))
-        return _Text(document_text(document), events[-1].seq)
+        state = fold(events)
+        facts, text = facts_of(events, state, record), b""
+        if calls is not None:
+            of_calls = calls.get(record.execution_id, ())
+            text = document_text(build_document(events, record, of_calls, state))
+        return _Projection(text, events[-1].seq, facts)
     except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
-        return _Text(b"", 0, error)
+        return _Projection(b"", 0, error=error)
+
+
+_facts_alone: Final = partial(_project, None)

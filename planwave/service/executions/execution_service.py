@@ -24,6 +24,7 @@ from planwave.service.dependencies import ServiceDependencies
 from planwave.service.executions.answers import validate_answer
 from planwave.service.executions.commands import ExecutionCommands
 from planwave.service.executions.fork import ForkRequest, failed_nodes, fork_spec, require_owned
+from planwave.service.executions.labels import checked_changes
 from planwave.service.executions.plan_edits import PlanEdits
 from planwave.service.executions.run_spec import (
     ReplacedExecution,
@@ -55,7 +56,7 @@ from planwave.service.plans.revisions import RevisionQueries, plan_at
 from planwave.service.quotas import Quotas
 from planwave.service.streaming.live_execution import require_not_started
 from planwave.service.streaming.stored_execution import load_record
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.records import ExecutionLabels, ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.events.types import ApprovalDocument
@@ -130,6 +131,7 @@ class ExecutionService(ExecutionCommands):
         super().__init__(dependencies)
         self._plans = plans
         self._flows = flows
+        self._document_writer.on_spent = plans.spending.warn
         self._plan_edits = PlanEdits(dependencies, plans, self)
         self._quotas = Quotas(self._store, dependencies.limits, self.driver.running_of)
         # An edit makes an execution before it answers. Of several at once only one may do so.
@@ -185,6 +187,16 @@ class ExecutionService(ExecutionCommands):
             replaces=replaces,
         )
         return created.record
+
+    async def label(self, execution_id: str, changes: Mapping[str, Any]) -> ExecutionLabels:
+        """Change some of what people call an execution: ``name``, ``tags``, ``note``, ``starred``; return all of it.
+
+        Raises:
+            NotFound: There is none of that id.
+            InputError: ``invalid-labels``.
+        """
+        await self._store.label_execution(execution_id, checked_changes(changes))
+        return (await load_record(self._store, execution_id)).labels
 
     async def start(self, execution_id: str) -> ExecutionRecord:
         """Queue an execution that was created before, perhaps by an earlier process.

@@ -20,12 +20,20 @@ the fields of ``ui`` that it names.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from planwave.errors import GraphInvalid, LimitExceeded, NotFound, PreconditionFailed
+from planwave.errors import (
+    GraphInvalid,
+    LimitExceeded,
+    NotFound,
+    PlanInvalid,
+    PreconditionFailed,
+    ProviderError,
+)
+from planwave.events.usage import UsageTotal
 from planwave.expressions import has_template
 from planwave.graph.checking.checker import check
 from planwave.graph.diagnostics import Diagnostic
@@ -54,6 +62,8 @@ from planwave.service.plans.documents import (
     with_import,
 )
 from planwave.service.plans.revisions import Editor, PlanQueries, current_revision
+from planwave.service.plans.spending import Spending
+from planwave.storage.execution_facts import Spend, planning_spend
 from planwave.storage.records import PlanRecord, PlanRevision
 
 if TYPE_CHECKING:
@@ -111,6 +121,7 @@ class PlanService(PlanQueries):
     """The use cases of plans, with a name or without: create, read, check, forecast, edit and delete them.
 
     Attributes:
+        spending: What was spent on calls of models.
         changes: Called with the id of a plan after one with a name was changed, or any was deleted, in
             whatever process; with an empty id where it may be any.
         releases: Called after what led to the name of a flow may have been removed.
@@ -119,6 +130,7 @@ class PlanService(PlanQueries):
     def __init__(self, dependencies: ServiceDependencies) -> None:
         super().__init__(dependencies.store)
         self._dependencies = dependencies
+        self.spending = Spending(dependencies.store, dependencies.now, dependencies.spend_warn_usd)
         self.changes: list[Callable[[str], object]] = []
         self.releases: list[Callable[[], Awaitable[object]]] = []
         dependencies.store.notices.subscribe("flows", self._on_change)
@@ -152,14 +164,38 @@ class PlanService(PlanQueries):
         if plan_id is not None and (record := await self._store.plan(plan_id)):
             return plan_of(record)
         tracer = self._dependencies.tracer
-        with nullcontext() if tracer is None else tracer.planning(prompt):
-            plan = await self._dependencies.planner.create_plan(
-                prompt, provider, model, on_progress=on_progress
-            )
+        try:
+            with nullcontext() if tracer is None else tracer.planning(prompt):
+                plan = await self._dependencies.planner.create_plan(
+                    prompt, provider, model, on_progress=on_progress
+                )
+        except (PlanInvalid, ProviderError) as error:
+            caller = self._dependencies.providers.resolve(provider, model)
+            spent = self._planning_spend(new_id(), *caller, error.attempts)
+            if spent:
+                await self._store.spend.add(spent)  # it was paid, though no plan came of it
+                await self.spending.warn()
+            raise
         if plan_id is not None:
             plan = replace(plan, plan_id=plan_id)
-        await self._store.save_plan(record_of(plan))
+        spent = self._planning_spend(
+            plan.plan_id, plan.provider or "", plan.model or "", plan.attempts
+        )
+        await self._store.save_plan(record_of(plan), spent)
+        await self.spending.warn()
         return plan
+
+    def _planning_spend(
+        self, subject: str, provider: str, model: str, attempts: Sequence[Mapping[str, Any]]
+    ) -> list[Spend]:
+        now = self._dependencies.timestamp()
+        usages = (each["usage"] for each in attempts if "usage" in each)
+        spent = planning_spend(subject, now, provider, model, usages)
+        return [] if spent is None else [spent]
+
+    async def planning(self, plan_ids: Iterable[str | None]) -> dict[str, UsageTotal]:
+        """Return what the calls used that wrote some plans, by plan; plans that no model wrote are left out."""
+        return await self._store.spend.planning({each for each in plan_ids if each is not None})
 
     def check(self, source: str | bytes | Mapping[str, Json]) -> CheckReport:
         """Return every diagnostic of a graph or plan; nothing is stored.

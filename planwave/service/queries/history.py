@@ -9,7 +9,6 @@ from collections.abc import (
     Callable,
     Collection,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager
@@ -20,6 +19,8 @@ from math import inf
 from pathlib import Path
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Final, ParamSpec, Self, TypeVar
+
+from typing_extensions import Unpack
 
 from planwave.errors import InputError, NotFound, ShuttingDown
 from planwave.events import ENDED_STATUS, Event, ExecutionState, OpenRequest, fold
@@ -46,7 +47,15 @@ from planwave.storage.documents import (
 )
 from planwave.storage.event_codec import ACTIVE_STATUSES
 from planwave.storage.lock import is_owned
-from planwave.storage.records import ExecutionRecord, PageCursor, StoredCall, is_interrupted
+from planwave.storage.records import (
+    NEWEST_FIRST,
+    ExecutionFilters,
+    ExecutionRecord,
+    ExecutionSort,
+    PageCursor,
+    StoredCall,
+    is_interrupted,
+)
 
 if TYPE_CHECKING:
     from planwave.service.dependencies import Observer
@@ -162,48 +171,47 @@ class ExecutionQueries:
         self,
         *,
         status: str | None = None,
-        text: str | None = None,
-        since: str | None = None,
         before: str | PageCursor | None = None,
         limit: int = 50,
-        plan_id: str | None = None,
-        as_flow: bool = False,
         waiting: bool = False,
+        sort: ExecutionSort = NEWEST_FIRST,
+        **filters: Unpack[ExecutionFilters],
     ) -> Sequence[ExecutionRecord]:
-        """Return executions, newest first.
+        """Return executions, newest first unless ``sort`` says otherwise.
 
         Args:
             status: Only those that are this.
-            text: Only those with this in title or goal, whatever its case.
-            since: Only those made at this time or later, ISO 8601 (without zone: UTC).
             before: The last one already seen: its id, or its place.
             limit: How many at most.
-            plan_id: Only those of this plan.
-            as_flow: Only those that were started as a flow.
             waiting: Only those with an open request to people; they are executing or paused.
+            sort: The order.
+            filters: Times are ISO 8601 (without zone: UTC).
 
         Raises:
             InputError: ``invalid-time``.
             NotFound: No execution has the id ``before``.
         """
-        filters = _filters(text, since, plan_id, as_flow)
+        chosen = _with_utc_times(filters)
         if not waiting:
             return await self._store.executions(
-                status=status, before=before, limit=limit, **filters
+                status=status, before=before, limit=limit, sort=sort, **chosen
             )
         statuses = [each for each in ACTIVE_STATUSES if status in (None, each)]
-        records = await self._waiting(statuses, before, filters)
-        records.sort(key=lambda each: (each.created_at, each.execution_id), reverse=True)
-        return records[:limit]
+        places = {
+            _place(sort.cursor_after(each)): each for each in await self._waiting(statuses, chosen)
+        }
+        if isinstance(before, str):
+            before = sort.cursor_after(await load_record(self._store, before))
+        if before is not None:
+            seen = _place(before)
+            places = {
+                place: each
+                for place, each in places.items()
+                if (place < seen if sort.descending else place > seen)
+            }
+        return [places[each] for each in sorted(places, reverse=sort.descending)][:limit]
 
-    async def count(
-        self,
-        *,
-        text: str | None = None,
-        since: str | None = None,
-        plan_id: str | None = None,
-        as_flow: bool = False,
-    ) -> ExecutionCounts:
+    async def count(self, **filters: Unpack[ExecutionFilters]) -> ExecutionCounts:
         """Return the number of executions: ``total``, by status, and of those ``waiting``.
 
         The filters are those of ``list``.
@@ -211,9 +219,9 @@ class ExecutionQueries:
         Raises:
             InputError: ``invalid-time``.
         """
-        filters = _filters(text, since, plan_id, as_flow)
-        counts = await self._store.count_executions(**filters)
-        waiting = await self._waiting(ACTIVE_STATUSES, None, filters)
+        chosen = _with_utc_times(filters)
+        counts = await self._store.count_executions(**chosen)
+        waiting = await self._waiting(ACTIVE_STATUSES, chosen)
         return {
             "total": sum(counts.values()),
             "waiting": len(waiting),
@@ -226,13 +234,10 @@ class ExecutionQueries:
         }
 
     async def _waiting(
-        self,
-        statuses: Sequence[str],
-        before: str | PageCursor | None,
-        filters: Mapping[str, Any],
+        self, statuses: Sequence[str], filters: ExecutionFilters
     ) -> list[ExecutionRecord]:
         """Return the executions of these statuses that wait for a person."""
-        records = await self._all(statuses, before, filters)
+        records = await self._all(statuses, filters)
         digests = await self.digests.of(records, most_events=inf)
         return [each for each in records if _is_waiting(digests.get(each.execution_id))]
 
@@ -242,14 +247,13 @@ class ExecutionQueries:
         Args:
             most_events: Read no more than about so many events; what needs more is left out until a later call.
         """
-        records = await self._all(ACTIVE_STATUSES, None, {})
+        records = await self._all(ACTIVE_STATUSES, {})
         return pending_requests(records, await self.digests.of(records, most_events=most_events))
 
     async def _all(
         self,
         statuses: Sequence[str],
-        before: str | PageCursor | None,
-        filters: Mapping[str, Any],
+        filters: ExecutionFilters,
     ) -> list[ExecutionRecord]:
         """Return all executions of these statuses, page by page from the store.
 
@@ -257,7 +261,7 @@ class ExecutionQueries:
         """
         records: dict[str, ExecutionRecord] = {}
         for status in statuses:
-            last = before
+            last: PageCursor | None = None
             while page := await self._store.executions(
                 status=status, before=last, limit=_PAGE, **filters
             ):
@@ -489,12 +493,23 @@ class ExecutionQueries:
             await load_record(self._store, execution_id)
 
 
-def _filters(
-    text: str | None, since: str | None, plan_id: str | None, as_flow: bool
-) -> dict[str, Any]:
-    """Return the filters of a list of executions as the store takes them."""
-    time = None if since is None else utc_time(since)
-    return {"text": text, "since": time, "plan_id": plan_id, "as_flow": as_flow}
+def _with_utc_times(filters: ExecutionFilters) -> ExecutionFilters:
+    """Return the filters of a list of executions as the store takes them.
+
+    Raises:
+        InputError: ``invalid-time``.
+    """
+    since, until = filters.get("since"), filters.get("until")
+    return {
+        **filters,
+        "since": None if since is None else utc_time(since),
+        "until": None if until is None else utc_time(until),
+    }
+
+
+def _place(cursor: PageCursor) -> tuple[Any, str, str]:
+    """Return what positions of one list compare by."""
+    return "" if cursor.value is None else cursor.value, cursor.created_at, cursor.id
 
 
 def _is_waiting(digest: ExecutionDigest | None) -> bool:

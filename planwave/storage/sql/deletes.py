@@ -25,12 +25,19 @@ from planwave.storage.sql.schema import (
     artifact_uses,
     batches,
     calls,
+    execution_labels,
+    execution_search,
     execution_texts,
     executions,
     plans,
     revisions,
+    search_signatures,
 )
 
+_HIDDEN_TABLES: Final = (
+    execution_texts, execution_labels, execution_search, search_signatures, answered_requests,
+)  # fmt: skip
+"""Tables whose rows of an execution go when it is hidden."""
 _ROWS: Final = 200
 """Rows of events removed in one part: about 10 ms."""
 
@@ -121,8 +128,7 @@ def soft_delete(connection: Connection, keys: list[tuple[int, str]]) -> None:
             plan_id=None,
             execution_id=literal("deleted ") + cast(executions.c.key, Text),
         ),
-        delete(execution_texts).where(execution_texts.c.execution == bindparam("hidden")),
-        delete(answered_requests).where(answered_requests.c.execution == bindparam("hidden")),
+        *(delete(each).where(each.c.execution == bindparam("hidden")) for each in _HIDDEN_TABLES),
         delete(calls).where(calls.c.execution_id == bindparam("name")),
     ):  # fmt: skip
         connection.execute(statement, rows)

@@ -59,7 +59,7 @@ def database_bytes(connection: Connection) -> int:
 
 
 class position_of(FunctionElement[int]):
-    """``position_of(text, part)``: where a part begins in a text, from 1; 0 where it does not occur."""
+    """``position_of(text, part)``: where a part begins in a text, from 1; 0 where it does not occur; also of bytes."""
 
     name = "position_of"
     type = Integer()
@@ -72,5 +72,6 @@ def _instr(element: position_of, compiler: Any, **options: Any) -> str:
 
 
 @compiles(position_of, POSTGRESQL)
-def _strpos(element: position_of, compiler: Any, **options: Any) -> str:
-    return f"strpos({compiler.process(element.clauses, **options)})"
+def _position(element: position_of, compiler: Any, **options: Any) -> str:
+    text, part = (compiler.process(each, **options) for each in element.clauses)
+    return f"position({part} in {text})"

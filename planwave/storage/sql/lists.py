@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Double,
     FromClause,
     Integer,
+    LargeBinary,
     Text,
+    and_,
     bindparam,
     func,
     or_,
@@ -30,21 +34,30 @@ from planwave.principals import OPERATOR, Principal
 from planwave.storage.errors import unknown_cursor
 from planwave.storage.event_codec import ACTIVE_STATUSES, OPEN_STATUSES, storable_text
 from planwave.storage.records import (
+    NEWEST_FIRST,
+    NO_LABELS,
     AnsweredRequest,
     Approval,
+    ExecutionFilters,
+    ExecutionLabels,
     ExecutionRecord,
+    ExecutionSort,
     PageCursor,
     PlanRecord,
     StoredLoad,
 )
+from planwave.storage.search_signatures import TESTS, tests_of
 from planwave.storage.sql.dialects import NAMED_PARAMETERS, database_bytes, position_of
 from planwave.storage.sql.schema import (
     DELETED,
     answered_requests,
     batches,
+    execution_labels,
+    execution_search,
     execution_texts,
     executions,
     plans,
+    search_signatures,
 )
 
 LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
@@ -67,6 +80,7 @@ class ListQuery:
         created: The column of the creation time, by which the list is sorted, then by ``own_id``.
         own_id: The column of the id.
         choices: The filters by name, each a condition with a parameter of its name.
+        orders: What else the list can be sorted by, before these two; never null.
     """
 
     def __init__(
@@ -76,17 +90,14 @@ class ListQuery:
         created: Column[str],
         own_id: Column[str],
         choices: Mapping[str, ColumnElement[bool]],
+        orders: Mapping[str, ColumnElement[Any]] = MappingProxyType({}),
     ) -> None:
         self._columns = columns
         self._source = source
         self._created = created
         self._own_id = own_id
-        self._filters = {
-            **choices,
-            "own_id": own_id == query_parameter("own_id"),
-            "seen_at": tuple_(created, own_id)
-            < tuple_(query_parameter("seen_at"), query_parameter("seen_id")),
-        }
+        self._filters = {**choices, "own_id": own_id == query_parameter("own_id")}
+        self._orders = orders
         self._sql = lru_cache(maxsize=None)(self._compile)
 
     def one(self, connection: Connection, own_id: str) -> Sequence[Any] | None:
@@ -99,38 +110,57 @@ class ListQuery:
         filters: Mapping[str, str | None],
         before: str | PageCursor | None,
         limit: int,
+        sort: ExecutionSort = NEWEST_FIRST,
     ) -> Sequence[Any]:
-        """Return one page of the list, newest first; filters that are None do not apply.
+        """Return one page of the list; filters that are None do not apply.
 
         Raises:
             NotFound: ``before`` is an unknown id.
         """
-        chosen = {name: value for name, value in filters.items() if value is not None}
+        chosen: dict[str, Any] = {
+            name: value for name, value in filters.items() if value is not None
+        }
         if isinstance(before, str):
             seen = connection.execute(select(self._created).where(self._own_id == before)).first()
             if seen is None:
                 raise unknown_cursor(before)
             before = PageCursor(seen[0], before)
         if before is not None:
-            chosen["seen_at"], chosen["seen_id"] = before
-        return self._rows(connection, chosen, max(limit, 0))
+            chosen["seen_at"], chosen["seen_id"] = before[:2]
+            if sort.by in self._orders:
+                chosen["seen_value"] = before.value
+        return self._rows(connection, chosen, max(limit, 0), sort)
 
-    def _rows(self, connection: Connection, chosen: Mapping[str, str], limit: int) -> Sequence[Any]:
+    def _rows(
+        self,
+        connection: Connection,
+        chosen: Mapping[str, Any],
+        limit: int,
+        sort: ExecutionSort = NEWEST_FIRST,
+    ) -> Sequence[Any]:
         sql, values = self._sql(
-            frozenset(chosen), cast("type[DefaultDialect]", type(connection.dialect))
+            frozenset(chosen), sort, cast("type[DefaultDialect]", type(connection.dialect))
         )
-        parameters = {name: storable_text(value) for name, value in chosen.items()}
+        parameters = storable_values(chosen)
         return connection.exec_driver_sql(sql, {**values, **parameters, "most": limit}).fetchall()
 
     def _compile(
-        self, chosen: frozenset[str], dialect: type[DefaultDialect]
+        self, chosen: frozenset[str], sort: ExecutionSort, dialect: type[DefaultDialect]
     ) -> tuple[str, dict[str, Any]]:
         conditions = [self._filters[name] for name in sorted(chosen) if name in self._filters]
+        order: list[ColumnElement[Any]] = [self._created, self._own_id]
+        seen = [query_parameter("seen_at"), query_parameter("seen_id")]
+        if (first := self._orders.get(sort.by)) is not None:
+            order.insert(0, first)
+            seen.insert(0, bindparam("seen_value", type_=first.type))
+        if "seen_at" in chosen:
+            place, after = tuple_(*order), tuple_(*seen)
+            conditions.append(place < after if sort.descending else place > after)
         statement = (
             select(*self._columns)
             .select_from(self._source)
             .where(*conditions)
-            .order_by(self._created.desc(), self._own_id.desc())
+            .order_by(*(each.desc() if sort.descending else each.asc() for each in order))
             .limit(bindparam("most", type_=Integer))
         )
         compiled = statement.compile(dialect=dialect(paramstyle=NAMED_PARAMETERS[dialect.name]))
@@ -140,6 +170,14 @@ class ListQuery:
 def query_parameter(name: str) -> ColumnElement[str]:
     """Stand for what a choice is given."""
     return bindparam(name, type_=Text)
+
+
+def storable_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what choices are given, as every database can hold it."""
+    return {
+        name: storable_text(value) if isinstance(value, str) else value
+        for name, value in chosen.items()
+    }
 
 
 def contains(column: Column[str]) -> ColumnElement[bool]:
@@ -196,23 +234,119 @@ _EXECUTION: Final = (
     executions.c.created_by,
     executions.c.parent_id,
     executions.c.needs,
+    executions.c.tokens,
+    executions.c.cost_usd,
+    executions.c.duration_s,
+    execution_labels.c.name,
+    execution_labels.c.tags,
+    execution_labels.c.note,
+    execution_labels.c.starred,
 )
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
-)
+).outerjoin(execution_labels, execution_labels.c.execution == executions.c.key)
+
+SEARCHED_WORDS: Final = 8
+"""Words of a search; those after them are not looked for."""
+
+
+def _own(column: Column[Any]) -> ColumnElement[Any]:
+    """Return a column of the execution's row in a table that has one for some executions; else null.
+
+    Not a join: the row is read only where the conditions before it leave the answer open.
+    """
+    own = select(column).where(column.table.c.execution == executions.c.key)
+    return own.correlate(executions).scalar_subquery()
+
+
+def _has_words(count: int) -> ColumnElement[bool]:
+    """Choose executions with some words: those whose signature has the parts of all of them are searched.
+
+    One that was never projected has no signature. The candidates are found by one scan of the signatures.
+    """
+    tests = (
+        position_of(
+            bindparam(f"bytes{number}_{test}", type_=LargeBinary),
+            func.substr(
+                search_signatures.c.signature,
+                bindparam(f"at{number}_{test}", type_=Integer),
+                1,
+            ),
+        )
+        > 0
+        for number in range(count)
+        for test in range(TESTS)
+    )
+    candidates = select(search_signatures.c.execution).where(*tests)
+    searched = (
+        execution_texts.c.search,
+        executions.c.execution_id,
+        execution_labels.c.search,
+        _own(execution_search.c.search),
+    )
+    return and_(
+        or_(executions.c.tokens.is_(None), executions.c.key.in_(candidates)),
+        *(
+            or_(
+                *(
+                    func.coalesce(position_of(text, query_parameter(f"word{number}")), 0) > 0
+                    for text in searched
+                )
+            )
+            for number in range(count)
+        ),
+    )
+
+
+def _word_choices(text: str | None) -> dict[str, Any]:
+    """Return the parameters of the words of a search."""
+    words = (search_text(text) or "").split()[:SEARCHED_WORDS]
+    chosen: dict[str, Any] = {f"words{len(words)}": "words"} if words else {}
+    for number, word in enumerate(words):
+        chosen[f"word{number}"] = word
+        for test, (position, some_bytes) in enumerate(tests_of(word)):
+            chosen[f"at{number}_{test}"], chosen[f"bytes{number}_{test}"] = position, some_bytes
+    return chosen
+
+
+def execution_choices(filters: ExecutionFilters) -> dict[str, Any]:
+    """Return the parameters of the filters of a list of executions."""
+    starred, tag = filters.get("starred"), filters.get("tag")
+    chosen: dict[str, Any] = {
+        **{name: filters.get(name) for name in ("since", "until", "plan_id")},
+        "as_flow": "flow" if filters.get("as_flow") else None,
+        "tag": None if tag is None else f"\n{tag}\n",
+        "starred": "starred" if starred else None,
+        "unstarred": "unstarred" if starred is False else None,
+    }
+    return {**chosen, **_word_choices(filters.get("text"))}
+
+
 _EXECUTION_FILTERS: Final = {
     "status": executions.c.status == query_parameter("status"),
     "since": executions.c.created_at >= query_parameter("since"),
+    "until": executions.c.created_at < query_parameter("until"),
     "plan_id": executions.c.plan_id == query_parameter("plan_id"),
     "as_flow": executions.c.flow.is_not(None),
-    "text": contains(execution_texts.c.search),
+    "tag": position_of(execution_labels.c.tags, query_parameter("tag")) > 0,
+    "starred": execution_labels.c.starred == 1,
+    "unstarred": func.coalesce(execution_labels.c.starred, 0) == 0,
+    **{f"words{count}": _has_words(count) for count in range(1, SEARCHED_WORDS + 1)},
 }
+_OF_EXECUTIONS: Final = frozenset({"status", "since", "until", "plan_id", "as_flow"})
+"""Filters for which the table of executions is enough."""
 EXECUTIONS: Final = ListQuery(
     _EXECUTION,
     _WITH_TEXTS,
     executions.c.created_at,
     executions.c.execution_id,
     _EXECUTION_FILTERS,
+    {
+        "duration": func.coalesce(executions.c.duration_s, -1.0, type_=Double),
+        "cost": func.coalesce(executions.c.cost_usd, -1.0, type_=Double),
+        "tokens": func.coalesce(executions.c.tokens, -1, type_=Integer),
+        "name": func.lower(func.coalesce(execution_labels.c.name, execution_texts.c.title)),
+    },
 )
 
 OPEN_EXECUTIONS: Final = (
@@ -248,13 +382,13 @@ def count_forks(connection: Connection, execution_id: str) -> int:
     return connection.execute(statement).scalar_one()
 
 
-def count_by_status(connection: Connection, filters: Mapping[str, str | None]) -> dict[str, int]:
-    """Count executions; without ``text`` an index has all that is needed."""
-    chosen = {name: storable_text(value) for name, value in filters.items() if value is not None}
+def count_by_status(connection: Connection, filters: Mapping[str, Any]) -> dict[str, int]:
+    """Count executions; without words and labels an index has all that is needed."""
+    chosen = storable_values({name: each for name, each in filters.items() if each is not None})
     statement = (
         select(executions.c.status, func.count())
-        .select_from(_WITH_TEXTS if "text" in chosen else executions)
-        .where(*(_EXECUTION_FILTERS[name] for name in chosen))
+        .select_from(executions if chosen.keys() <= _OF_EXECUTIONS else _WITH_TEXTS)
+        .where(*(_EXECUTION_FILTERS[name] for name in chosen if name in _EXECUTION_FILTERS))
         .group_by(executions.c.status)
     )
     rows = connection.execute(statement, chosen)
@@ -347,7 +481,9 @@ def approvals_text(approvals: Mapping[str, Approval]) -> str:
 
 def execution_from_row(row: Any) -> ExecutionRecord:
     """Return the execution of a row."""
-    *fields, queued, revision, flow, created_by, parent_id, needs = row
+    *facts, name, tags, note, starred = row
+    *fields, queued, revision, flow, created_by, parent_id, needs, *sums = facts
+    tokens, cost_usd, duration_s = sums
     return ExecutionRecord(
         *fields,
         queued=bool(queued),
@@ -356,7 +492,20 @@ def execution_from_row(row: Any) -> ExecutionRecord:
         created_by=Principal.from_text(created_by),
         parent_id=parent_id,
         needs=needs,
+        tokens=tokens,
+        cost_usd=cost_usd,
+        duration_s=duration_s,
+        labels=labels_from_row(name, tags, note, starred),
     )
+
+
+def labels_from_row(
+    name: str | None, tags: str | None, note: str | None, starred: int | None
+) -> ExecutionLabels:
+    """Return the labels of the columns of ``execution_labels``; all are null where there is no row."""
+    if tags is None:
+        return NO_LABELS
+    return ExecutionLabels(name, tuple(tags.split("\n")[1:-1]), note or "", bool(starred))
 
 
 def executions_behind(

@@ -28,7 +28,7 @@ from planwave.storage.sql.dialects import KEY, TEXT
 DELETED: Final = "deleted"
 """The status of a hidden execution; it has no texts and no plan, and its id is replaced."""
 
-SCHEMA_HASH: Final = "ea22869ac48182d6bd6934ac8b36fb8612034219f59a885f0b38d69f78a264f7"
+SCHEMA_HASH: Final = "5b182831670af6445fc986b03bd26aab6fa15df1d0a9c1e547bd669971f4e0c4"
 """The hash of the tables and indexes below, as ``hash_of`` gives it; a changed table needs a new one.
 
 Stated here, because to compute it takes some milliseconds of each start. Tables are created only where
@@ -264,13 +264,17 @@ executions = Table(
     Column("created_by", TEXT),
     Column("parent_id", TEXT),
     Column("needs", TEXT),
+    Column("tokens", Integer),
+    Column("cost_usd", Double),
+    Column("duration_s", Double),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``. ``created_by`` is a
 principal as JSON, ``parent_id`` the execution that one is a fork of, ``needs`` the capability without which no process
-can drive it."""
+can drive it. ``tokens``, ``cost_usd`` and ``duration_s`` are known from its first pause, or its end, on; see
+``execution_facts``."""
 
 execution_texts = Table(
     "execution_texts",
@@ -281,6 +285,54 @@ execution_texts = Table(
     Column("search", TEXT, nullable=False),
 )
 """Apart from ``executions``, whose rows are rewritten with every change of status."""
+
+execution_labels = Table(
+    "execution_labels",
+    metadata,
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Column("name", TEXT),
+    Column("tags", TEXT, nullable=False),
+    Column("note", TEXT, nullable=False),
+    Column("starred", Integer, nullable=False),
+    Column("search", TEXT, nullable=False),
+)
+"""What people call their executions; of those that somebody has labelled only. Each of the ``tags`` stands between line
+ends. ``search`` has name, tags and note, folded."""
+
+execution_search = Table(
+    "execution_search",
+    metadata,
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Column("search", TEXT, nullable=False),
+)
+"""What is searched of an execution beside title and goal: the words of its result and its steps, folded and bounded."""
+
+search_signatures = Table(
+    "search_signatures",
+    metadata,
+    Column("execution", KEY, ForeignKey("executions.key"), primary_key=True),
+    Column("signature", LargeBinary, nullable=False),
+)
+"""See ``planwave.storage.search_signatures``; apart from the texts, which a search need not read then."""
+
+spend = Table(
+    "spend",
+    metadata,
+    Column("subject", TEXT, primary_key=True),
+    Column("day", TEXT, primary_key=True),
+    Column("provider", TEXT, primary_key=True),
+    Column("model", TEXT, primary_key=True),
+    Column("kind", TEXT, nullable=False),
+    Column("plan_id", TEXT),
+    Column("calls", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("cost_usd", Double),
+    Column("unpriced", Integer, nullable=False),
+    Index("spend_by_day", "day"),
+)
+"""What calls of models used, by the execution or the plan that they were made for. It stays when these are deleted: it
+was paid. ``cost_usd`` is the known part; ``unpriced`` calls have no known price."""
 
 batches = Table(
     "batches",

@@ -7,9 +7,11 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from sqlalchemy import Connection
+from typing_extensions import Unpack
 
 from planwave.errors import Conflict, StoreError
 from planwave.events import Event
@@ -18,11 +20,15 @@ from planwave.providers.protocols import CallKey
 from planwave.storage.artifacts import Artifact, ReadArtifact, offload_artifacts
 from planwave.storage.errors import not_found, store_closed
 from planwave.storage.event_codec import EncodedBatch, decode_events, encode_batch
+from planwave.storage.execution_facts import ExecutionFacts, Spend
 from planwave.storage.leadership import Leadership, SoleLeadership
 from planwave.storage.notices import NoNotices, Notices
 from planwave.storage.records import (
+    NEWEST_FIRST,
     AnsweredRequest,
+    ExecutionFilters,
     ExecutionRecord,
+    ExecutionSort,
     IdempotencyRecord,
     PageCursor,
     PlanRecord,
@@ -34,6 +40,7 @@ from planwave.storage.records import (
 )
 from planwave.storage.sql import deletes, idempotency, queries
 from planwave.storage.sql.appends import AppendOp
+from planwave.storage.sql.execution_facts import add_spend, save_facts, save_labels
 from planwave.storage.sql.flow_names import name_key
 from planwave.storage.sql.lists import (
     EXECUTIONS,
@@ -44,6 +51,7 @@ from planwave.storage.sql.lists import (
     count_by_status,
     count_forks,
     count_open,
+    execution_choices,
     execution_from_row,
     executions_behind,
     plan_from_row,
@@ -57,6 +65,7 @@ from planwave.storage.sql.stores.approved_tools import SqlApprovedTools
 from planwave.storage.sql.stores.chats import SqlChats
 from planwave.storage.sql.stores.notifications import SqlNotifications
 from planwave.storage.sql.stores.revisions import SqlRevisions
+from planwave.storage.sql.stores.spend import SqlSpend
 from planwave.storage.sql.stores.triggers import SqlTriggers
 from planwave.storage.sql.writer import WriteJob
 
@@ -161,6 +170,7 @@ class Store:
         self.access_tokens = SqlAccessTokens(self._read, self._write)
         self.approved_tools = SqlApprovedTools(self._read, self._write)
         self.chats = SqlChats(self._read, self._write)
+        self.spend = SqlSpend(self._read, self._write)
 
     @property
     def commits(self) -> int:
@@ -176,14 +186,14 @@ class Store:
         """Return the size of the database, and what waits in it."""
         return await self._read(stored_load)
 
-    async def save_plan(self, plan: PlanRecord) -> None:
-        """Insert a plan, or replace the one of the same id.
+    async def save_plan(self, plan: PlanRecord, spent: Sequence[Spend] = ()) -> None:
+        """Insert a plan, or replace the one of the same id; and what was spent on it, in the same commit.
 
         Raises:
             Conflict: ``name-taken``: another plan has its name.
         """
         row = queries.plan_row(plan)
-        await self._write(lambda connection: queries.save_plan(connection, row))
+        await self._write(lambda c: (queries.save_plan(c, row), add_spend(c, spent)))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         row = await self._read(lambda connection: PLANS.one(connection, plan_id))
@@ -318,51 +328,37 @@ class Store:
         self,
         *,
         status: str | None = None,
-        text: str | None = None,
-        since: str | None = None,
         before: str | PageCursor | None = None,
         limit: int = 50,
-        plan_id: str | None = None,
-        as_flow: bool = False,
+        sort: ExecutionSort = NEWEST_FIRST,
+        **filters: Unpack[ExecutionFilters],
     ) -> list[ExecutionRecord]:
-        """Return executions, newest first; ``since`` is a UTC time, ``before`` as for plans.
-
-        ``as_flow``: only those that were started as a flow.
-        """
-        chosen = {
-            "status": status,
-            "text": search_text(text),
-            "since": since,
-            "plan_id": plan_id,
-            "as_flow": "flow" if as_flow else None,
-        }
+        """Return executions, newest first unless ``sort`` says otherwise; ``before`` is as for plans."""
+        chosen = {"status": status, **execution_choices(filters)}
 
         def read(connection: Connection) -> list[ExecutionRecord]:
-            rows = EXECUTIONS.page(connection, chosen, before, limit)
-            return [execution_from_row(row) for row in rows]
+            rows = EXECUTIONS.page(connection, chosen, before, limit, sort)
+            return list(map(execution_from_row, rows))
 
-        question = ("executions", *chosen.values(), before, limit)
         self._check_open()
+        question = ("executions", *chosen.items(), before, limit, sort)
         return list(await self._readers.read_shared(question, read))
 
-    async def count_executions(
-        self,
-        *,
-        text: str | None = None,
-        since: str | None = None,
-        plan_id: str | None = None,
-        as_flow: bool = False,
-    ) -> dict[str, int]:
+    async def count_executions(self, **filters: Unpack[ExecutionFilters]) -> dict[str, int]:
         """Return the number of executions by status; statuses that none has are left out."""
-        chosen = {
-            "text": search_text(text),
-            "since": since,
-            "plan_id": plan_id,
-            "as_flow": "flow" if as_flow else None,
-        }
+        chosen = execution_choices(filters)
         self._check_open()
-        question = ("counts", *chosen.values())
+        question = ("counts", *chosen.items())
         return dict(await self._readers.read_shared(question, lambda c: count_by_status(c, chosen)))
+
+    async def label_execution(self, execution_id: str, changes: Mapping[str, Any]) -> None:
+        """Change some fields of the ``ExecutionLabels`` of an execution.
+
+        Raises:
+            NotFound: No execution has this id.
+        """
+        if not await self._write(lambda c: save_labels(c, execution_id, changes), execution_id):
+            raise not_found("execution", execution_id)
 
     async def count_open(self, account: str) -> int:
         """Return the number of executions of an account that have not ended, those not started included."""
@@ -456,11 +452,14 @@ class Store:
 
         return await self._read(read)
 
-    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
-        """Set the last event of documents on disk, in one commit; return unknown ids."""
+    async def set_document_seqs(
+        self, seqs: Mapping[str, int], facts: Mapping[str, ExecutionFacts] = MappingProxyType({})
+    ) -> list[str]:
+        """Set the last event of documents on disk, and what else was projected, in one commit; return unknown ids."""
         writer = self._require_writer()
 
         def change(connection: Connection) -> list[str]:
+            save_facts(connection, facts)
             if writer.set_document_seqs(seqs) == len(seqs):
                 return []
             stored_ids = queries.stored_executions(connection, seqs)

@@ -979,7 +979,7 @@ export type PlanResponse = {
   diagnostics: DiagnosticResponse[];
   /** Corrections of the model's reply. */
   fixes: string[];
-  /** `{reply, finish_reason, diagnostics, usage}` of each model call. */
+  /** `{reply, finish_reason, diagnostics, usage}` of each model call that wrote it; `GET /api/spend` counts them as planning. */
   attempts: Record<string, unknown>[];
   /** As of the revision, in the form of `GET …/forecast`; empty for a draft with errors. */
   forecast: Record<string, unknown>;
@@ -1516,6 +1516,11 @@ export type WaitsForResponse = {
 
 /** The state of an execution. */
 export type ExecutionResponse = {
+  /** In place of the title; null where nobody gave one. */
+  name: string | null;
+  tags: string[];
+  note: string;
+  starred: boolean;
   execution_id: string;
   plan_id: string | null;
   /** The revision of the plan that it runs; null where its graph was changed since. */
@@ -1541,6 +1546,8 @@ export type ExecutionResponse = {
   /** The open ones, oldest first. */
   requests: OpenRequestResponse[];
   usage: UsageResponse;
+  /** What the calls used that wrote its plan; as in lists. */
+  planning: UsageResponse | null;
   /** What it may use; null where nothing limits it. */
   budget: BudgetResponse | null;
   /** Why it failed. */
@@ -1573,6 +1580,11 @@ export type ExecutionResponse = {
 
 /** An execution as lists show it. */
 export type ExecutionSummary = {
+  /** In place of the title; null where nobody gave one. */
+  name: string | null;
+  tags: string[];
+  note: string;
+  starred: boolean;
   execution_id: string;
   plan_id: string | null;
   revision: number | null;
@@ -1588,6 +1600,8 @@ export type ExecutionSummary = {
   created_at: string;
   started_at: string | null;
   completed_at: string | null;
+  /** What the calls used that wrote its plan, which are paid once for all its executions and are not among its own `usage`; null for a plan that no model wrote. */
+  planning: UsageResponse | null;
   /** Only with `digest=1`; left out where it takes long to find: it is there the next time. */
   digest?: ExecutionDigest;
 };
@@ -2572,32 +2586,6 @@ export type Operations = {
     body: undefined;
     answer: ExecutionCreated;
   };
-  /** List executions: `GET /api/executions`. */
-  listExecutions: {
-    path: Record<string, never>;
-    query: {
-      /** Only those that are this. */
-      status?: ExecutionStatus | null;
-      /** Only those with this in title or goal. */
-      q?: string | null;
-      /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
-      since?: string | null;
-      /** Only those of this plan. */
-      plan_id?: string | null;
-      /** Only those that wait for an answer of a person. */
-      waiting?: boolean;
-      /** Tell of each how far it is: steps, waves, models, usage. */
-      digest?: boolean;
-      /** Tell how many there are of each status, on all pages. */
-      counts?: boolean;
-      /** The `next_cursor` of the page before. */
-      cursor?: string | null;
-      /** Items on the page, 50 by default; the limit `page_items` is the most. */
-      limit?: number | null;
-    };
-    body: undefined;
-    answer: ExecutionsResponse;
-  };
   /** Look at an execution: `GET /api/executions/{execution_id}`. */
   getExecution: {
     path: {
@@ -2667,6 +2655,42 @@ export type Operations = {
     query: Record<string, never>;
     body: undefined;
     answer: ExplainResponse;
+  };
+  /** List executions: `GET /api/executions`. */
+  listExecutions: {
+    path: Record<string, never>;
+    query: {
+      /** Only those that are this. */
+      status?: ExecutionStatus | null;
+      /** Only those with all these words, or parts of words, whatever their case: in name, title, goal, tags, note, inputs, the tasks of their steps, or their result once they have paused or ended; or with this id. */
+      q?: string | null;
+      /** Only those made at this time or later, ISO 8601; without a zone, UTC. */
+      since?: string | null;
+      /** Only those made before this time, ISO 8601. */
+      until?: string | null;
+      /** Only those with this tag. */
+      tag?: string | null;
+      /** Only starred ones; `false`: only those without a star. */
+      starred?: boolean | null;
+      /** By what they are sorted; equal ones by age. A duration, a cost or tokens that are not known yet count as the least. */
+      sort?: "created" | "duration" | "cost" | "tokens" | "name";
+      /** `desc`: the newest, longest or most first. */
+      order?: "desc" | "asc";
+      /** Only those of this plan. */
+      plan_id?: string | null;
+      /** Only those that wait for an answer of a person. */
+      waiting?: boolean;
+      /** Tell of each how far it is: steps, waves, models, usage. */
+      digest?: boolean;
+      /** Tell how many there are of each status, on all pages. */
+      counts?: boolean;
+      /** The `next_cursor` of the page before. */
+      cursor?: string | null;
+      /** Items on the page, 50 by default; the limit `page_items` is the most. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: ExecutionsResponse;
   };
   /** Cancel an execution, or one node of it: `POST /api/executions/{execution_id}/cancel`. */
   cancelExecution: {
@@ -3113,13 +3137,13 @@ export const ADDRESSES = {
   approveRevision: ["POST", "/api/plans/{plan_id}/revisions/{revision}/approve"],
   createExecution: ["POST", "/api/execute"],
   startExecution: ["POST", "/api/execute/{execution_id}/start"],
-  listExecutions: ["GET", "/api/executions"],
   getExecution: ["GET", "/api/executions/{execution_id}"],
   deleteExecution: ["DELETE", "/api/executions/{execution_id}"],
   getResult: ["GET", "/api/executions/{execution_id}/result"],
   getDocument: ["GET", "/api/executions/{execution_id}/document"],
   getNode: ["GET", "/api/executions/{execution_id}/nodes/{path}"],
   explainNode: ["GET", "/api/executions/{execution_id}/explain/{path}"],
+  listExecutions: ["GET", "/api/executions"],
   cancelExecution: ["POST", "/api/executions/{execution_id}/cancel"],
   pauseExecution: ["POST", "/api/executions/{execution_id}/pause"],
   resumeExecution: ["POST", "/api/executions/{execution_id}/resume"],

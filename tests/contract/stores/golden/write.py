@@ -19,12 +19,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from planwave.events import Event
+from planwave.events import Event, fold
+from planwave.events.usage import UsageTotal
 from planwave.graph.model import Graph, Node
 from planwave.providers.protocols import CallKey
 from planwave.service.service import Service
 from planwave.storage.access_tokens import AccessTokenRecord
 from planwave.storage.chats import ChatRecord, MessageRecord, Projected, Turn
+from planwave.storage.execution_facts import Spend, facts_of
 from planwave.storage.notifications import NotificationTarget
 from planwave.storage.records import ExecutionRecord, PlanRecord, PlanRevision
 from planwave.storage.sqlite import connection, migrations
@@ -212,7 +214,12 @@ async def fill_notifications(store: SqliteStore) -> None:
     answered = Event("notified", len(asked) + 1, LATER, "node.answered", "first", 1, answer)
     end = Event("notified", len(asked) + 2, LATER, "execution.cancelled", None, None, {})
     await store.append("notified", 1, [answered, end])
-    await store.set_document_seqs({"notified": end.seq})
+    events = [*asked, answered, end]
+    facts = facts_of(events, fold(events), record)
+    await store.set_document_seqs({"notified": end.seq}, {"notified": facts})
+    labels = {"name": "Grüße", "tags": ("a", "b c"), "note": "\U0001f30a", "starred": True}
+    await store.label_execution("notified", labels)
+    await store.spend.add([Spend("run", "gone", AT[:10], None, "p", "m", UsageTotal(1, 2, 3), 1)])
     for each in await store.notifications.page():
         if each.event == "execution.waiting":
             dead = replace(each, status="dead", attempts=9, error="Grüße", body="{}")
@@ -245,6 +252,7 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         "messages": [each for chat in chats for each in await store.chats.messages(chat.chat_id)],
         "turns": await store.chats.turns("k", limit=9),
         "calls": [await store.recorded(CALL)],
+        "spend": await store.spend.sums("day", "2026-01-01", "2026-12-31", 9),
         "answered_requests": await store.answered_requests(),
         "idempotency": [await store.idempotency_record("key")],
     }
